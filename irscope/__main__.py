@@ -74,7 +74,6 @@ def run(arguments: list[str]) -> int:
 
     from irscope.cli import app, load_commands, script_arguments, takes_script_arguments
     from irscope.cli.output.streams import unfiltered_stderr
-    from irscope.cli.plain_values import plain_values
     from irscope.errors import IrscopeError
     from irscope.interruption import Interrupted, exit_code
 
@@ -83,8 +82,7 @@ def run(arguments: list[str]) -> int:
         if takes_script_arguments():
             script_arguments.set(tuple(rest[1:]))
             rest = []
-        with plain_values():
-            code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
+        code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
         return code if isinstance(code, int) else 0

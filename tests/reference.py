@@ -20,13 +20,14 @@ Made from the docstrings by `make docs`; a test compares. Every other name in th
 `irscope.record` takes the arguments of `record_all` and returns the first capture. Classes list their fields, with
 defaults, then their properties and methods.
 """
-_SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     (
         "irscope",
         "Record, load, save, compare, list.",
         "irscope.api",
-        ("record_all", "capture", "recording_session", "findings", "to_dict"),
+        ("record_all", "capture", "recording_session", "findings", "why", "to_dict"),
     ),
+    ("", "", "irscope.api.explain", ("Explanation",)),
     ("", "", "irscope.analysis.resources.table", ("table",)),
     ("", "", "irscope.store.file", ("load", "save")),
     (
@@ -35,10 +36,31 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "irscope.analysis.diff.captures",
         ("diff", "Comparison", "Change", "StageChange", "LineChange", "PassTime"),
     ),
+    ("", "", "irscope.record.programs.in_process", ("Recorded",)),
+    ("irscope.analysis.findings.model", "What is slow, and what mends it.", "irscope.analysis.findings.model", ()),
+    ("", "", "irscope.device.measurement", ("Agreement", "Ratio")),
+    ("", "", "irscope.ir.locations.model", ("Frame",)),
+    (
+        "irscope.analysis.diff.entries",
+        "How two texts differ.",
+        "irscope.analysis.diff.entries",
+        ("TextDiff", "DiffEntry"),
+    ),
+    (
+        "irscope.analysis.diff.schedule",
+        "How two schedules of SASS differ.",
+        "irscope.analysis.diff.schedule",
+        ("ScheduleDiff", "FieldChange", "InstructionSchedule"),
+    ),
     ("irscope.model.capture", "A capture and its parts.", "irscope.model.capture", ()),
     ("irscope.model.autotuning", "A launch among an autotuner's configurations.", "irscope.model.autotuning", ()),
     ("irscope.model.compiler_log", "What the compiler says of its reasons.", "irscope.model.compiler_log", ()),
     ("irscope.model.launch_record", "What a launch was given.", "irscope.model.launch_record", ()),
+    ("irscope.model.layout", "The layouts of a capture, with their maps.", "irscope.model.layout", ()),
+    ("", "", "irscope.model.linear_layout", ("LinearLayout",)),
+    ("irscope.model.operation_lines", "Which operation each instruction is from.", "irscope.model.operation_lines", ()),
+    ("irscope.model.profile", "The hardware's counters.", "irscope.model.profile", ()),
+    ("irscope.model.graph_origin", "The graphs of TorchInductor's.", "irscope.model.graph_origin", ()),
     ("irscope.model.assumption", "What the virtual GPU assumed.", "irscope.model.assumption", ()),
     ("irscope.model.failure", "Why a compile failed.", "irscope.model.failure", ()),
     ("irscope.plan", "Which passes run.", "irscope.plan", ()),
@@ -56,7 +78,7 @@ _ARGUMENT = re.compile(r"^    (?P<name>\w+): (?P<text>.*)$")
 def api_page() -> str:
     """docs/api.md."""
     parts = [_HEAD]
-    for title, about, module, names in _SECTIONS:
+    for title, about, module, names in SECTIONS:
         if title:
             parts.append(f"## {title}\n\n{about}\n")
         body = ast.parse(MODULES[module.removeprefix("irscope.")].read_text("utf-8")).body

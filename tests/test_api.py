@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import os
+from importlib import import_module
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -12,6 +16,7 @@ import irscope
 from irscope.errors import UsageError
 from irscope.store.file import load
 from tests.cli.product import ROOT, Run
+from tests.reference import SECTIONS, api_page
 
 LAYOUTS = ROOT / "tests" / "data" / "layouts"
 FLASH, MATMUL, AMD = (
@@ -78,3 +83,36 @@ def test_recordings_of_a_session_are_forks_of_one_process(tmp_path: Path, new_pr
     first, second, third = map(int, parents.read_text().split())
     assert first == second != third == os.getpid()
     assert one.ptx == other.ptx == alone.ptx
+
+
+def types_reached() -> set[type]:
+    """The classes of irscope's that its public functions return, and those of their fields."""
+    modules = [import_module(module) for _, _, module, _ in SECTIONS]
+    known = {name: one for module in modules for name, one in vars(module).items() if inspect.isclass(one)}
+    reached: set[type] = set()
+    waiting: list[type] = []
+
+    def take(hint: Any) -> None:
+        for part in get_args(hint):
+            take(part)
+        if inspect.isclass(hint) and hint.__module__.startswith("irscope.") and hint not in reached:
+            reached.add(hint)
+            waiting.append(hint)
+
+    for name in irscope.__all__:
+        function = getattr(import_module("irscope.api"), name, None) or getattr(irscope, name)
+        if inspect.isfunction(function):
+            function = inspect.unwrap(function)
+            take(get_type_hints(function, known | vars(import_module(function.__module__)) | known)["return"])
+    while waiting:
+        of = waiting.pop()
+        if dataclasses.is_dataclass(of):
+            for hint in get_type_hints(of, vars(import_module(of.__module__)) | known).values():
+                take(hint)
+    return reached
+
+
+def test_the_page_lists_every_type_that_a_function_returns() -> None:
+    page = api_page()
+    assert {"Capture", "Comparison", "Finding", "Explanation", "LayoutRow"} <= {one.__name__ for one in types_reached()}
+    assert [one for one in types_reached() if f"### class `{one.__name__}" not in page] == []

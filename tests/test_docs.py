@@ -148,7 +148,7 @@ def test_every_command_runs(
             # One that runs twice and not four times.
             words = [word.replace("remove_layout_conversions", "optimize_dot_operands") for word in words]
         if words[0] == "bisect":
-            # tests/cli/bisect searches a whole stage, with a check that takes a tenth of the time.
+            # tests/cli/test_bisect.py searches a whole stage, with a check that takes a tenth of the time.
             words += FEW
         assert run_irscope(words) == 0, f"{command}\n{capsys.readouterr().err}"
 

@@ -11,7 +11,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.record.process.forks.warm import warm_children
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
@@ -19,6 +18,7 @@ from docs.site.guide import commands_page
 from docs.site.outside import outside_references
 from docs.site.pages import CHECKED, DOCS, pictures_of
 from docs.site.pictures import DRAWN, draw, drawing, with_pictures, workplace
+from irscope.record.process.warm import warm_children
 
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

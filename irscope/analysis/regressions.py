@@ -10,6 +10,7 @@ from typing import Literal
 
 from irscope.analysis.code import arithmetic_and_order, code_of
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 
 __all__ = [
@@ -47,8 +48,6 @@ _MOST_SHOWN = 4
 
 # ld.global.128   |   st.global.32
 _WIDTH = re.compile(r"\.(\d{1,4})$")
-# %0 = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
-_BUFFERS = re.compile(r"\bttg\.local_alloc :? ?\(\) -> !ttg\.memdesc<(\d{1,6})x\d{1,9}x\d{1,9}x[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +159,20 @@ def facts_of(
     for name, moving in (("load_bits", ("ld.global.", "cp.async.")), ("store_bits", ("st.global.",))):
         if (width := _mean_width(families, moving)) is not None:
             facts[name] = width
-    facts["pipeline_buffers"] = max(map(int, _BUFFERS.findall(capture.texts.get("ttgir", ""))), default=1)
+    facts["pipeline_buffers"] = _buffers_of(capture.texts.get("ttgir", ""))
     if findings is not None:
         facts["findings"] = tuple(sorted(set(findings)))
     if of_one_source:
         facts["arithmetic"], facts["order"] = arithmetic_and_order(capture)
         facts["machine_code"] = code_of(capture)
     return facts | {f"{_INSTRUCTIONS}{name}": count for name, count in families.items()}
+
+
+def _buffers_of(text: str) -> int:
+    """The most buffers that a pipelined load has, `local_alloc : () -> memdesc<3x128x64xf16>`; 1 without any."""
+    allocations = (one for one in parse_mlir(text).walk() if one.opcode == "local_alloc" and not one.operands)
+    shapes = (kind.shape for one in allocations for kind in one.result_types)
+    return max((shape[0] for shape in shapes if len(shape) == 3), default=1)
 
 
 def changed_facts(before: Facts, after: Facts, tolerances: Mapping[str, float] | None = None) -> tuple[FactChange, ...]:

@@ -11,9 +11,11 @@ from typing import Annotated, NamedTuple
 import typer
 
 from irscope import __version__
+from irscope.cli.application import Application, Overview
 
-app = typer.Typer(
+app = Application(
     name="irscope",
+    cls=Overview,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -115,6 +117,7 @@ COMMANDS = {
     for panel, names in _PANELS.items()
     for name in names.split()
 }
+Overview.panels = {panel: [(name, _SUMMARIES[name]) for name in names.split()] for panel, names in _PANELS.items()}
 
 
 def load_commands(arguments: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import progress, say
 from irscope.cli.run import LaunchTimeout, Script, measuring, script_of
-from irscope.cli.subject.captures import check_plan, failure_text
+from irscope.cli.subject.captures import check_plan
 from irscope.cli.subject.recording import option_value, recorded
 from irscope.cli.subject.stored import stored_capture
 from irscope.errors import CaptureNotFound, UsageError
@@ -19,6 +19,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.variants.completing import tell_origin
+from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,11 +14,11 @@ import typer
 from irscope.cli import app
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import failure_text
 from irscope.cli.subject.keeping import kept_captures
 from irscope.device.fit import with_fit
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
+from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 

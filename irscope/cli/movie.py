@@ -12,7 +12,7 @@ from irscope.cli.output.destination import emit_json, write_output
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, run_compile, tell_failures
+from irscope.cli.subject.captures import captures_of, run_compile, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -69,10 +69,10 @@ def movie(
 
         studied = ((capture, _movie(capture, stage)) for capture in map(_with_texts, captures))
         emit_json([movie_json(capture, made) for capture, made in studied], output)
-        return tell_failures(captures)
+        return tell_incomplete(captures)
     if form == "html":
         emit_report(map(_with_texts, captures), {"tab": "movie"}, output)
-        return tell_failures(captures)
+        return tell_incomplete(captures)
 
     def drawn(capture: Capture) -> str:
         return _drawn(_with_texts(capture), stage, frame, seconds, looks)
@@ -87,7 +87,7 @@ def movie(
         if len(captures) > 1:
             say(f"{len(captures)} launches: this is the first. --launch N takes another, -o DIR/ draws each.")
         write_picture(drawn(captures[0]), form, output, looks)
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 def _write_gifs(

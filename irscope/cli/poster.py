@@ -9,7 +9,7 @@ from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import emit_json
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -44,7 +44,7 @@ def poster(
     if as_json:
         captures = captures_of(subject, record_options)
         emit_json([_as_json(capture) for capture in captures], output)
-        return tell_failures(captures)
+        return tell_incomplete(captures)
     suffix = output.suffix.removeprefix(".").lower() if output is not None and not is_folder(output) else ""
     form = form or (suffix if suffix in _FORMATS else "svg")
     if form not in _FORMATS:
@@ -60,7 +60,7 @@ def poster(
         if len(captures) > 1:
             say(f"{len(captures)} launches: this is the first. --launch N takes another, -o DIR/ draws each.")
         write_picture(_drawn(captures[0], looks), form, output, looks)
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 def _as_json(capture: Capture) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from typer.core import TyperCommand
 from irscope.cli import app, options
 from irscope.cli.output.destination import write_output
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, failure_text, run_compile
+from irscope.cli.subject.captures import captures_of, run_compile
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import readable
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_operations
+from irscope.render.text.failure import failure_text
 from irscope.store.shelf import StoredCaptures
 
 _output = options.in_panel("Output")

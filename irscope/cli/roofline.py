@@ -11,7 +11,7 @@ from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.output.pictures import Looks, write_picture
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -56,14 +56,14 @@ def roofline(
         if len(captures) > 1:
             say(f"{len(captures)} launches: this is the first. --launch N takes another.")
         _draw(counted(captures[0]), to.path, looks)
-        return tell_failures(captures)
+        return tell_incomplete(captures)
     to.emit(
         lambda: [roofline_json(counted(capture)) for capture in captures if capture.failure is None],
         lambda width, color: under_titles(
             captures, lambda one: roofline_text(counted(one), width=width, color=color) if one.failure is None else ""
         ),
     )
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 def _draw(found: Roofline, file: Path, looks: Looks) -> None:

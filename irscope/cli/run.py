@@ -11,11 +11,12 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import echo, say
-from irscope.cli.subject.captures import check_plan, failure_text
+from irscope.cli.subject.captures import check_plan
 from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
     from irscope.plan import PassPlan

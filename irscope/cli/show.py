@@ -10,9 +10,9 @@ from irscope.cli import app
 from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import failure_text
 from irscope.cli.subject.stored import stored_captures
 from irscope.record.variants.completing import with_sass
+from irscope.render.text.failure import failure_text
 from irscope.store.shelf import StoredCaptures
 
 

@@ -12,7 +12,7 @@ from irscope.cli.dump.stages import parse_lines
 from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -58,7 +58,7 @@ def source(
         panes = {} if stage is None else {"panes": f"py0,{stage}"}
         at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
         emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
-        return tell_failures(captures)
+        return tell_incomplete(captures)
     for file in captures.files if shown.columns else ():
         if "cubin" in file.stages and "sass" not in file.stages:
             file.put(with_sass(file.load(), tell=say), None)
@@ -66,7 +66,7 @@ def source(
         lambda: [_json(capture, shown) for capture in captures],
         lambda width, color: under_titles(captures, lambda one: _text(one, shown, width, color)),
     )
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,19 @@ def file_name(capture: Capture) -> str:
     return f"{name}-{capture.id}{SUFFIX}"
 
 
+def is_packed(path: str | Path) -> bool:
+    """Whether a file is a collection, and not one capture or something else."""
+    path = Path(path)
+    if path.suffix != SUFFIX or not path.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
+    return "index.json" in names and "capture.json" not in names
+
+
 def is_worse(path: Path, capture: Capture) -> bool:
     """Whether a capture was interrupted, but the one of the same compile that a file holds was not."""
     if capture.failure is None or capture.failure.kind != "interrupt" or not path.is_file():

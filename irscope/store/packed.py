@@ -19,26 +19,12 @@ from irscope.store.file import SUFFIX, manifest_in
 from irscope.store.schema import converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
-__all__ = ["PackedCollection", "is_packed", "pack", "unpack", "working_folder"]
+__all__ = ["PackedCollection", "pack", "unpack", "working_folder"]
 
 _VERSION = 1
 _MOST_CAPTURES = 100_000
 _LARGEST_INDEX_BYTES = 256 << 20
 _HEADER_BYTES = 30
-_CAPTURE_MEMBER = "capture.json"
-
-
-def is_packed(path: str | Path) -> bool:
-    """Whether a file is a collection, and not one capture or something else."""
-    path = Path(path)
-    if path.suffix != SUFFIX or not path.is_file():
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
-        return False
-    return INDEX in names and _CAPTURE_MEMBER not in names
 
 
 def working_folder(path: Path) -> Path:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import irscope
-from irscope.cli.subject.captures import failure_text
 from irscope.model.capture import Capture
 from irscope.record.process import session
+from irscope.render.text.failure import failure_text
 from irscope.store.file import from_bytes, to_bytes
 from tests.record.failure_cases import CASES, EVERY_VERSION, KERNELS, LIKE_OTHERS, PRODUCT, SMALL, Case
 

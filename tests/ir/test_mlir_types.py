@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from irscope.analysis.flow.dataflow_types import result_types
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.short_types import result_types
 from irscope.ir.mlir.types import read_types, written_result_types
 from irscope.store.file import load
 from tests.analysis.snapshots import snapshots

@@ -419,7 +419,7 @@ def recorded(path: Path, jobs: int) -> Outcome:
     code = ends[0].code if ends else _code_of(" ".join(recording.notes) + _failures(recording.captures))
     # Threads that launch at the same time have no order.
     captures = tuple(sorted(map(comparable, recording.captures), key=lambda capture: capture.id))
-    compiled = sum(1 for capture in captures if capture.failure is None)
+    compiled = sum(1 for capture in captures if "cubin" in capture.stages)
     return Outcome(_said(recording.output), code, compiled, captures, recording.notes)
 
 

@@ -16,7 +16,7 @@ from irscope.analysis.diff.marks import word_marks
 from irscope.analysis.diff.texts import TextDiff, diff_texts
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Capture, StageKind, stage_named
-from irscope.render.layout.colors import fills
+from irscope.render.canvas import fills
 from irscope.render.report.columns import TOKEN, plain_by_number, split_margins, value_columns
 from irscope.render.report.differences import packed_difference
 from irscope.render.report.numbers import with_steps

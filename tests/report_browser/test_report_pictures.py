@@ -10,7 +10,7 @@ import pytest
 
 from irscope.analysis.source.beside import beside
 from irscope.model.capture import Artifact, Capture
-from irscope.render.layout.labels import Rect
+from irscope.render.canvas import Rect
 from irscope.render.warps.drawn import warps_picture
 from tests.analysis.flow.test_warp_turns import WARPS
 from tests.render.poster.texts import texts_of, wrong_boxes

@@ -37,7 +37,7 @@ def executed_instructions(
         operations: the TTGIR line of the operation of each line of SASS.
     """
     grid, warps = capture.launch.grid, warps_of(capture.launch)
-    specialized = "ttg.warp_specialize" in capture.text("ttgir")
+    specialized = "warp_specialize" in capture.text("ttgir")
     if grid is None or not warps or specialized or len(graph.blocks) > _MOST_BLOCKS:
         return None
     if any(block.calls for block in graph.blocks) or any(jump.target == UNKNOWN for jump in graph.jumps):

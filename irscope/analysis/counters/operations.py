@@ -143,7 +143,7 @@ def _why_uncompared(capture: Capture, instructions: Sequence[MatchedInstruction]
     if launch.record is None or warps is None:
         return "the capture holds no record of a launch"
     counted = instructions[0].counters.executed if instructions else None
-    if counted is None or counted == warps or "ttg.warp_specialize" in capture.texts.get("ttgir", ""):
+    if counted is None or counted == warps or "warp_specialize" in capture.texts.get("ttgir", ""):
         return ""
     # Every warp executes the first instruction once.
     return f"the profile is of a launch of {counted} warps, the capture's has {warps}"

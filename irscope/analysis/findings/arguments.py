@@ -153,7 +153,7 @@ def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple
 
 def _said_of(studied: Studied, value: Value) -> str:
     made = studied.uses.module.definition(value)
-    while made is not None and made.name in SAME and made.operands:
+    while made is not None and made.opcode in SAME and made.operands:
         value = made.operands[0]
         made = studied.uses.module.definition(value)
     return "the program id" if made is not None and made.name == "tt.get_program_id" else value.name

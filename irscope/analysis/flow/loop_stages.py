@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import NOTABLE
-from irscope.analysis.flow.dataflow_types import short_type
 from irscope.analysis.flow.dataflow_view import role_of, structured
+from irscope.ir.mlir.short_types import short_type
 
 # !ttg.memdesc<3x128x64xf16, …>
 _BUFFERS = re.compile(r"memdesc<(?P<count>\d{1,9})x\d")

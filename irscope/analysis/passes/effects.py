@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from irscope.ir.tables.operations import opcode_of
 from irscope.model.capture import Capture, PassSnapshot
 
 # #blocked1 = #ttg.blocked<{…}>  |  #shared = #ttg.swizzled_shared<{…}>
@@ -33,7 +34,7 @@ class _TextCounts:
     @property
     def convert_layouts(self) -> int:
         """How many `ttg.convert_layout` there are."""
-        return self.operations["ttg.convert_layout"]
+        return sum(count for name, count in self.operations.items() if opcode_of(name) == "convert_layout")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ import re
 from irscope.analysis.reduce.program import Block, Op, Program
 from irscope.errors import ParseError
 from irscope.ir.mlir.alias_table import reachable
+from irscope.ir.mlir.attributes import parse_entries
 from irscope.ir.mlir.reader import Operation, Value, parse_mlir
-from irscope.ir.mlir.tokens import ALIAS, behind_arrow, closing, marks, parameters_of, split_commas
+from irscope.ir.mlir.tokens import ALIAS, closing, marks, split_commas
 
 __all__ = ["read_program", "write_program"]
 
-# %6:2 = "scf.for"(
-_HEAD = re.compile(r'(?:%[^"]* = )?"[^"]*"\(')
 _LOCATION_ALIAS = re.compile(r"#loc\d*$")
 _INDENT = "  "
 
@@ -28,7 +27,7 @@ def read_program(text: str) -> Program:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        module = parse_mlir(text)
+        self.module = module = parse_mlir(text)
         self.values: dict[tuple[int, int], int] = {}
         self.types: dict[int, str] = {}
         self.argument_attributes: dict[int, dict[str, str]] = {}
@@ -47,30 +46,14 @@ class _Reader:
         return self.values[key]
 
     def _operation(self, operation: Operation, labels: dict[str, int]) -> Op:
-        text = operation.text
-        if (head := _HEAD.match(text)) is None or (end := closing(text, head.end() - 1)) < 0:
-            raise ParseError(f"line {operation.first_line}: {text[:80]!r} is not MLIR's generic form.")
-        rest = text[end + 1 :]
-        if rest.startswith("["):
-            rest = rest[closing(rest, 0) + 1 :]
-        properties: dict[str, str] = {}
-        if rest.startswith(" <{"):
-            stop = closing(rest, 2)
-            properties = _entries(rest[3:stop])
-            rest = rest[stop + 2 :]
-        if operation.regions:
-            rest = operation.closing.removeprefix("})")
-        attributes: dict[str, str] = {}
-        if rest.startswith(" {"):
-            stop = closing(rest, 1)
-            attributes = _entries(rest[2:stop])
-            rest = rest[stop + 1 :]
-        inputs, outputs = _signature(rest.removeprefix(" : "))
+        form = operation.form
+        if not form.is_generic:
+            raise ParseError(f"line {operation.first_line}: {operation.text[:80]!r} is not MLIR's generic form.")
+        properties = {name: text for name, text in form.attributes.items() if name in form.properties}
+        attributes = {name: text for name, text in form.attributes.items() if name not in form.properties}
         results = [self._value(value) for value in operation.results]
-        self.types.update(zip(results, outputs, strict=False))
+        self.types.update(zip(results, map(str, operation.result_types), strict=True))
         operands = [self._value(value) for value in operation.operands]
-        for value, kind in zip(operands, inputs, strict=False):
-            self.types.setdefault(value, kind)
         made = Op(
             self._number(), operation.name, results, operands, [labels[one] for one in operation.successors],
             properties, attributes, location=operation.location,
@@ -79,34 +62,15 @@ class _Reader:
             inner = {block.label: self._number() for block in region.blocks}
             made.regions.append([])
             for block in region.blocks:
-                written = parameters_of(block.header)
                 arguments = [self._value(one) for one in block.arguments]
-                names = (one.name for one in block.arguments)
-                self.types.update(zip(arguments, (written[name][0] for name in names), strict=True))
+                self.types.update((self._value(one), str(self.module.type_of(one))) for one in block.arguments)
                 rows = [self._operation(one, inner) for one in block.operations]
                 made.regions[-1].append(Block(inner[block.label], arguments, rows))
         if made.is_function:
-            self._take_argument_attributes(made)
+            rows = split_commas(made.properties.pop("arg_attrs", "[]")[1:-1])
+            for value, row in zip(made.regions[0][0].arguments, rows, strict=False):
+                self.argument_attributes[value] = parse_entries(row[1:-1])
         return made
-
-    def _take_argument_attributes(self, function: Op) -> None:
-        rows = split_commas(function.properties.pop("arg_attrs", "[]")[1:-1])
-        for value, row in zip(function.regions[0][0].arguments, rows, strict=False):
-            self.argument_attributes[value] = _entries(row[1:-1])
-
-
-def _entries(text: str) -> dict[str, str]:
-    """`a = 1 : i32, b` → {"a": "1 : i32", "b": ""}."""
-    rows = (part.partition(" = ") for part in split_commas(text) if part)
-    return {name: value for name, _, value in rows}
-
-
-def _signature(text: str) -> tuple[list[str], list[str]]:
-    """`(i32, f32) -> (f32, f32)` → the types on both sides."""
-    end = closing(text, 0) if text.startswith("(") else -1
-    if end < 0:
-        return [], []
-    return [one for one in split_commas(text[1:end]) if one], [one for one in behind_arrow(text) if one]
 
 
 def write_program(program: Program) -> str:
@@ -188,7 +152,8 @@ class _Writer:
 
 
 def _written(entries: dict[str, str]) -> str:
-    return ", ".join(f"{name} = {value}" if value else name for name, value in entries.items())
+    names = {name: name if name.replace(".", "").replace("_", "").isalnum() else f'"{name}"' for name in entries}
+    return ", ".join(f"{names[name]} = {value}" if value else names[name] for name, value in entries.items())
 
 
 def _function_type(text: str, inputs: list[str]) -> str:

@@ -18,10 +18,11 @@ from irscope.cli.output.destination import (
 )
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, failure_text
+from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison

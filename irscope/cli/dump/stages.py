@@ -9,7 +9,6 @@ from pathlib import Path
 
 from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import run_compile
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
 from irscope.plan import PassPlan, PassRule
@@ -177,6 +176,7 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
     text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
     if text is not None:
         return text
+    from irscope.cli.subject.captures import run_compile
     from irscope.record.variants.completing import with_all_texts
 
     full = with_all_texts(capture, run=run_compile, tell=say)

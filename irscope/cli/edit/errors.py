@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from irscope.cli.subject.captures import failure_text
 from irscope.model.capture import Capture
+from irscope.render.text.failure import failure_text
 
 __all__ = ["error_in"]
 

@@ -12,7 +12,7 @@ from irscope.cli.output.destination import emit_json
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.pictures import Looks
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, captures_with_passes, tell_failures
+from irscope.cli.subject.captures import captures_of, captures_with_passes, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -50,7 +50,7 @@ def graph(
         say(f"{len(captures)} launches: {names}; this is the first. --launch N takes another, -o DIR/ draws each.")
     if format_ == "html" or (format_ is None and is_page(output)):
         emit_report(captures, _view(wanted), output)
-        return tell_failures(captures)
+        return tell_incomplete(captures)
     if as_json:
         emit_json([picture_json(capture, wanted) for capture in captures], output)
     else:
@@ -61,7 +61,7 @@ def graph(
             for note in one.notes:
                 say(note)
         write_pictures(pictures, output, _format(format_, output, several, wanted), looks)
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 def _view(wanted: GraphOptions) -> dict[str, object]:

@@ -157,7 +157,7 @@ def _loops(capture: Capture) -> Loops:
 def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
     if (found := warps_picture(capture, theme or "light")) is None:
         raise UsageError(
-            f"{capture.name} ({capture.target}) has no partitions of warps: its TTGIR holds no ttg.warp_specialize. "
+            f"{capture.name} ({capture.target}) has no partitions of warps: its TTGIR holds no warp_specialize. "
             "tl.range(…, warp_specialize=True) asks for one, and so does gluon's warp_specialize."
         )
     return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand
+from irscope.cli.application import Command
 
 __all__ = ["LayoutCommand"]
 
 _OPTION = "--compare"
 
 
-class LayoutCommand(TyperCommand):
+class LayoutCommand(Command):
     """A command whose `--compare A B` is read as `--compare A --compare B`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +11,6 @@ from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_layouts
-
-# ttg.target = "cuda:90"
-_TARGET = re.compile(r'ttg\.target = "([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +72,12 @@ def _number(options: Mapping[str, object], name: str) -> int | None:
 
 def layouts_of_file(file: Path, targets: Sequence[str]) -> list[DescribedLayout]:
     """The layouts of a TTGIR file, asked of the installed compiler."""
+    from irscope.ir.mlir.reader import parse_mlir
     from irscope.record.layouts.questions import layouts_of_text
 
     text = _read(file)
-    named = _TARGET.search(text)
-    target = Target.parse(targets[0] if targets else (named[1] if named else "cuda:90"))
+    stated = parse_mlir(text).option("target")
+    target = Target.parse(targets[0] if targets else stated if isinstance(stated, str) else "cuda:90")
     return [DescribedLayout(row, target) for row in layouts_of_text(text, target)]
 
 

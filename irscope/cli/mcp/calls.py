@@ -39,13 +39,11 @@ def quiet() -> Generator[list[str]]:
 def command_json(words: Sequence[str]) -> tuple[Any, list[str]]:
     """(what a command prints with `--json`, what it says); raises what the command raises."""
     from irscope.cli import app, load_commands
-    from irscope.cli.plain_values import plain_values
 
     with TemporaryDirectory() as folder, quiet() as said:
         file = Path(folder, "answer.json")
         load_commands(words)
-        with plain_values():
-            app(args=[*words, "--json", "-o", str(file)], prog_name="irscope", standalone_mode=False)
+        app(args=[*words, "--json", "-o", str(file)], prog_name="irscope", standalone_mode=False)
         if not file.is_file():
             raise IrscopeError("the command gave no answer.")
         answer = json.loads(file.read_text("utf-8"))

@@ -57,7 +57,7 @@ def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> Non
     if form == "svg":
         emit_page(drawn, output)
         return
-    from irscope.render.layout.png import render_png
+    from irscope.render.canvas import render_png
 
     if output is None:
         if is_terminal():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan
 from irscope.record.variants.completing import tell_origin, with_sass
+from irscope.render.text.failure import failure_text
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
     from irscope.store.collection import Collection
-
-_FRAMES_OF_OUTPUT = 15
-
-# kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
-_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
-_SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
-_TELLING_COLUMNS = 60
-_DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
 def captures_of(
@@ -210,16 +202,6 @@ def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
         say(f"no pass '{rule}' was reached before the compile failed.")
 
 
-def failure_text(capture: Capture) -> str:
-    """Why a compile failed, as commands print it."""
-    failure = capture.failure
-    if failure is None:
-        return ""
-    text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
-    more = [line for line in _diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
-    return "\n".join([text, *more])
-
-
 def tell_failures(captures: StoredCaptures) -> int:
     """Print why compiles failed, and return the exit code.
 
@@ -239,24 +221,22 @@ def tell_failures(captures: StoredCaptures) -> int:
     return code
 
 
-def _is_said(line: str, text: str) -> bool:
-    """Whether the text already contains what a line of diagnostics says."""
-    said = _LABEL.split(line)[-1].strip()
-    return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
+def tell_incomplete(captures: StoredCaptures) -> int:
+    """Print which operations irscope does not know, and why compiles failed; returns the exit code.
 
-
-def _diagnostic_lines(diagnostics: str) -> list[str]:
-    """The diagnostics in the output of a compiler, each with its source line and caret, without the IR around them.
-
-    If there are none, the last lines. `irscope show ID --json` has the whole output.
+    For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
     """
-    lines = diagnostics.splitlines()
-    kept: list[str] = []
-    for number, line in enumerate(lines):
-        if _DIAGNOSTIC.search(line):
-            caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
-            kept += lines[number : number + 3] if caret else [line]
-    return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
+    from irscope.ir.mlir.reader import parse_mlir
+
+    for one in captures.files:
+        texts = one.load().texts if one.status == "ok" else {}
+        text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
+        if (unknown := parse_mlir(text).unknown) and text:
+            names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
+            count = unknown.total()
+            operations = "operation" if count == 1 else "operations"
+            say(f"{one.name} ({one.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+    return tell_failures(captures)
 
 
 def captures_with_passes(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:

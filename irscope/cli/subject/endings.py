@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import say
-from irscope.cli.subject.autotuned import autotuning_notes
 from irscope.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ def tell_end(file: str, recording: Recording, config: str, *, verbose: bool) -> 
             say(f"  {line}")
     elif not verbose and (count := len(recording.output.split("\n")) - 1 if recording.output.strip() else 0):
         say(f"The script and the compiler printed {count} line{'s' * (count != 1)}: -v shows what.")
+    from irscope.cli.subject.autotuned import autotuning_notes
+
     for note in (*recording.notes, *autotuning_notes(recording.captures, config)):
         say(note)
 

@@ -12,7 +12,7 @@ from irscope.cli.subject.endings import note_incomplete
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.store.facts import chosen, differences
-from irscope.store.file import SUFFIX
+from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
@@ -118,9 +118,11 @@ def collection_at(path: str | Path) -> Collection | PackedCollection | None:
 
         return Collection(path) if is_collection(path) else None
     if Path(path).suffix == SUFFIX:
-        from irscope.store.packed import PackedCollection, is_packed
+        if not is_packed(path):
+            return None
+        from irscope.store.packed import PackedCollection
 
-        return PackedCollection(path) if is_packed(path) else None
+        return PackedCollection(path)
     return None
 
 

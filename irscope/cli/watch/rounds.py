@@ -11,9 +11,9 @@ from irscope.analysis.checks.baseline import kept_facts
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange, changed_facts
-from irscope.cli.subject.captures import failure_text
 from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
+from irscope.render.text.failure import failure_text
 from irscope.store.baseline import variant_names
 from irscope.store.facts import CaptureFacts
 

@@ -12,7 +12,7 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -118,7 +118,7 @@ def why(
         lambda: [as_json(one) for one in captures],
         lambda _, color: under_titles(captures, lambda one: text(one, color)),
     )
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 def _refuse_unknown_value(captures: StoredCaptures, value: str) -> None:

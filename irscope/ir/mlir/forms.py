@@ -35,6 +35,9 @@ class Form:
     """For each successor, the operands that are passed to it."""
     arguments: tuple[str, ...] = ()
     """The types of the arguments of its first block, where its own line states them without their names."""
+    properties: frozenset[str] = frozenset()
+    """Those of the attributes that the generic form prints as properties."""
+    is_generic: bool = False
     is_read: bool = True
     """Whether the text has the form that the table gives the operation."""
 
@@ -315,6 +318,7 @@ def _generic(name: str, info: OperationInfo | None, text: str, closing_line: str
         stop = closing(rest, 2)
         attributes.update(parse_entries(rest[3:stop]))
         rest = rest[stop + 2 :]
+    properties = frozenset(attributes)
     if closing_line:
         rest = closing_line.removeprefix("})")
     if rest.startswith(" {"):
@@ -329,7 +333,8 @@ def _generic(name: str, info: OperationInfo | None, text: str, closing_line: str
     results = tuple(behind_arrow(rest))[:count]
     if len(results) == 1 and results[0] == "()":
         results = ()
-    return Form(tuple(range(operands)), groups, attributes, results, branches, is_read=info is not None)
+    order = tuple(range(operands))
+    return Form(order, groups, attributes, results, branches, (), properties, True, info is not None)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

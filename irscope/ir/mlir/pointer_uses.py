@@ -6,32 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from irscope.ir.mlir.reader import Operation, Value, parse_mlir
+from irscope.ir.mlir.typed import Type
+from irscope.ir.tables.operations import Effect
 
-# Operations that access memory through pointers or descriptors; their results never point. Older dialects call some
-# `tt.experimental_descriptor_load` or `amdgpu.buffer_load`, which `_accesses` allows for.
-_BOTH = frozenset(
-    {"tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce", "ttng.async_tma_reduce", "amdg.buffer_atomic_rmw"}
-)
-_READS = _BOTH.union((
-    "tt.load", "tt.descriptor_load", "tt.descriptor_gather", "ttg.async_copy_global_to_local",
-    "ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather", "amdg.buffer_load", "amdg.buffer_load_to_local",
-))  # fmt: skip
-_WRITES = _BOTH.union((
-    "tt.store", "tt.descriptor_store", "tt.descriptor_scatter", "ttng.async_tma_copy_local_to_global",
-    "ttng.async_tma_scatter", "amdg.buffer_store",
-))  # fmt: skip
 _LOOPS = ("scf.for", "scf.while")
-_BRANCHES = ("cf.br", "cf.cond_br", "cf.switch")
-_ENDS_OF_REGIONS = ("scf.yield", "scf.condition", "gluon.yield")
-_MAKES_DESCRIPTOR = (
-    "tt.make_tensor_descriptor", "tt.make_tensor_ptr", "tt.advance", "ttng.reinterpret_tensor_descriptor",
-)  # fmt: skip
-_NO_USE = (
-    "tt.return", "tt.descriptor_prefetch", "ttng.async_tma_prefetch", "ttng.prefetch_tensormap",
-    "ttng.tensormap_fenceproxy_acquire",
-)  # fmt: skip
-_FOLLOWED = (*_LOOPS, "scf.if", *_ENDS_OF_REGIONS, *_BRANCHES, *_NO_USE)
-_POINTERS = ("!tt.ptr<", "!tt.tensordesc<", "!ttng.tensordesc")
+_NO_USE = ("return", "descriptor_prefetch", "async_tma_prefetch", "prefetch_tensormap", "tensormap_fenceproxy_acquire")
+_FOLLOWED = ("loop", "conditional", "yield", "branch")
+_OPAQUE = ("call", "assembly")
+_CALLS = ("extern_elementwise", "map_elementwise")
+"""What they do with a pointer stands elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +68,8 @@ def read_pointer_uses(text: str) -> PointerUses:
     function = parse_mlir(text).kernel
     if function is None or not function.regions[0].blocks:
         return PointerUses()
-    pointers = [argument for argument, kind, _ in function.parameters if kind.startswith(_POINTERS)]
+    module = parse_mlir(text)
+    pointers = [one for one in function.regions[0].blocks[0].arguments if _points(module.type_of(one))]
     flow = _Flow({block.label: block.arguments for block in function.regions[0].blocks})
     for number, argument in enumerate(pointers):
         flow.add(argument, frozenset({number}))
@@ -99,13 +83,13 @@ def read_pointer_uses(text: str) -> PointerUses:
     written: set[int] = set()
     elsewhere = False
     for operation in operations:
-        sources = flow.of(operation.operands)
-        reads, writes = _accesses(operation)
-        if reads or writes:
-            read |= sources if reads else frozenset[int]()
-            written |= sources if writes else frozenset[int]()
+        accesses = _accesses(operation)
+        for effect in accesses:
+            sources = flow.of(operation.operand_group(effect.operand))
+            (read if effect.kind == "reads" else written).update(sources)
             elsewhere = elsewhere or not sources
-        elif sources and not _is_followed(operation):
+        sources = flow.of(operation.operands)
+        if sources and not accesses and not _is_followed(operation):
             read |= sources
             written |= sources
     uses = tuple(
@@ -115,10 +99,11 @@ def read_pointer_uses(text: str) -> PointerUses:
     return PointerUses(uses, elsewhere)
 
 
-def _accesses(operation: Operation) -> tuple[bool, bool]:
-    """Whether an operation reads, and whether it writes, through its operands."""
-    name = operation.name.replace("experimental_", "").replace("amdgpu.", "amdg.")
-    return name in _READS, name in _WRITES
+def _accesses(operation: Operation) -> list[Effect]:
+    """The accesses to global memory through the operands."""
+    if operation.kind in ("descriptor", "allocation"):
+        return []
+    return [one for one in operation.effects if one.space == "global" and one.kind in ("reads", "writes")]
 
 
 def _carry(flow: _Flow, operation: Operation) -> None:
@@ -126,10 +111,10 @@ def _carry(flow: _Flow, operation: Operation) -> None:
     if operation.name in _LOOPS or operation.name == "scf.if":
         _carry_through_regions(flow, operation)
         return
-    if operation.name in _BRANCHES:
-        for argument in (one for label in operation.successors for one in flow.targets.get(label, ())):
-            flow.add(argument, flow.of(operation.operands))
-    if operation.results and not any(_accesses(operation)) and _makes_pointer(operation):
+    for label, values in operation.branches:
+        for argument, value in zip(flow.targets.get(label, ()), values, strict=False):
+            flow.add(argument, flow.of((value,)))
+    if operation.results and not _accesses(operation) and any(map(_points, operation.result_types)):
         sources = flow.of(operation.operands)
         for result in operation.results:
             flow.add(result, sources)
@@ -143,7 +128,7 @@ def _carry_through_regions(flow: _Flow, operation: Operation) -> None:
     if operation.name == "scf.while":
         again = [list(block.arguments) for region in operation.regions for block in region.blocks[:1]]
     for end in operation.children:
-        if end.name in _ENDS_OF_REGIONS:
+        if end.kind == "yield":
             # The condition of a while loop comes first in the operation that ends its first region.
             handed = end.operands[1:] if end.name == "scf.condition" else end.operands
             for receivers in (operation.results, *again):
@@ -154,15 +139,15 @@ def _carry_through_regions(flow: _Flow, operation: Operation) -> None:
             flow.add(result, flow.of((first,)))
 
 
-def _makes_pointer(operation: Operation) -> bool:
-    types = operation.types
-    made = types.rpartition("->")[2] if "->" in types else types
-    return "tt.ptr<" in made or "tensordesc" in made or operation.name in _MAKES_DESCRIPTOR
+def _points(kind: Type) -> bool:
+    """Whether a type is, or holds, pointers to global memory, or is a tensor descriptor."""
+    element = kind if kind.form in ("pointer", "descriptor") else kind.element
+    return element is not None and element.form in ("pointer", "descriptor")
 
 
 def _is_followed(operation: Operation) -> bool:
     """Whether an operation turns pointers only into other pointers, which are followed."""
-    if operation.name in _FOLLOWED:
+    if operation.kind in _FOLLOWED or operation.opcode in _NO_USE:
         return True
-    opaque = ("call", "asm", "extern", "cf.")
-    return bool(operation.results) and _makes_pointer(operation) and not any(word in operation.name for word in opaque)
+    is_known = operation.info is not None and operation.kind not in _OPAQUE and operation.opcode not in _CALLS
+    return is_known and any(map(_points, operation.result_types))

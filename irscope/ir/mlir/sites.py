@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,13 +9,10 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 
 __all__ = ["SAME", "Sites", "constant_of", "factor_sites", "sites_of"]
 
-SAME = ("tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "arith.extsi", "arith.extui", "arith.trunci")
+SAME = ("splat", "expand_dims", "broadcast", "reshape", "arith.extsi", "arith.extui", "arith.trunci")
+"""Operations that keep every element, by their opcodes."""
 _DEEPEST = 24
 """Calls within one another."""
-# %c100_i32 = arith.constant 100 : i32      %cst = arith.constant dense<100> : tensor<64x1xi32>
-_CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d{1,18})>? : (?:tensor<[\dx]+x)?i(?:32|64)\b")
-# tt.call @helper__i32_c100(%pid)      tt.func private @helper__i32_c100(
-_SYMBOL = re.compile(r'@([\w$.]+|"[^"\n]{1,400}")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +31,16 @@ def sites_of(module: MlirModule, argument: Value) -> Sites:
     Those of a function that is called with it, too, if it is called with nothing else: a hint there is for all calls.
     """
     operations = [*module.walk()]
-    functions = {
-        match[1]: one for one in operations if one.name == "tt.func" and (match := _SYMBOL.search(one.text)) is not None
-    }
+    functions = {one.symbol: one for one in operations if one.opcode == "func"}
     calls: dict[str, list[Operation]] = {}
     for one in operations:
-        if one.name == "tt.call" and (match := _SYMBOL.search(one.text)) is not None:
-            calls.setdefault(match[1], []).append(one)
+        if one.opcode == "call":
+            calls.setdefault(one.symbol, []).append(one)
     held = {argument}
     for _ in range(_DEEPEST):
         known = len(held)
         for one in operations:
-            if one.name in SAME and not held.isdisjoint(one.operands):
+            if one.opcode in SAME and not held.isdisjoint(one.operands):
                 held.update(one.results)
         for name, function in functions.items():
             blocks = function.regions[0].blocks if function.regions else ()
@@ -69,10 +63,10 @@ def sites_of(module: MlirModule, argument: Value) -> Sites:
 def constant_of(module: MlirModule, value: Value) -> int | None:
     """The integer that a value is everywhere, if a constant makes it, itself or spread over a tensor."""
     made = module.definition(value)
-    while made is not None and made.name in SAME and made.operands:
+    while made is not None and made.opcode in SAME and made.operands:
         made = module.definition(made.operands[0])
-    match = _CONSTANT.search(made.text) if made is not None and made.name == "arith.constant" else None
-    return int(match[1]) if match is not None else None
+    value = made.constant if made is not None and made.name == "arith.constant" else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def factor_sites(module: MlirModule) -> Iterator[tuple[int, Operation, int]]:

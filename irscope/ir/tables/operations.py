@@ -19,7 +19,7 @@ which begins with `!` or is `i1`, `i32` or `index`; `?TYPE`, which stands before
 column reads what follows the arrow or `to`, or else the types in their order.
 
 Sources: the definitions of MLIR's dialects and of Triton's (3.6 to 3.9). The oracle is MLIR's own generic form of
-every text that the tests record (`tests/ir/mlir/test_generic_form.py`).
+every text that the tests record (`tests/ir/mlir/test_reader_generic_form.py`).
 """
 
 from __future__ import annotations

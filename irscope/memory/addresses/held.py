@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from irscope.memory.addresses.descriptors import Descriptor
+from irscope.memory.addresses.accesses import Descriptor
 from irscope.memory.addresses.kinds import Kind
 from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, multiply, select, unknown
 

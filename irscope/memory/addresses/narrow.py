@@ -9,10 +9,10 @@ from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import known_divisor
+from irscope.memory.addresses.counter import strides_of, widest_vector
 from irscope.memory.addresses.evaluate import evaluate
 from irscope.memory.addresses.held import Programs
 from irscope.memory.addresses.kinds import kind_of
-from irscope.memory.addresses.lanes import strides_of, widest_vector
 from irscope.memory.addresses.numbers import Number, Source, atom, constant
 from irscope.memory.addresses.rules import RULES, Rule
 

@@ -5,7 +5,7 @@ differ between programs are exact. Of a loop the turns that touch memory alike a
 the turn; the others one after another.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # numpy's own types leave those of its methods partly unknown.
 
 from __future__ import annotations
@@ -14,22 +14,177 @@ import re
 from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.memory.access import MOST, Span
 from irscope.memory.addresses.accesses import Execution
-from irscope.memory.addresses.evaluate import Runner, TooMuch, run_kernel
+from irscope.memory.addresses.evaluate import Loop, Runner, TooMuch, grew, grown, growth_of, run_kernel, settled_growths
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
-from irscope.memory.addresses.loops import grew, grown, growth_of
-from irscope.memory.addresses.numbers import FAR, Integers, Number, Source, add, atom, constant, merged, multiply
+from irscope.memory.addresses.numbers import (
+    FAR,
+    Integers,
+    Number,
+    Source,
+    add,
+    atom,
+    constant,
+    merged,
+    token_of,
+    wrapped,
+)
 from irscope.memory.addresses.rules import RULES
-from irscope.memory.programs.turns import Loop, bounds_of_turns, difference, merged_values
-from irscope.memory.programs.vectors import Vectors
-from irscope.memory.programs.weights import ENDLESS, Weight
 
-__all__ = ["Run", "Touch", "Visit", "predicate_of", "run_programs"]
+__all__ = [
+    "ENDLESS",
+    "Run",
+    "Touch",
+    "Vectors",
+    "Visit",
+    "Weight",
+    "predicate_of",
+    "run_programs",
+]
+
+
+class Vectors:
+    """The programs, and each scalar that differs between them: an atom whose value is known for every program."""
+
+    def __init__(self, programs: Integers, grid: tuple[int, int, int]) -> None:
+        self.programs = programs
+        """The programs, each as x + width * (y + height * z)."""
+        self.grid = grid
+        self._of: dict[int, Integers] = {}
+
+    @property
+    def count(self) -> int:
+        """How many programs there are."""
+        return self.programs.size
+
+    def program_id(self, axis: int) -> Number:
+        """The program id along an axis."""
+        return self.named(self.programs // prod(self.grid[:axis]) % self.grid[axis], 32)
+
+    def named(self, values: Integers, bits: int) -> Number:
+        """The scalar that has these values: a constant if all are equal."""
+        low, high = int(values.min()), int(values.max())
+        if low == high:
+            return constant(low, bits)
+        apart = values - low
+        token = token_of(apart.tobytes())
+        self._of[token] = apart
+        return Number(
+            np.array(low, np.int64), (), bits, np.array(token, np.uint64), int(np.gcd.reduce(apart)), 0, high - low,
+            frozenset({Source("program", str(token))}), terms=((token, 1),),
+        )  # fmt: skip
+
+    def of_token(self, token: int) -> Integers | None:
+        """The values of an atom; None if it is none that differs between the programs alone."""
+        return self._of.get(token)
+
+    def of_source(self, source: Source) -> Integers | None:
+        """The values, less the least, of the scalar that something depends on; None if it is no such scalar."""
+        return self._of.get(int(source.text)) if source.kind == "program" and source.text.isdigit() else None
+
+    def split(self, number: Number) -> tuple[Integers, dict[int, int]] | None:
+        """What a scalar, or the one unknown part of a tensor, adds in each program, and (token → factor) of the rest.
+
+        None if it is no linear combination of atoms.
+        """
+        total = np.zeros(1, np.int64)
+        if number.tokens is None:
+            return total, {}
+        if not number.is_rigid or not number.terms:
+            return None
+        check, rest = 0, dict[int, int]()
+        for token, factor in number.terms:
+            check += token * factor
+            if token in self._of:
+                total = total + self._of[token] * np.int64(factor)
+            else:
+                rest[token] = factor
+        return (total, rest) if check % (1 << 64) == int(number.tokens.flat[0]) else None
+
+    def values(self, number: Number) -> Integers | None:
+        """The values of a scalar, one or one for each program; None if it depends on more than the program."""
+        found = self.split(number)
+        if found is None or found[1] or number.known.size != 1:
+            return None
+        return wrapped(number.known.reshape(1) + found[0], number.bits)
+
+
+ENDLESS = 1 << 40
+"""As often as this or more often: without a bound."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """How often each program comes somewhere."""
+
+    low: Integers
+    """One for each program, or one for all."""
+    high: Integers
+    count: int
+    """How many programs there are."""
+    sources: frozenset[Source] = frozenset()
+    """What decides how often, where that is not known."""
+
+    @staticmethod
+    def once(count: int) -> Weight:
+        """Each program once."""
+        one = np.ones(1, np.int64)
+        return Weight(one, one, count)
+
+    def often(self, low: Integers, high: Integers) -> Weight:
+        """Each time between two numbers of times."""
+        least = _times(self.low, low)
+        return replace(self, low=least, high=least if low is high and self.is_known else _times(self.high, high))
+
+    def where(self, holds: NDArray[np.bool_]) -> Weight:
+        """Only in the programs in which something holds."""
+        times = holds.astype(np.int64)
+        return self.often(times, times)
+
+    def perhaps(self, sources: frozenset[Source]) -> Weight:
+        """At most as often: what decides it is not known."""
+        return Weight(np.zeros(1, np.int64), self.high, self.count, self.sources | sources)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both bounds are the same."""
+        return self.low is self.high
+
+    @cached_property
+    def span(self) -> Span:
+        """How often all programs together come there."""
+        return self._sum(self.low), self._sum(self.high)
+
+    def _sum(self, times: Integers) -> int:
+        if int(times.max()) >= ENDLESS:
+            return MOST
+        return int(times.sum()) * (self.count if times.size == 1 else 1)
+
+
+def _times(one: Integers, other: Integers) -> Integers:
+    return np.where((other > 0) & (one > ENDLESS // np.maximum(other, 1)), ENDLESS, one * other)
+
+
+def difference(old: Held, new: Held) -> Number | None:
+    """By what a carried value grew in a turn; None if that is not known."""
+    if not isinstance(old, Number) or not isinstance(new, Number) or old.shape != new.shape or old.bits == 1:
+        return None
+    return replace(add(new, old, -1), argument="") if old.bits == new.bits else None
+
+
+def merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
+    """The values of a scalar after a turn that only some programs make; None if they are not known."""
+    return None if new is None or old is None else np.where(runs, new, old)
+
 
 _MOST_TURNS = 1024
 """Turns that are run one after another."""
@@ -200,12 +355,11 @@ class _Runner(Runner):
 
     def run_for(self, operation: Operation, place: Place) -> None:
         self._lose(operation)
-        bounds = [self.number(value) for value in operation.operands[:3]]
-        first = [self.value(value) for value in operation.operands[3:]]
-        loop = Loop(operation, place, bounds[0], bounds[2], first, Source("turn", f"turn {self.fresh()}"))
+        loop = Loop.of(self, operation, place)
+        bounds = loop.start, loop.stop, loop.step
         turns = self._turns(*bounds)
         if turns is None:
-            low, high = bounds_of_turns(*bounds)
+            low, high = (np.array([min(count, ENDLESS)]) for count in loop.iterations)
             with self._weighted(self.weight.often(low, high).perhaps(merged(bounds)) if not low.any() else
                                 self._unsure(low, high, merged(bounds))):  # fmt: skip
                 self._at_once(loop, None)
@@ -273,11 +427,10 @@ class _Runner(Runner):
         return self.vectors.values(value) if isinstance(value, Number) and not value.shape else None
 
     def _turn(self, loop: Loop, index: Number, carried: Sequence[Held]) -> list[Held]:
-        induction = add(loop.start, multiply(replace(index, bits=loop.start.bits), loop.step))
+        induction = loop.induction(index)
         if (values := self.vectors.values(induction)) is not None:
             induction = self._tightened(induction, np.broadcast_to(values, (self.vectors.count,)))
-        after = self.body(loop.operation, [induction, *carried], loop.place)
-        return after if len(after) == len(carried) else loop.lost(self)
+        return loop.iteration(self, induction, carried, loop.place)
 
     def _head(self, loop: Loop, turns: int) -> list[Held] | None:
         """Run the first turns at once; returns what is carried on, or None if they do not touch memory alike."""
@@ -290,7 +443,7 @@ class _Runner(Runner):
         ):
             del self.visits[visits:], self.touches[touches:]
             return None
-        return self._carried(loop, growths, constant(turns, 64))
+        return loop.carried(self, growths, constant(turns, 64))
 
     def _depends(self, touch: Touch, source: Source, unknown: Set[int]) -> bool:
         """Whether turns differ in more than the place at which an access begins."""
@@ -317,29 +470,24 @@ class _Runner(Runner):
             index = atom(loop.source, 64, low=0, high=FAR if turns is None else turns - 1)
             if turns is not None:
                 self.turns = (*outer, (index.terms[0][0], turns))
-            while True:
+
+            def forget() -> None:
                 del self.visits[visits:], self.touches[touches:]
-                before = self._carried(loop, growths, index)
-                after = self._turn(loop, index, before)
-                kept = [
-                    growth if growth is not None and grew(old, new, growth) else None
-                    for growth, old, new in zip(growths, before, after, strict=True)
-                ]
-                if [growth is None for growth in kept] == [growth is None for growth in growths]:
-                    return growths, unknown
-                growths = kept
+
+            forget()
+            settled = settled_growths(
+                growths,
+                lambda held: loop.carried(self, held, index),
+                lambda before: self._turn(loop, index, before),
+                forget,
+            )
+            return settled, unknown
         except (TooMuch, RecursionError):
             # What was tried is not what is done.
             del self.visits[visits:], self.touches[touches:]
             raise
         finally:
             self.turns = outer
-
-    def _carried(self, loop: Loop, growths: Sequence[Number | None], index: Number) -> list[Held]:
-        return [
-            grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
-            for value, growth, lost in zip(loop.first, growths, loop.lost(self), strict=True)
-        ]
 
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])

@@ -30,14 +30,14 @@ def require_triton() -> None:
     """Import Triton; raises MissingTool if it is absent, broken or older than irscope supports."""
     try:
         import triton
-    except ImportError as error:
-        if getattr(error, "name", "") != "triton":
-            why = " ".join(str(error).split())
-            raise MissingTool(f"Triton cannot be imported in {sys.executable}: {why}. Install it again.") from error
-        raise MissingTool(
-            f"Triton is not installed in {sys.executable}, and this needs it: pip install 'irscope[triton]' (on Linux; "
-            "a Triton that came with PyTorch will do too). Captures made elsewhere can be read without it."
-        ) from error
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "triton":
+            raise MissingTool(
+                f"Triton is not installed in {sys.executable}, and this needs it: pip install 'irscope[triton]' (on "
+                "Linux; a Triton that came with PyTorch will do too). Captures made elsewhere can be read without it."
+            ) from error
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MissingTool(f"Triton cannot be imported in {sys.executable}: {why}. Install it again.") from error
     if minor_of(str(triton.__version__)) < minor_of(TRIED_VERSIONS[0]):
         raise MissingTool(f"Triton {triton.__version__} is too old: irscope records with 3.6 and later.")
 

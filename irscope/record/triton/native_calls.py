@@ -6,11 +6,12 @@ bindings pass on neither the option `mlir-print-assume-verified` nor the fingerp
 goes by. And before they run a pass manager they clone the module, for the reproducer that a failure prints: in the LLVM
 dialect that takes longer than most passes.
 
-Nothing checks the types of such a call. So calls are made only in the releases and on the machines that they were tried
-on, and `IRSCOPE_NATIVE=0` switches them off; modules are then printed by the bindings alone. Each call is noted in a
-file while it is under way: if the process ends meanwhile, whoever started it knows which call it was, and starts the
-process again without such calls, once. A script is then run a second time from its beginning. A process that ends
-anywhere else is not started again: that is the compiler's or the script's own end, and a result.
+Nothing checks the types of such a call. So calls are made only in the very libraries that they were tried in, by their
+digest (a version may name any build), on the machines that they were tried on, and `IRSCOPE_NATIVE=0` switches them
+off; modules are then printed by the bindings alone. Each call is noted in a file while it is under way: if the process
+ends meanwhile, whoever started it knows which call it was, and starts the process again without such calls, once. A
+script is then run a second time from its beginning. A process that ends anywhere else is not started again: that is the
+compiler's or the script's own end, and a result.
 """
 
 from __future__ import annotations
@@ -25,17 +26,26 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
+from irscope.errors import IrscopeError
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.contents import digest_of_file
 from irscope.record.triton.library_functions import function_addresses
-from irscope.record.triton.versions import TRIED_VERSIONS, triton_version
 
 SWITCH = "IRSCOPE_NATIVE"
 """The environment variable that switches the calls off with 0."""
 
 _TRIED_MACHINES = (("Linux", "x86_64"),)
+_TRIED_LIBRARIES = {
+    "be43a5634e505403": "3.6.0",
+    "da1af80fc6f05405": "3.7.1",
+    "47d53423ea55b22b": "3.8.0",
+    "c454a5a3cd564174": "3.9.0",
+}
+"""The digests of the libraries that calls were tried with: those of the wheels of these releases for CPython 3.11."""
 
 # mlir/IR/OperationSupport.h, void registerAsmPrinterCLOptions(): registers them once, however often it is called.
 _REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
@@ -254,10 +264,20 @@ def _address_of(bound: Any) -> int | None:
 
 
 def calls_were_tried() -> bool:
-    """Whether calls were tried with this Triton on such a machine, and are not switched off."""
+    """Whether calls were tried in this very library on such a machine, and are not switched off."""
     if os.environ.get(SWITCH) == "0" or (platform.system(), platform.machine()) not in _TRIED_MACHINES:
         return False
-    return triton_version() in TRIED_VERSIONS
+    return _library_digest() in _TRIED_LIBRARIES
+
+
+@cache
+def _library_digest() -> str:
+    """The digest of the compiler's library; empty where there is none to read."""
+    # Found without importing it: whoever asks may have no other use for it.
+    with suppress(IrscopeError, OSError):
+        spec = PathFinder.find_spec("libtriton", [str(triton_api.package_folder() / "_C")])
+        return digest_of_file(Path(spec.origin)) if spec is not None and spec.origin else ""
+    return ""
 
 
 def call_that_ended(log: Path, process: int, code: int) -> str:

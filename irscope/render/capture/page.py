@@ -149,7 +149,7 @@ def _stages(capture: Capture) -> Iterator[tuple[str, str, str]]:
 def _warps(page: _Page, capture: Capture) -> Iterator[str]:
     """The sections of a warp-specialised kernel."""
     text = capture.texts.get("ttgir", "")
-    if "ttg.warp_specialize" not in text:
+    if "warp_specialize" not in text:
         # What reads partitions is a tenth of all that this command imports.
         return
     from irscope.analysis.flow.partitions import read_partitions

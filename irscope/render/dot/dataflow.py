@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
-from irscope.analysis.flow.dataflow_types import base_layout, layout_of, short_layout, short_type
+from irscope.ir.mlir.short_types import base_layout, layout_of, short_layout, short_type
+from irscope.render.canvas import fills, hexadecimal, mix, shade_of
 from irscope.render.dot.graph import Drawing, new_drawing, plain, text
 from irscope.render.dot.palette import BACK, BAD, BRANCH, FADED, FRAME, INK, LOOP, PAPER, PLAIN, SOFT
-from irscope.render.layout.colors import fills, hexadecimal, mix, shade_of
 
 _FRAME = {"scf.for": LOOP, "scf.while": LOOP, "scf.if": BRANCH}
 _SHAPES: dict[str, dict[str, str]] = {

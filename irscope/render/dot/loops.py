@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 from irscope.analysis.flow.loop_stages import LoopSchedule, PipelinedLoop, ScheduledOperation
+from irscope.render.canvas import shades
 from irscope.render.dot.graph import Drawing, new_drawing, text
 from irscope.render.dot.palette import BORDER, INK, PAPER, PLAIN, SOFT, STEADY
-from irscope.render.layout.colors import shades
 
 _MOST_STAGES = 8
 _SHOWN = 5

@@ -1,5 +1,5 @@
 """The colours of graphs, each named once, and what they are in other themes; those of layouts are
-`irscope.render.layout.colors`, and the same in each theme.
+`irscope.render.canvas`, and the same in each theme.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
+from irscope.render.canvas import LETTER
 from irscope.render.layout.figure import Figure
 from irscope.render.layout.plane import Run
 
@@ -15,8 +16,6 @@ AXIS = 46
 HEAD = 16
 """Pixels for the numbers of the columns."""
 _GAP = 8
-CHARACTER = 0.6
-"""The width of a character of the figures' font, in its size."""
 DETAIL = 0.85
 """The size of a label's second line, in that of the first."""
 _SIZES = (13.0, 11.0, 9.0)
@@ -149,10 +148,10 @@ def _extent(figure: Figure, how: _How) -> tuple[float, float]:
     label = max((len(run.label) for run in figure.runs), default=1)
     detail = max((len(run.detail) for run in figure.runs), default=0)
     if not detail:
-        return label * CHARACTER + 0.7, 1.45
+        return label * LETTER + 0.7, 1.45
     if how == "beside":
-        return (label + 1 + detail) * CHARACTER + 0.7, 1.45
-    return max(label, DETAIL * detail) * CHARACTER + 0.7, 2.4
+        return (label + 1 + detail) * LETTER + 0.7, 1.45
+    return max(label, DETAIL * detail) * LETTER + 0.7, 2.4
 
 
 def _usual_length(figure: Figure) -> int:

@@ -5,48 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["LETTER", "Label", "Rect", "placed_labels"]
+from irscope.render.canvas import LEAST, Rect, width_of
 
-LETTER = 6.65
-"""Pixels of a character, of a text of 11 pixels."""
+__all__ = ["Label", "placed_labels"]
+
 _LINE = 14.0
 """Pixels of a line."""
 _PADDING = 7.0
 _GAP = 4.0
-_MARGIN = 3.0
-
-
-class Rect(NamedTuple):
-    """A rectangle, in pixels from the upper left."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-    @property
-    def right(self) -> float:
-        """Its right edge."""
-        return self.left + self.width
-
-    @property
-    def bottom(self) -> float:
-        """Its lower edge."""
-        return self.top + self.height
-
-    def meets(self, other: Rect) -> bool:
-        """Whether the two have a point in common that is not on an edge."""
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
-
-    def widened(self) -> Rect:
-        """The same with a margin to both sides."""
-        return Rect(self.left - _MARGIN, self.top, self.width + 2 * _MARGIN, self.height)
-
-    def holds(self, other: Rect) -> bool:
-        """Whether the other lies within it."""
-        across = self.left <= other.left and other.right <= self.right
-        return across and self.top <= other.top and other.bottom <= self.bottom
 
 
 class Label(NamedTuple):
@@ -93,7 +59,7 @@ def _free_places(
     box: int, area: Rect, forms: Sequence[tuple[str, ...]], frame: Rect, others: Sequence[Rect]
 ) -> Iterator[Label]:
     """The places for a box's label, the best first: within the box in any form, then beside it."""
-    sizes = [(form, max(map(len, form)) * LETTER, _LINE * len(form) - 2) for form in forms]
+    sizes = [(form, max(width_of(line, LEAST) for line in form), _LINE * len(form) - 2) for form in forms]
     for form, width, height in sizes:
         for place in _inside(area, width, height, others):
             if area.holds(place) and not any(place.widened().meets(one) for one in others):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
-from irscope.render.layout.colors import shades
+from irscope.render.canvas import LETTER, Elements, Rect, shades, wrapped
 from irscope.render.layout.figure import Figure
-from irscope.render.layout.geometry import AXIS, CHARACTER, DETAIL, Geometry, Lettering, Panel, geometry_of
+from irscope.render.layout.geometry import AXIS, DETAIL, Geometry, Lettering, Panel, geometry_of
 from irscope.render.layout.plane import Run
 
 _WIDTH = 1280
 """Pixels: a slide's width."""
 _MARGIN = 28
+_FACT, _AXIS = 12.5, 11.0
+"""The sizes of facts, and of axes and the legend."""
 _LEAST = 7.5
 """The size of the smallest label, in pixels."""
 
@@ -43,20 +44,13 @@ def render_svg(figures: Sequence[Figure], width: int = _WIDTH, *, beside: bool =
             must be of one size. Otherwise they stand below one another.
     """
     width = width * 3 // 2 if beside else width
-    parts: list[str] = []
+    drawing = Elements()
     top = float(_MARGIN)
     for group in [figures] if beside and figures else [[figure] for figure in figures]:
-        text, height = _figures(group, top, (width - _MARGIN) // len(group))
-        parts.append(text)
-        top += height + _MARGIN
-    height = round(top)
-    title = escape("; ".join(figure.title for figure in figures))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'role="img">'
-        f"<title>{title}</title><style>{_STYLE}{_palettes({max(figure.colors, 1) for figure in figures})}</style>"
-        f'{_HATCHES}<rect class="bg" width="{width}" height="{height}"/>{"".join(parts)}</svg>\n'
-    )
+        top += _figures(drawing, group, top, (width - _MARGIN) // len(group)) + _MARGIN
+    style = _STYLE + _palettes({max(figure.colors, 1) for figure in figures})
+    title = "; ".join(figure.title for figure in figures)
+    return drawing.document(width, round(top), title, style, "bg", defined=_HATCHES)
 
 
 def _palettes(counts: set[int]) -> str:
@@ -71,94 +65,90 @@ def _palettes(counts: set[int]) -> str:
     return "".join(rules)
 
 
-def _figures(figures: Sequence[Figure], top: float, width: int) -> tuple[str, float]:
-    """The elements of figures of one size beside one another, each in `width` pixels, and how high they are."""
-    heads = [_head(figure, _MARGIN + number * width, top, width - _MARGIN) for number, figure in enumerate(figures)]
-    parts = [text for text, _ in heads]
-    below = max(y for _, y in heads)
+def _figures(drawing: Elements, figures: Sequence[Figure], top: float, width: int) -> float:
+    """Draw figures of one size beside one another, each in `width` pixels; returns how high they are."""
+    lefts = [_MARGIN + place * width for place in range(len(figures))]
+    below = max(_head(drawing, *own, top, width - _MARGIN) for own in zip(figures, lefts, strict=True))
     if any(figure.missing for figure in figures):
-        return "".join(parts), below - top
+        return below - top
     geometry = geometry_of(figures, width - _MARGIN - AXIS)
-    for number, (figure, lettering) in enumerate(zip(figures, geometry.letterings, strict=True)):
-        parts.append(_grid(figure, geometry, lettering, _MARGIN + number * width + AXIS, below + 26))
-    return "".join(parts), below + 26 + geometry.height - top
+    for figure, lettering, left in zip(figures, geometry.letterings, lefts, strict=True):
+        _grid(drawing, figure, geometry, lettering, left + AXIS, below + 26)
+    return below + 26 + geometry.height - top
 
 
-def _head(figure: Figure, left: int, top: float, width: int) -> tuple[str, float]:
-    """The title, the facts and the legend; and where they end."""
+def _head(drawing: Elements, figure: Figure, left: int, top: float, width: int) -> float:
+    """Draw the title, the facts and the legend; returns where they end."""
     y = top + 16
-    parts = [f'<text class="t h" x="{left}" y="{_n(y)}">{escape(figure.title)}</text>']
+    drawing.write(left, y, figure.title, "t h")
     for fact in figure.facts:
-        for line in _wrapped(fact, int(width / (12.5 * CHARACTER))):
+        for line in wrapped(fact, width, _FACT):
             y += 18
-            parts.append(f'<text class="m p" x="{left}" y="{_n(y)}">{escape(line)}</text>')
+            drawing.write(left, y, line, "m p")
     if figure.missing:
         y += 22
-        parts.append(f'<text class="t p" x="{left}" y="{_n(y)}">no picture: {escape(figure.missing)}</text>')
-        return "".join(parts), y
-    legend, y = _legend(figure, left, y + 26, left + width)
-    return "".join([*parts, legend]), y
+        drawing.write(left, y, f"no picture: {figure.missing}", "t p")
+        return y
+    return _legend(drawing, figure, left, y + 26, left + width)
 
 
-def _legend(figure: Figure, left: float, y: float, right: int) -> tuple[str, float]:
-    parts: list[str] = []
+def _legend(drawing: Elements, figure: Figure, left: float, y: float, right: int) -> float:
     x = float(left)
     count = max(figure.colors, 1)
     for index, text in figure.legend:
-        room = 24 + len(text) * 11 * CHARACTER + 12
+        room = 24 + len(text) * _AXIS * LETTER + 12
         if x + room > right:
             x, y = float(left), y + 20
-        parts.append(f'<rect class="f{count}-{index} k" x="{_n(x)}" y="{_n(y - 11)}" width="16" height="14" rx="2"/>')
-        parts.append(f'<text class="t a" x="{_n(x + 22)}" y="{_n(y)}">{escape(text)}</text>')
+        drawing.rect(Rect(x, y - 11, 16, 14), f"f{count}-{index} k", radius=2)
+        drawing.write(x + 22, y, text, "t a")
         x += room
     notes = [text for text in (figure.cell_text, figure.detail_text) if text]
     if figure.mark_text:
         notes.append(figure.mark_text)
-    for line in _wrapped(" · ".join(notes), int((right - left) / (11 * CHARACTER))):
+    for line in wrapped(" · ".join(notes), right - left, _AXIS):
         y += 20
-        parts.append(f'<text class="m a" x="{left}" y="{_n(y)}">{escape(line)}</text>')
-    return "".join(parts), y
+        drawing.write(left, y, line, "m a")
+    return y
 
 
-def _grid(figure: Figure, geometry: Geometry, lettering: Lettering, left: float, top: float) -> str:
+def _grid(drawing: Elements, figure: Figure, geometry: Geometry, lettering: Lettering, left: float, top: float) -> None:
     panels = geometry.panels(left, top)
-    parts = [f'<text class="m a" x="{_n(left)}" y="{_n(top - 4)}">{escape(figure.column_axis)} →</text>']
+    drawing.write(left, top - 4, f"{figure.column_axis} →", "m a")
     if figure.row_axis:
         middle = panels[0].y + panels[0].rows * panels[0].line / 2
-        place = f'x="{_n(left - 36)}" y="{_n(middle)}" transform="rotate(-90 {_n(left - 36)} {_n(middle)})"'
-        parts.append(f'<text class="m a" {place} text-anchor="middle">← {escape(figure.row_axis)}</text>')
+        drawing.write(left - 36, middle, f"← {figure.row_axis}", "m a", anchor="middle", angle=-90)
     for panel in panels:
-        own = [run for run in figure.runs if panel.holds(run)]
-        parts.append(_ticks(panel, figure))
-        parts.append(f'<g class="g">{"".join(_rect(figure, run, *panel.box(figure, run)) for run in own)}</g>')
-        parts.append("".join(_label(figure, run, *panel.box(figure, run), lettering) for run in own))
+        own = [(run, Rect(*panel.box(figure, run))) for run in figure.runs if panel.holds(run)]
+        _ticks(drawing, panel, figure)
+        with drawing.group('class="g"'):
+            for run, box in own:
+                drawing.rect(box, "gap" if run.empty else _look("f", figure, run))
+        for run, box in own:
+            _label(drawing, figure, run, box, lettering)
         if figure.mark_text:
-            parts.append("".join(_frame(*panel.box(figure, run)) for run in own if run.marked))
-        size = f'width="{_n(panel.columns * panel.cell + 1)}" height="{_n(panel.rows * panel.line + 1)}"'
-        parts.append(f'<rect class="frame" x="{_n(panel.x - 0.5)}" y="{_n(panel.y - 0.5)}" {size}/>')
-    return "".join(parts)
+            for run, box in own:
+                if run.marked:
+                    _frame(drawing, box)
+        size = panel.columns * panel.cell + 1, panel.rows * panel.line + 1
+        drawing.rect(Rect(panel.x - 0.5, panel.y - 0.5, *size), "frame")
 
 
-def _rect(figure: Figure, run: Run, x: float, y: float, w: float, h: float) -> str:
-    shade = "gap" if run.empty else f"f{max(figure.colors, 1)}-{run.color % max(figure.colors, 1)}"
-    return f'<rect class="{shade}" x="{_n(x)}" y="{_n(y)}" width="{_n(w)}" height="{_n(h)}"/>'
+def _look(kind: str, figure: Figure, run: Run) -> str:
+    count = max(figure.colors, 1)
+    return f"{kind}{count}-{run.color % count}"
 
 
-def _label(figure: Figure, run: Run, x: float, y: float, w: float, h: float, lettering: Lettering) -> str:
-    how, size = _fitting(run, w, h, lettering)
+def _label(drawing: Elements, figure: Figure, run: Run, box: Rect, lettering: Lettering) -> None:
+    how, size = _fitting(run, box.width, box.height, lettering)
     if not size:
-        return ""
-    label, detail = escape(run.label), escape(run.detail)
-    color = "padding" if run.empty else f"x{max(figure.colors, 1)}-{run.color % max(figure.colors, 1)}"
-    middle = x + w / 2
-    first = y + h / 2 + (-size * 0.12 if how == "below" else size * 0.36)
-    if how == "beside":
-        label = f'{label} <tspan opacity=".85">{detail}</tspan>'
-    text = f'<text class="l {color}" x="{_n(middle)}" y="{_n(first)}" font-size="{_n(size)}">{label}</text>'
+        return
+    color = "padding" if run.empty else _look("x", figure, run)
+    middle = box.left + box.width / 2
+    first = box.top + box.height / 2 + (-size * 0.12 if how == "below" else size * 0.36)
+    detail = run.detail if how == "beside" else ""
+    drawing.write(middle, first, run.label, f"l {color}", size=size, behind=detail)
     if how == "below":
-        place = f'x="{_n(middle)}" y="{_n(first + size * 1.05)}" font-size="{_n(size * DETAIL)}"'
-        text += f'<text class="d {color}" {place}>{detail}</text>'
-    return text
+        drawing.write(middle, first + size * 1.05, run.detail, f"d {color}", size=size * DETAIL)
 
 
 def _fitting(run: Run, w: float, h: float, lettering: Lettering) -> tuple[str, float]:
@@ -166,9 +156,9 @@ def _fitting(run: Run, w: float, h: float, lettering: Lettering) -> tuple[str, f
     if run.marked:
         w, h = w - 5, h - 3
     sizes = {
-        "below": min(w / (max(len(run.label), DETAIL * len(run.detail)) * CHARACTER + 0.2), h / 2.1),
-        "beside": min(w / ((len(run.label) + 1 + len(run.detail)) * CHARACTER + 0.2), h / 1.1),
-        "alone": min(w / (len(run.label) * CHARACTER + 0.2), h / 1.1),
+        "below": min(w / (max(len(run.label), DETAIL * len(run.detail)) * LETTER + 0.2), h / 2.1),
+        "beside": min(w / ((len(run.label) + 1 + len(run.detail)) * LETTER + 0.2), h / 1.1),
+        "alone": min(w / (len(run.label) * LETTER + 0.2), h / 1.1),
     }
     ways = sorted(("below", "beside"), key=lambda way: (-min(sizes[way], lettering.size), way != lettering.how))
     for how in [*ways, "alone"] if run.detail else ["alone"]:
@@ -178,23 +168,20 @@ def _fitting(run: Run, w: float, h: float, lettering: Lettering) -> tuple[str, f
     return "alone", 0
 
 
-def _frame(x: float, y: float, w: float, h: float) -> str:
+def _frame(drawing: Elements, box: Rect) -> None:
     # In two colours: one of them stands out from any filling.
-    place = f'x="{_n(x + 2)}" y="{_n(y + 2)}" width="{_n(w - 4)}" height="{_n(h - 4)}"'
-    return f'<rect class="v u" {place}/><rect class="v" {place}/>'
+    inner = Rect(box.left + 2, box.top + 2, box.width - 4, box.height - 4)
+    drawing.rect(inner, "v u")
+    drawing.rect(inner, "v")
 
 
-def _ticks(panel: Panel, figure: Figure) -> str:
-    parts: list[str] = []
+def _ticks(drawing: Elements, panel: Panel, figure: Figure) -> None:
     for column in range(0, panel.columns, _step(panel.columns, panel.cell, 30)):
-        place = f'x="{_n(panel.x + column * panel.cell + 2)}" y="{_n(panel.y - 5)}"'
-        parts.append(f'<text class="m a" {place}>{panel.column + column}</text>')
+        drawing.write(panel.x + column * panel.cell + 2, panel.y - 5, str(panel.column + column), "m a")
     if figure.row_axis:
         for index in range(0, panel.rows, _step(panel.rows, panel.line, 14)):
             y = panel.y + index * panel.line + min(panel.line / 2 + 4, 15)
-            place = f'x="{_n(panel.x - 8)}" y="{_n(y)}" text-anchor="end"'
-            parts.append(f'<text class="m a" {place}>{panel.row + index}</text>')
-    return "".join(parts)
+            drawing.write(panel.x - 8, y, str(panel.row + index), "m a", anchor="end")
 
 
 def _step(count: int, size: float, least: float) -> int:
@@ -202,16 +189,3 @@ def _step(count: int, size: float, least: float) -> int:
     while step * size < least and step < count:
         step *= 2
     return step
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    lines = [""]
-    for word in text.split(" "):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
-
-
-def _n(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")

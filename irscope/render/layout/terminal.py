@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from irscope.render.layout.colors import Rgb, fills, ink_of
+from irscope.render.canvas import Rgb, fills, ink_of
 from irscope.render.layout.figure import Figure
 from irscope.render.layout.plane import Run
 from irscope.render.text.tables import shorten, visible

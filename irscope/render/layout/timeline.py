@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from irscope.memory.allocation import Allocation, Buffer, covered
 from irscope.render.assets import read_asset
-from irscope.render.layout.labels import LETTER, Rect, placed_labels
+from irscope.render.canvas import LEAST, Elements, Rect, width_of
+from irscope.render.layout.labels import placed_labels
 from irscope.render.text.memory import headline, owner_text, peak_line, place_text, size_text
-from irscope.render.text.tables import shorten, visible
+from irscope.render.text.tables import shorten
 
 _WIDTH = 1280
 _LEFT = 104
@@ -30,26 +30,22 @@ _COLORS = 8
 
 def timeline_svg(title: str, allocations: Sequence[Allocation], *, styled: bool = True) -> str:
     """One SVG with a panel for each memory; `styled`: with its own style sheet, for a file that stands alone."""
-    parts: list[str] = []
+    drawing = Elements()
     y = 40.0
     before = 0
     for allocation in allocations:
-        panel = _Panel(allocation, y, before)
-        parts.append(panel.draw(title))
+        panel = _Panel(drawing, allocation, y, before)
+        panel.draw(title)
         y = panel.bottom + 44
         before += len(allocation.buffers)
-    style = f"<style>{read_asset('memory.css')}</style>" if styled else ""
-    size = f'viewBox="0 0 {_WIDTH} {y:.0f}" width="{_WIDTH}" height="{y:.0f}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="mem" {size} role="img"><title>{_text(title)}</title>{style}'
-        f'<rect class="mem-bg" width="{_WIDTH}" height="{y:.0f}"/>{"".join(parts)}</svg>\n'
-    )
+    return drawing.document(_WIDTH, round(y), title, read_asset("memory.css") if styled else "", "mem-bg", look="mem")
 
 
 class _Panel:
     """One memory: its boxes, the axis of Python lines, the curve of what is held, and the key to the boxes."""
 
-    def __init__(self, allocation: Allocation, top: float, before: int) -> None:
+    def __init__(self, drawing: Elements, allocation: Allocation, top: float, before: int) -> None:
+        self.drawing = drawing
         self.memory = allocation
         self.top = top
         self.before = before
@@ -79,24 +75,23 @@ class _Panel:
         """The pixel of an offset."""
         return self.base - offset / self.extent * _HEIGHT
 
-    def draw(self, title: str) -> str:
-        """Its elements."""
-        memory = self.memory
-        parts = [
-            f'<text class="mem-t mem-h" x="28" y="{self.top:.1f}">{_text(title)} · {memory.space} memory</text>',
-            f'<text class="mem-m mem-p" x="28" y="{self.top + 20:.1f}">{escape(headline(memory))} · '
-            f"{_text(peak_line(memory))}</text>",
-            *self._offsets(),
-            *map(self._loop, self.loops),
-            *map(self._box, self._from_the_largest()),
-            self._limit(),
-            self._peak(),
-            *self._labels(),
-            *self._lines(),
-            self._held(),
-            *map(self._key, range(len(self.key))),
-        ]
-        return "".join(parts)
+    def draw(self, title: str) -> None:
+        """Draw it."""
+        memory, drawing = self.memory, self.drawing
+        drawing.write(28, self.top, f"{title} · {memory.space} memory", "mem-t mem-h")
+        drawing.write(28, self.top + 20, f"{headline(memory)} · {peak_line(memory)}", "mem-m mem-p")
+        self._offsets()
+        for loop in self.loops:
+            self._loop(loop)
+        for index in self._from_the_largest():
+            self._box(index)
+        self._limit()
+        self._peak()
+        self._labels()
+        self._lines()
+        self._held()
+        for index in range(len(self.key)):
+            self._key(index)
 
     def _depth(self, loop: tuple[int, int]) -> int:
         """The number of loops around a loop."""
@@ -106,34 +101,29 @@ class _Panel:
         left, right = self.x(max(loop[0], self.first)), self.x(min(loop[1], self.last))
         return Rect(left, self.top + 56 + _LOOP_ROW * self._depth(loop), right - left, _LOOP_ROW + 5)
 
-    def _loop(self, loop: tuple[int, int]) -> str:
+    def _loop(self, loop: tuple[int, int]) -> None:
         area = self._loop_area(loop)
         left, right, top = area.left, area.right, area.bottom - 5
-        path = f"M{left:.1f} {top + 5:.1f}V{top:.1f}H{right:.1f}V{top + 5:.1f}"
+        self.drawing.path(f"M{left:.1f} {top + 5:.1f}V{top:.1f}H{right:.1f}V{top + 5:.1f}", "mem-frame")
+        if right - left <= 60:
+            return
         middle = (left + right) / 2
         if abs(middle - self._peak_x) < 22:
             middle = self._peak_x + 22
-        label = f'<text class="mem-m" text-anchor="middle" x="{middle:.1f}" y="{top - 4:.1f}">loop</text>'
-        return f'<path class="mem-frame" d="{path}"/>{label if right - left > 60 else ""}'
+        self.drawing.write(middle, top - 4, "loop", "mem-m", anchor="middle")
 
-    def _offsets(self) -> list[str]:
+    def _offsets(self) -> None:
         """The axis of offsets: a line at the lower edge of each buffer, and at the total."""
         marks = sorted({0, self.memory.total, *(one.offset for one in self.memory.buffers)}, reverse=True)
         middle = self.base - _HEIGHT / 2
-        parts = [
-            f'<text class="mem-m" text-anchor="middle" x="36" y="{middle:.1f}" transform="rotate(-90 36 {middle:.1f})">'
-            f"offset, {self.memory.unit} →</text>"
-        ]
+        self.drawing.write(36, middle, f"offset, {self.memory.unit} →", "mem-m", anchor="middle", angle=-90)
         free = -1e9
         for offset in marks:
             y = self.y(offset)
             if y - free >= 12 and (offset == 0 or self.base - y >= 12):
                 free = y
-                parts.append(
-                    f'<line class="mem-g" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-                    f'<text class="mem-m" text-anchor="end" x="{_LEFT - 8}" y="{y + 4:.1f}">{offset}</text>'
-                )
-        return parts
+                self.drawing.line(_LEFT, y, _WIDTH - _RIGHT, y, "mem-g")
+                self.drawing.write(_LEFT - 8, y + 4, str(offset), "mem-m", anchor="end")
 
     def _area(self, one: Buffer) -> Rect:
         """A buffer's box, which never leaves the plot."""
@@ -147,19 +137,16 @@ class _Panel:
         areas = [self._area(one) for one in self.memory.buffers]
         return sorted(range(len(areas)), key=lambda index: areas[index].height <= _LEAST)
 
-    def _box(self, index: int) -> str:
-        left, top, width, height = self._area(self.memory.buffers[index])
-        return (
-            f'<g data-buffer="{self.before + index}"><title>{_text(self._told(self.memory.buffers[index]))}</title>'
-            f'<rect class="mem-f{index % _COLORS} mem-k" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
-            f'height="{height:.1f}"/></g>'
-        )
+    def _box(self, index: int) -> None:
+        one = self.memory.buffers[index]
+        with self.drawing.group(f'data-buffer="{self.before + index}"', self._told(one)):
+            self.drawing.rect(self._area(one), f"mem-f{index % _COLORS} mem-k")
 
     def _told(self, one: Buffer) -> str:
         size = f"{size_text(one)} {self.memory.unit} at {one.offset}"
         return " · ".join(filter(None, [owner_text(one), place_text(one.place), size, one.owner]))
 
-    def _labels(self) -> list[str]:
+    def _labels(self) -> None:
         """In each box, or beside it, its number in the key and what it is, as far as there is room."""
         memory = self.memory
         forms: list[list[tuple[str, ...]]] = []
@@ -168,44 +155,35 @@ class _Panel:
             forms.append([(named, size), (named,), (str(number),)])
         frame = Rect(_LEFT, self.ceiling - 17, _WIDTH - _LEFT - _RIGHT, self.base - self.ceiling + 16)
         lines = [Rect(self._peak_x - 2, self.top, 4, self.base - self.top), *map(self._loop_area, self.loops)]
-        parts: list[str] = []
         for label in placed_labels([self._area(one) for one in memory.buffers], forms, frame, lines):
             shade = f"mem-x{label.box % _COLORS}" if label.inside else "mem-t"
-            parts += [
-                f'<text class="{shade}" x="{label.area.left:.1f}" y="{label.baseline(row):.1f}">{_text(line)}</text>'
-                for row, line in enumerate(label.lines)
-            ]
-        return parts
+            for row, line in enumerate(label.lines):
+                self.drawing.write(label.area.left, label.baseline(row), line, shade)
 
-    def _limit(self) -> str:
+    def _limit(self) -> None:
         limit = self.memory.limit
         if limit is None or limit >= self.memory.total:
-            return ""
+            return
         y = self.y(limit)
-        return (
-            f'<line class="mem-over" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="mem-wrong" text-anchor="end" x="{_LEFT - 8}" y="{y + 4:.1f}">limit {limit}</text>'
-        )
+        self.drawing.line(_LEFT, y, _WIDTH - _RIGHT, y, "mem-over")
+        self.drawing.write(_LEFT - 8, y + 4, f"limit {limit}", "mem-wrong", anchor="end")
 
     @property
     def _peak_x(self) -> float:
         return self.x(self.memory.peak + 0.5)
 
-    def _peak(self) -> str:
+    def _peak(self) -> None:
         """A line at the peak, with a gap for the axis of Python lines, and its label above it."""
         x, top = self._peak_x, self.top + 54
         path = f"M{x:.1f} {top:.1f}V{self.base + 5:.1f}M{x:.1f} {self.base + 22:.1f}V{self.floor:.1f}"
+        self.drawing.path(path, "mem-peak")
         label = f"peak: {self.memory.held_at_peak} {self.memory.unit}"
-        half = len(label) * LETTER / 2
+        half = width_of(label, LEAST) / 2
         middle = min(max(x, _LEFT + half), _WIDTH - _RIGHT - half)
-        return (
-            f'<path class="mem-peak" d="{path}"/>'
-            f'<text class="mem-t" text-anchor="middle" x="{middle:.1f}" y="{top - 5:.1f}">{label}</text>'
-        )
+        self.drawing.write(middle, top - 5, label, "mem-t", anchor="middle")
 
-    def _lines(self) -> list[str]:
+    def _lines(self) -> None:
         """The axis of time: the Python line of each stretch of operations, where there is room."""
-        parts: list[str] = []
         free, before = -1e9, ""
         for step in self.memory.steps[self.first : self.last]:
             if step.place == before or not step.place:
@@ -214,43 +192,30 @@ class _Panel:
             label = step.place.rpartition(":")[2]
             if x < free:
                 continue
-            free = x + len(label) * LETTER + 8
-            parts.append(
-                f'<line class="mem-g" x1="{x:.1f}" x2="{x:.1f}" y1="{self.base:.1f}" y2="{self.base + 5:.1f}"/>'
-                f'<text class="mem-m" x="{x:.1f}" y="{self.base + 17:.1f}">{label}</text>'
-            )
-        parts.append(f'<text class="mem-m" text-anchor="end" x="{_LEFT - 8}" y="{self.base + 17:.1f}">Python</text>')
-        return parts
+            free = x + width_of(label, LEAST) + 8
+            self.drawing.line(x, self.base, x, self.base + 5, "mem-g")
+            self.drawing.write(x, self.base + 17, label, "mem-m")
+        self.drawing.write(_LEFT - 8, self.base + 17, "Python", "mem-m", anchor="end")
 
-    def _held(self) -> str:
+    def _held(self) -> None:
         """What is held over time, as an area below the axis."""
         base = self.floor
-        points = [f"{self.x(self.first):.1f},{base:.1f}"]
+        path = f"M{self.x(self.first):.1f} {base:.1f}"
         for step in range(self.first, self.last):
             y = base - covered(self.memory.live_at(step)) / self.extent * _STRIP
-            points += [f"{self.x(step):.1f},{y:.1f}", f"{self.x(step + 1):.1f},{y:.1f}"]
-        points.append(f"{self.x(self.last):.1f},{base:.1f}")
-        return (
-            f'<polygon class="mem-held" points="{" ".join(points)}"/>'
-            f'<text class="mem-m" text-anchor="end" x="{_LEFT - 8}" y="{base - 2:.1f}">held</text>'
-            f'<line class="mem-g" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{base:.1f}" y2="{base:.1f}"/>'
-        )
+            path += f"L{self.x(step):.1f} {y:.1f}H{self.x(step + 1):.1f}"
+        self.drawing.path(f"{path}V{base:.1f}Z", "mem-held")
+        self.drawing.write(_LEFT - 8, base - 2, "held", "mem-m", anchor="end")
+        self.drawing.line(_LEFT, base, _WIDTH - _RIGHT, base, "mem-g")
 
-    def _key(self, index: int) -> str:
+    def _key(self, index: int) -> None:
         x = 28 + index // self.rows * (_WIDTH - 56) / self.columns
         y = self.floor + 28 + index % self.rows * _ROW
+        self.drawing.rect(Rect(x, y - 10, 14, 12), f"mem-f{index % _COLORS} mem-k")
         text = shorten(self.key[index], _letters(self.columns))
-        return (
-            f'<rect class="mem-f{index % _COLORS} mem-k" x="{x:.1f}" y="{y - 10:.1f}" width="14" height="12"/>'
-            f'<text class="mem-t" x="{x + 20:.1f}" y="{y:.1f}" xml:space="preserve">{_text(text)}</text>'
-        )
+        self.drawing.write(x + 20, y, text, "mem-t", keeps_spaces=True)
 
 
 def _letters(columns: int) -> int:
     """The characters of a line of the key."""
-    return int(((_WIDTH - 56) / columns - 24) / LETTER)
-
-
-def _text(text: str) -> str:
-    """A text of a capture as XML may hold it."""
-    return escape(visible(text).replace("\ufffe", "�").replace("\uffff", "�"))
+    return int(((_WIDTH - 56) / columns - 24) / width_of("0", LEAST))

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from irscope.errors import MissingTool
-from irscope.render.layout.png import render_png
+from irscope.render.canvas import render_png
 
 __all__ = ["render_gif"]
 

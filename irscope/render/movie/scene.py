@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from irscope.analysis.movie.model import COUNTERS, Change, Frame, Held, MainValue, Movie, Tile
 from irscope.model.capture import Capture
-from irscope.render.layout.labels import Rect
+from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect
 from irscope.render.movie.tiles import Answers, Drawn, draw_tile, title_of_tile
-from irscope.render.poster.canvas import LEAST, WIDTH, Canvas
 from irscope.render.text.figures import short_name
 from irscope.render.theme import Theme
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from irscope.memory.access import MOST, Access
 from irscope.memory.cost import Cost
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, Canvas, wrapped
+from irscope.render.canvas import LEAST, Canvas, Rect, wrapped
 
 __all__ = ["draw_accesses", "rows_of"]
 

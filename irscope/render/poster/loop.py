@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, TILES, Canvas, width_of
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.poster.lanes import key_of, lanes_of, names_of
 from irscope.render.poster.scale import Column, Scale, scale_of
 from irscope.render.text.figures import short_name

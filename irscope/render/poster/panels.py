@@ -11,8 +11,7 @@ from irscope.device.occupancy import REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.user import line_text
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, Canvas, wrapped
+from irscope.render.canvas import LEAST, Canvas, Rect, wrapped
 from irscope.render.poster.facts import WORST, Facts
 from irscope.render.text.figures import percent
 from irscope.render.text.roofline import duration_text, floor_line

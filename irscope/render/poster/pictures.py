@@ -10,10 +10,9 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
 from irscope.render.layout.figure import unit_of
-from irscope.render.layout.labels import Rect
 from irscope.render.layout.plane import sizes_of, unit_worth_showing
-from irscope.render.poster.canvas import LEAST, TILES, Canvas, wrapped
 from irscope.render.poster.facts import Facts, Registers
 from irscope.render.text.memory import headline, owner_text, place_text, size_text
 

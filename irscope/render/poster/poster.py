@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from irscope.analysis.findings.model import Finding
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
-from irscope.render.layout.labels import Rect
+from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, width_of
 from irscope.render.poster.accesses import draw_accesses, rows_of
-from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas, width_of
 from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix, draw_roofline

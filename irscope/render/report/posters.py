@@ -9,7 +9,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.errors import DAMAGE
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
-from irscope.render.poster.canvas import style_of
+from irscope.render.canvas import style_of
 from irscope.render.poster.poster import poster_svg
 from irscope.render.theme import theme_named
 

@@ -8,15 +8,17 @@ import shlex
 import signal
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import StageKind
-from irscope.render.highlight.grammars import GRAMMARS, TokenType
 from irscope.render.text.tables import visible
+
+if TYPE_CHECKING:
+    from irscope.render.highlight.grammars import TokenType
 
 Theme = Literal["dark", "light"]
 
@@ -80,6 +82,8 @@ def color_of(token: TokenType) -> int | None:
 
 def highlight(text: str, kind: StageKind) -> str:
     """The text of a stage in colours, its control characters made visible; a binary's has no colours."""
+    from irscope.render.highlight.grammars import GRAMMARS
+
     grammar = GRAMMARS[kind]
     starts = [f"\x1b[38;5;{number}m" if number is not None else "" for number in map(color_of, grammar.types)]
 

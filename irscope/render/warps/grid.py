@@ -8,7 +8,7 @@ from math import floor
 
 from irscope.analysis.flow.partitions import Partition, WarpSpecialization
 from irscope.analysis.flow.warp_turns import Part, WarpChannel, WarpEvent, channels_of, events_of
-from irscope.render.layout.labels import Rect
+from irscope.render.canvas import Rect
 
 __all__ = ["ALONE", "BAND", "Card", "Grid", "Row", "grid_of"]
 

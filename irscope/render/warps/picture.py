@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from irscope.analysis.flow.partitions import Action, Partition, WarpRing, WarpRingUse, WarpSpecialization
 from irscope.analysis.flow.warp_turns import Part, WarpEvent
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, Canvas, width_of
+from irscope.render.canvas import LEAST, Canvas, Rect, width_of
 from irscope.render.theme import theme_named
 from irscope.render.warps.grid import ALONE, BAND, Card, Grid, Row, grid_of
 from irscope.render.warps.words import counted, label_of, told, warps_text

@@ -13,11 +13,11 @@ from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
 from irscope.analysis.flow.dataflow_fold import HARDEST, at_level, fold
 from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
 from irscope.analysis.flow.dataflow_select import around, on_lines
-from irscope.analysis.flow.dataflow_types import layout_of, result_types, short_layout, short_type
 from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.errors import UsageError
 from irscope.ir.mlir.reader import Operation, parse_mlir
+from irscope.ir.mlir.short_types import layout_of, result_types, short_layout, short_type
 from tests.analysis.recorded import example, stored
 
 CUDA, HIP = "cuda:90", "hip:gfx942"

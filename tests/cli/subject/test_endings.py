@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from irscope.cli.dump.summary import summary
-from irscope.cli.subject.captures import check_plan, failure_text, tell_failures
+from irscope.cli.subject.captures import check_plan, tell_failures
 from irscope.errors import PlanError
 from irscope.model.capture import Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
 from irscope.model.failure import Failure
 from irscope.plan import PassPlan
+from irscope.render.text.failure import failure_text
 from irscope.store.shelf import StoredCaptures
 
 UNFIT = Failure("fit", "shared memory: 2 bytes per block needed, 1 available on cuda:90: 1 too many", "cubin")

@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from irscope.memory.addresses.comparisons import PREDICATES, compared
-from irscope.memory.addresses.numbers import Number, Source, atom, constant
+from irscope.memory.addresses.numbers import PREDICATES, Number, Source, atom, compared, constant
 
 COLUMNS = Number(np.arange(-20, 21, dtype=np.int64), (41,), 32)
 HOLDS = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irscope.memory.addresses.counting import counted
-from irscope.memory.addresses.lanes import Lanes
+from irscope.memory.addresses.counter import Lanes, counted
 from irscope.memory.addresses.numbers import Number
 
 ROWS = 128

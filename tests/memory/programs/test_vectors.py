@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from irscope.memory.addresses.numbers import Source, add, atom, constant, multiply, unknown
-from irscope.memory.programs.vectors import Vectors
+from irscope.memory.programs.runner import Vectors
 
 
 @pytest.fixture(autouse=True)

@@ -50,7 +50,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         owner = module
         for name in owners:
             owner = getattr(owner, name)
-        value = getattr(owner, last)
+        if isinstance(owner, type):
+            owner = next(kind for kind in owner.__mro__ if last in vars(kind))
+        # As it stands there: a descriptor answers to an instance alone.
+        value = vars(owner)[last]
         if self._deed == "rename":
             setattr(owner, f"{last}_", value)
         elif self._deed == "move":

@@ -41,24 +41,28 @@ def test_points_stand_where_the_figures_say() -> None:
     found = roofline_of(attention(), PEAKS["h100"])
     root = ElementTree.fromstring(roofline_svg(found))
     across, up = axes(root)
-    points = {(one.findtext(f"{SVG}title") or "").partition(":")[0]: one for one in root.iter(f"{SVG}circle")}
+    points = {(one.findtext(f"{SVG}title") or "").partition(":")[0]: one for one in root.iter(f"{SVG}path")}
+    del points[""]
     assert found.floor_s is not None
     assert points.keys() == {str(one.unit) for one in found.units}
     for one in found.units:
-        circle = points[str(one.unit)]
-        assert read(float(circle.get("cx", "")), across) == pytest.approx(found.intensity(one)[0], rel=0.01)
-        assert read(float(circle.get("cy", "")), up) == pytest.approx(one.flops[0] / found.floor_s[0], rel=0.01)
+        # M699.8 192a5.5 5.5 0 1 0 11 0: a disc, from its left edge
+        disc = re.match(r"M([\d.]+) ([\d.]+)a5\.5", points[str(one.unit)].get("d", ""))
+        assert disc is not None
+        assert read(float(disc[1]) + 5.5, across) == pytest.approx(found.intensity(one)[0], rel=0.01)
+        assert read(float(disc[2]), up) == pytest.approx(one.flops[0] / found.floor_s[0], rel=0.01)
 
 
 def test_roofs_begin_at_their_ridges() -> None:
     found = roofline_of(attention(), PEAKS["h100"])
     root = ElementTree.fromstring(roofline_svg(found))
     across, up = axes(root)
-    # M705.3 192.0H976.0
+    # M705.3 192L976 192
     roofs = [
         match
         for path in root.iter(f"{SVG}path")
-        if (match := re.fullmatch(r"M([\d.]+) ([\d.]+)H[\d.]+", path.get("d", "")))
+        if "roof-g" not in path.get("class", "")
+        if (match := re.fullmatch(r"M([\d.]+) ([\d.]+)L976 \2", path.get("d", "")))
     ]
     seen = sorted((read(float(one[1]), across), read(float(one[2]), up)) for one in roofs)
     for (ridge, rate), unit in zip(seen, sorted(found.units, key=lambda one: one.rate or 0), strict=True):

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from irscope.render.canvas import fills, hexadecimal, luminance, mix, shade_of
 from irscope.render.dot import palette
 from irscope.render.dot.palette import in_theme
 from irscope.render.dot.stages import loops_graph, passes_graph, stage_graph
-from irscope.render.layout.colors import fills, hexadecimal, luminance, mix, shade_of
 from irscope.render.theme import THEMES
 from tests.report_browser.captures import softmax
 

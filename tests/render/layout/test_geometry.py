@@ -14,8 +14,8 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRow
+from irscope.render.canvas import LETTER
 from irscope.render.layout.figure import Figure, make_figure
-from irscope.render.layout.geometry import CHARACTER
 from irscope.render.layout.lines import make_lines_figure
 from irscope.render.layout.svg import render_svg
 from irscope.render.layout.terminal import render_terminal
@@ -65,7 +65,7 @@ def check(figure: Figure) -> None:
         text = "".join(node.itertext())
         x, y, size = (float(node.get(name, "0")) for name in ("x", "y", "font-size"))
         assert x == pytest.approx(left + width / 2, abs=0.2)
-        assert len(text) * CHARACTER * size <= width + 0.2, (figure.title, text)
+        assert len(text) * LETTER * size <= width + 0.2, (figure.title, text)
         assert top - 1 <= y - 0.75 * size, (figure.title, text)
         assert y <= top + height, (figure.title, text)
 

@@ -8,7 +8,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.render.layout.labels import LETTER, Label, Rect, placed_labels
+from irscope.render.canvas import LEAST, Rect, width_of
+from irscope.render.layout.labels import Label, placed_labels
 
 FRAME = Rect(0, 0, 1000, 400)
 
@@ -35,7 +36,7 @@ def test_no_label_meets_anything(cells: list[int], shift: int, with_line: bool) 
     for label in found:
         assert FRAME.holds(label.area)
         # As wide as it is drawn.
-        assert label.area.width >= max(map(len, label.lines)) * LETTER
+        assert label.area.width >= max(width_of(line, LEAST) for line in label.lines)
         assert label.inside == boxes[label.box].holds(label.area)
         assert not any(label.area.meets(line) for line in lines)
         assert all(

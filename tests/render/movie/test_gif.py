@@ -10,7 +10,7 @@ import pytest
 
 from irscope.analysis.movie.make import movie_of, of_stages
 from irscope.errors import MissingTool
-from irscope.render.layout.png import render_png
+from irscope.render.canvas import render_png
 from irscope.render.movie.animated import timed_frames
 from irscope.render.movie.gif import render_gif
 from irscope.render.theme import sized

@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
-from irscope.render.layout.labels import Rect
+from irscope.render.canvas import Rect
 from irscope.render.poster.poster import poster_svg
 from irscope.render.theme import THEMES
 from irscope.store.file import load, save

@@ -15,9 +15,8 @@ import pytest
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
 from irscope.analysis.in_flight.model import InFlight, Step, StepKind
+from irscope.render.canvas import LEAST, Canvas, Rect
 from irscope.render.capture.partitions import partitions_json
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, Canvas
 from irscope.render.poster.lanes import lanes_of
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.poster import poster_svg

@@ -15,9 +15,7 @@ import pytest
 from irscope.__main__ import run
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Kernel, Resources
-from irscope.render.layout.colors import luminance
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, Canvas
+from irscope.render.canvas import LEAST, Canvas, Rect, luminance
 from irscope.render.poster.pictures import draw_source
 from irscope.render.poster.poster import poster_svg
 from irscope.render.theme import THEMES, sized, theme_named, themed

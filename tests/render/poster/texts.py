@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import HEIGHT, WIDTH, width_of
+from irscope.render.canvas import HEIGHT, WIDTH, Rect, width_of
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _ASCENT, _DESCENT = 0.74, 0.22

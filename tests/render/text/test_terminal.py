@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import irscope
 from irscope.errors import UsageError
 from irscope.model.capture import StageKind, stage_named
-from irscope.render.layout.colors import Rgb, fills, ink_of, luminance
+from irscope.render.canvas import Rgb, fills, ink_of, luminance
 from irscope.render.text.tables import display_width, shorten, table, table_rows, visible
 from irscope.render.text.terminal import (
     PALETTE,

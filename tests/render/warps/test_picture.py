@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from irscope.analysis.flow.partitions import WarpSpecialization, read_partitions
+from irscope.render.canvas import LEAST, Rect
 from irscope.render.capture.partitions import partitions_json
-from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST
 from irscope.render.theme import THEMES
 from irscope.render.warps.grid import grid_of
 from irscope.render.warps.picture import warps_svg

@@ -1,4 +1,4 @@
-// The colours of irscope/render/layout/colors.py: a test compares the two.
+// The colours of irscope/render/canvas.py: a test compares the two.
 
 export type Rgb = [number, number, number];
 

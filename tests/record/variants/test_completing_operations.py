@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def test_they_are_found_once_and_kept(
     other = Artifact("ttgir", before.text("ttgir").replace("tt.store", "tt.store ", 1))
     kept = tuple(other if item.stage == "ttgir" else item for item in before.artifacts)
     # It has the id of one that was.
-    save(before.with_(artifacts=kept), foreign)
+    untrusted = replace(before.environment, is_trusted=False)
+    save(before.with_(artifacts=kept, environment=untrusted), foreign)
     assert not any(row["by_operation"] for row in costs(str(foreign), capsys))
     assert load(foreign).operations == ()
 

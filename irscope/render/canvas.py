@@ -1,0 +1,361 @@
+"""The canvas of every picture: shapes, text that is measured and cut to its room, colours, and SVG.
+
+Colours that every reader can tell apart: the eight of Okabe and Ito, and for more values the scale cividis. Sources:
+Okabe and Ito, "Color Universal Design" (2008); Nuñez, Anderton and Renslow, "Optimizing colormaps with consideration
+for color vision deficiency", PLOS ONE 13(7), 2018.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from html import escape
+from typing import Any, Literal, NamedTuple
+
+from irscope.errors import MissingTool
+from irscope.render.text.tables import display_width, shorten, visible
+from irscope.render.theme import MONOSPACE, SANS, Theme
+
+__all__ = [
+    "HEIGHT", "LEAST", "LETTER", "TILES", "WIDTH", "Canvas", "Elements", "Rect", "Rgb", "fills", "hexadecimal",
+    "ink_of", "luminance", "mix", "number", "render_png", "shade_of", "shades", "style_of", "width_of", "wrapped",
+]  # fmt: skip
+
+WIDTH, HEIGHT = 1280, 720
+LEAST = 11.0
+"""The size of the smallest text."""
+LETTER = 0.603
+"""The width of a letter of the monospaced font, in its size."""
+TILES = 8
+"""Colours of tiles: the next one has the first again."""
+_BOLD = {" ": 0.36, **dict.fromkeys("ijlrtf.,:;'()[]|!I-", 0.48), **dict.fromkeys("mwMW%@", 1.04)}
+_BOLD_OTHERS, _BOLD_WIDE = 0.69, 0.77
+"""The widths of bold letters of the proportional font, in its size, at most; those of capitals."""
+_MARGIN = 3.0
+
+
+class Rect(NamedTuple):
+    """A rectangle, in pixels from the upper left."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """Its right edge."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        """Its lower edge."""
+        return self.top + self.height
+
+    def meets(self, other: Rect) -> bool:
+        """Whether the two have a point in common that is not on an edge."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+    def widened(self) -> Rect:
+        """The same with a margin to both sides."""
+        return Rect(self.left - _MARGIN, self.top, self.width + 2 * _MARGIN, self.height)
+
+    def holds(self, other: Rect) -> bool:
+        """Whether the other lies within it."""
+        across = self.left <= other.left and other.right <= self.right
+        return across and self.top <= other.top and other.bottom <= self.bottom
+
+
+# ── colours ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Rgb = tuple[int, int, int]
+
+_EIGHT: tuple[Rgb, ...] = (
+    (86, 180, 233), (230, 159, 0), (0, 158, 115), (240, 228, 66),
+    (0, 114, 178), (213, 94, 0), (204, 121, 167), (150, 150, 150),
+)  # fmt: skip
+_SCALE: tuple[Rgb, ...] = (
+    (0, 32, 76),
+    (53, 66, 108),
+    (102, 105, 112),
+    (148, 142, 119),
+    (199, 180, 100),
+    (255, 234, 70),
+)
+
+_WHITE: Rgb = (255, 255, 255)
+_BLACK: Rgb = (16, 18, 22)
+_INK: Rgb = (0, 0, 0)
+
+
+class _Shade(NamedTuple):
+    """The fill colour of a cell and the colour of its text."""
+
+    fill: str
+    text: str
+
+
+def shades(count: int, dark: bool = False) -> list[_Shade]:
+    """One shade for each of `count` values; the contrast of its text is at least 4.5 to 1."""
+    return [shade_of(rgb) for rgb in fills(count, dark)]
+
+
+def fills(count: int, dark: bool = False) -> list[Rgb]:
+    """The fill colours of `count` values."""
+    if count > 16:
+        return [_on_scale(index / (count - 1)) for index in range(count)]
+    ground = _BLACK if dark else _WHITE
+    near, far = (0.72, 0.42) if dark else (0.62, 0.95)
+    return [mix(_EIGHT[index % 8], ground, near if index < 8 else far) for index in range(count)]
+
+
+def shade_of(fill: Rgb) -> _Shade:
+    """A fill colour with the colour of the text on it."""
+    return _Shade(hexadecimal(fill), hexadecimal(ink_of(fill)))
+
+
+def ink_of(fill: Rgb) -> Rgb:
+    """Black or white, whichever has more contrast on a colour."""
+    light = luminance(fill)
+    return _INK if (light + 0.05) / 0.05 >= 1.05 / (light + 0.05) else _WHITE
+
+
+def luminance(color: Rgb) -> float:
+    """Relative luminance, 0 to 1. Source: WCAG 2.2, "relative luminance"."""
+    parts = [part / 255 for part in color]
+    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def mix(color: Rgb, ground: Rgb, share: float) -> Rgb:
+    """A share of a colour on a ground."""
+    red, green, blue = (round(a * share + b * (1 - share)) for a, b in zip(color, ground, strict=True))
+    return red, green, blue
+
+
+def hexadecimal(color: Rgb) -> str:
+    """`#56b4e9`."""
+    return "#{:02x}{:02x}{:02x}".format(*color)
+
+
+def _on_scale(share: float) -> Rgb:
+    at = share * (len(_SCALE) - 1)
+    low = min(int(at), len(_SCALE) - 2)
+    return mix(_SCALE[low + 1], _SCALE[low], at - low)
+
+
+# ── elements ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Elements:
+    """Elements of SVG, in the order of drawing; what they look like is named by classes."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def write(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        look: str,
+        *,
+        size: float | None = None,
+        anchor: Literal["start", "middle", "end"] = "start",
+        angle: float | None = None,
+        keeps_spaces: bool = False,
+        behind: str = "",
+    ) -> None:
+        """Write a line of text.
+
+        Args:
+            x: where it is anchored.
+            y: its base line.
+            text: what it reads.
+            look: the classes of its colour.
+            size: in pixels; None for what its class has.
+            anchor: which part of it stands at `x`.
+            angle: degrees that it is turned by, around its place.
+            keeps_spaces: whether several blanks in a row are drawn.
+            behind: a fainter text behind it.
+        """
+        place = f'x="{number(x)}" y="{number(y)}"'
+        if size is not None:
+            place += f' font-size="{number(size)}"'
+        if anchor != "start":
+            place += f' text-anchor="{anchor}"'
+        if angle is not None:
+            place += f' transform="rotate({number(angle)} {number(x)} {number(y)})"'
+        if keeps_spaces:
+            place += ' xml:space="preserve"'
+        more = f' <tspan opacity=".85">{_escaped(visible(behind))}</tspan>' if behind else ""
+        self.parts.append(f'<text class="{look}" {place}>{_escaped(visible(text))}{more}</text>')
+
+    def rect(self, area: Rect, look: str, *, radius: float = 0.0, tip: str = "") -> None:
+        """Draw a rectangle; `tip`: what a pointer shows of it."""
+        rounded = f' rx="{number(radius)}"' if radius else ""
+        place = f'x="{number(area.left)}" y="{number(area.top)}"'
+        size = f'width="{number(max(area.width, 0.5))}" height="{number(area.height)}"'
+        inner = f"><title>{_escaped(visible(tip))}</title></rect>" if tip else "/>"
+        self.parts.append(f'<rect class="{look}" {place} {size}{rounded}{inner}')
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, look: str) -> None:
+        """Draw a straight line."""
+        self.path(f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", look)
+
+    def path(self, path: str, look: str, *, tip: str = "") -> None:
+        """Draw a path."""
+        inner = f"><title>{_escaped(visible(tip))}</title></path>" if tip else "/>"
+        self.parts.append(f'<path class="{look}" d="{path}"{inner}')
+
+    @contextmanager
+    def group(self, attributes: str, tip: str = "") -> Generator[None, None, None]:
+        """What is drawn in the block is one thing; `tip`: what a pointer shows of it."""
+        self.parts.append(f"<g {attributes}>" + (f"<title>{_escaped(visible(tip))}</title>" if tip else ""))
+        yield
+        self.parts.append("</g>")
+
+    def document(
+        self, width: float, height: float, title: str, style: str, ground: str, *, look: str = "", defined: str = ""
+    ) -> str:
+        """The whole picture.
+
+        Args:
+            width: in pixels.
+            height: in pixels.
+            title: what it shows.
+            style: rules of CSS; an empty text for none.
+            ground: the class of what is behind it all.
+            look: a class of the picture.
+            defined: what elements refer to.
+        """
+        wide, high = number(width), number(height)
+        own = f' class="{look}"' if look else ""
+        rules = f"<style>{style}</style>" if style else ""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg"{own} viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
+            f'role="img"><title>{_escaped(visible(title))}</title>{rules}{defined}'
+            f'<rect class="{ground}" width="{wide}" height="{high}"/>{"".join(self.parts)}</svg>\n'
+        )
+
+
+class Canvas(Elements):
+    """The elements of a picture in the colours of a theme."""
+
+    def __init__(self, theme: Theme, width: float = WIDTH, height: float = HEIGHT) -> None:
+        super().__init__()
+        self.theme = theme
+        self.width, self.height = width, height
+
+    @contextmanager
+    def node(self, name: str) -> Generator[None, None, None]:
+        """What is drawn in the block is one thing, with a name that a pointer shows."""
+        with self.group('class="node"', name):
+            yield
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        look: str = "t",
+        size: float = 12.0,
+        anchor: Literal["start", "middle", "end"] = "start",
+        room: float | None = None,
+        bold: bool = False,
+    ) -> float:
+        """Write a line, cut to its room; returns its width. `look`: the classes of its colour."""
+        shown = visible(text)
+        if room is not None and width_of(shown, size, bold=bold) > room:
+            shown = shorten(shown, max(int(room / (width_of(shown, size, bold=bold) / display_width(shown))), 1))
+        if not shown:
+            return 0.0
+        self.write(x, y, shown, f"{look} b" if bold else look, size=size, anchor=anchor)
+        return width_of(shown, size, bold=bold)
+
+    def panel(self, area: Rect, title: str, note: str = "") -> Rect:
+        """Draw a panel with its title, and a note beside it; returns the room within."""
+        self.rect(area, "panel", radius=8)
+        used = self.text(area.left + 14, area.top + 22, title, look="t", size=14, bold=True)
+        if note:
+            room = area.width - 28 - used - 16
+            self.text(area.right - 14, area.top + 22, note, look="m", size=LEAST, anchor="end", room=room)
+        return Rect(area.left + 14, area.top + 34, area.width - 28, area.height - 46)
+
+    def svg(self, title: str) -> str:
+        """The whole picture."""
+        return self.document(self.width, self.height, title, style_of(self.theme), "page", defined=_DEFINED)
+
+
+def width_of(text: str, size: float, *, bold: bool = False) -> float:
+    """The pixels that a line takes at most, estimated by its letters: no font is read."""
+    if not bold:
+        return display_width(text) * size * LETTER
+    return size * sum(_BOLD.get(one, _BOLD_WIDE if one.isupper() else _BOLD_OTHERS) for one in text)
+
+
+def wrapped(text: str, room: float, size: float, lines: int | None = None) -> list[str]:
+    """A text in lines of a room; in at most so many, the last of which is cut."""
+    columns = max(int(room / (size * LETTER)), 8)
+    found: list[str] = []
+    words = visible(text).split(" ")
+    while words and (lines is None or len(found) < lines):
+        line = words.pop(0)
+        while words and display_width(line) + 1 + display_width(words[0]) <= columns:
+            line = f"{line} {words.pop(0)}"
+        found.append(line)
+    if words:
+        found[-1] = f"{found[-1]} {' '.join(words)}"
+    return [shorten(line, columns) for line in found]
+
+
+_DEFINED = (
+    '<defs><pattern id="way" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect class="wayground" width="6" height="6"/><line class="wayline" y2="6" stroke-width="2.5"/></pattern></defs>'
+)
+
+
+def style_of(theme: Theme) -> str:
+    """The rules of CSS that give a poster its colours."""
+    tiles = "".join(
+        f".f{index}{{fill:{shade.fill}}}.x{index}{{fill:{shade.text}}}.s{index}{{stroke:{shade.fill}}}"
+        for index, shade in enumerate(shades(TILES, theme.is_dark))
+    )
+    return (
+        f"text{{font-family:{MONOSPACE}}}.b{{font-family:{SANS};font-weight:600}}"
+        f".page{{fill:{theme.page}}}.panel{{fill:{theme.panel};stroke:{theme.line}}}.t{{fill:{theme.text}}}"
+        f".m{{fill:{theme.muted}}}.a{{fill:{theme.accent}}}.bad{{fill:{theme.bad}}}.warn{{fill:{theme.warn}}}"
+        f".on{{fill:{theme.panel}}}.soft{{fill:{theme.line}}}.bar{{fill:{theme.accent}}}"
+        f".line{{stroke:{theme.line};fill:none}}.axis{{stroke:{theme.muted};fill:none}}"
+        f".edge{{stroke:{theme.text};fill:none;stroke-width:1.5}}"
+        f".off{{fill:none;stroke:{theme.muted};stroke-dasharray:3 2}}"
+        f".limit{{stroke:{theme.bad};fill:none;stroke-width:1.5;stroke-dasharray:5 3}}"
+        f".curve{{fill:{theme.accent};fill-opacity:.28;stroke:{theme.accent};stroke-width:1.2}}"
+        f".cell{{stroke:{theme.panel};stroke-width:1}}.wayground{{fill:{theme.panel}}}.wayline{{stroke:{theme.muted}}}"
+        f".way{{fill:url(#way);stroke:{theme.muted};stroke-width:.75}}.band{{fill:{theme.page}}}{tiles}"
+    )
+
+
+def _escaped(text: str) -> str:
+    """A text of a capture as XML may hold it."""
+    return escape(text.replace("\ufffe", "�").replace("\uffff", "�"))
+
+
+def number(value: float) -> str:
+    """A number of pixels as SVG has it."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def render_png(svg: str, zoom: float = 2.0) -> bytes:
+    """The picture as PNG, with `zoom` pixels per pixel of the SVG; raises MissingTool without resvg-py."""
+    try:
+        resvg: Any = importlib.import_module("resvg_py")
+    except ImportError as error:
+        raise MissingTool(
+            "PNG needs the package resvg-py: pip install 'irscope[png]'. --format svg needs nothing."
+        ) from error
+    # Other versions return a list of integers.
+    return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=zoom))

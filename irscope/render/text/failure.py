@@ -1,0 +1,47 @@
+"""Why a compile failed, as text."""
+
+from __future__ import annotations
+
+import re
+
+from irscope.model.capture import Capture
+
+__all__ = ["failure_text"]
+
+_FRAMES_OF_OUTPUT = 15
+
+# kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
+_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
+_SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
+_TELLING_COLUMNS = 60
+_DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
+
+
+def failure_text(capture: Capture) -> str:
+    """Why a compile failed, as commands print it."""
+    failure = capture.failure
+    if failure is None:
+        return ""
+    text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
+    more = [line for line in _diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
+    return "\n".join([text, *more])
+
+
+def _is_said(line: str, text: str) -> bool:
+    """Whether the text already contains what a line of diagnostics says."""
+    said = _LABEL.split(line)[-1].strip()
+    return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
+
+
+def _diagnostic_lines(diagnostics: str) -> list[str]:
+    """The diagnostics in the output of a compiler, each with its source line and caret, without the IR around them.
+
+    If there are none, the last lines. `irscope show ID --json` has the whole output.
+    """
+    lines = diagnostics.splitlines()
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        if _DIAGNOSTIC.search(line):
+            caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
+            kept += lines[number : number + 3] if caret else [line]
+    return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
