@@ -21,9 +21,9 @@ from pathlib import Path
 from irscope.analysis.reduce.likeness import Likeness, likeness_of
 from irscope.analysis.reduce.model import Reduced
 from irscope.api import record, record_all
-from irscope.cli.reduce.kept import failing_alike
-from irscope.cli.reduce.origins import origins_of
-from irscope.cli.reduce.run import Reduction
+from irscope.api.reduction.kept import failing_alike
+from irscope.api.reduction.origins import origins_of
+from irscope.api.reduction.run import Reduction
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -1,10 +1,35 @@
-"""What one compile of a sweep gave, as a row of its table."""
+"""The ways in which a sweep compiles a capture, and what each compile gave, as a row of its table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["SweepRow"]
+__all__ = ["Point", "SweepRow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One way of compiling a capture, as far as it is another than the capture's own."""
+
+    target: str = ""
+    interpreter: str = ""
+    plan: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
+    constants: tuple[tuple[str, str], ...] = ()
+    """tl.constexpr values that the launch is recorded with, in place of its own."""
+
+    @property
+    def name(self) -> str:
+        """`BLOCK=128 num_warps=8 target=cuda:100`."""
+        rows = [
+            *self.constants,
+            *self.options,
+            ("target", self.target),
+            ("triton", self.interpreter),
+            ("plan", self.plan),
+        ]
+        return " ".join(f"{key}={value}" for key, value in rows if value != "")
 
 
 @dataclass(frozen=True, slots=True)

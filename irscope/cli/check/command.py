@@ -16,6 +16,7 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.named import is_program
 from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import readable
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
@@ -86,13 +87,14 @@ def check(
     captures = StoredCaptures(
         file for one in subjects or [None] for file in captures_of(one, _lean(one, asked) if is_lean else asked).files
     )
+    from irscope.api.checks import check_captures
     from irscope.cli.check.golden import golden_of_each, write_golden
-    from irscope.cli.check.run import check_captures
 
     golden = asserted.golden or []
     if asserted.update:
         write_golden(golden, captures)
-    report = check_captures(captures, assertions, against, golden_of_each(golden, captures) if golden else None)
+    of_each = golden_of_each(golden, captures) if golden else None
+    report = check_captures(captures, assertions, against, of_each, read=readable, tell=say)
     if against is not None and against.is_written:
         _write_baseline(against, report)
     _emit(report, form, sarif, markdown, to)

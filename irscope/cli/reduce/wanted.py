@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from irscope.analysis.reduce.model import Reduced, ReducedPython
+from irscope.api.reduction.differences import kept_difference, last_stage
+from irscope.api.reduction.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
+from irscope.api.reduction.origins import Origin
+from irscope.api.reduction.python_text import PythonReduction, python_case
+from irscope.api.reduction.run import Reduction
 from irscope.cli.output.talk import echo
-from irscope.cli.reduce.differences import kept_difference, last_stage
-from irscope.cli.reduce.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
-from irscope.cli.reduce.origins import Origin
-from irscope.cli.reduce.python_text import PythonReduction, python_case
-from irscope.cli.reduce.run import Reduction
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
+from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
 from irscope.errors import NoDevice, UsageError
 from irscope.interruption import Interrupted, signal_of
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Wanted", "default_limit_s"]
+__all__ = ["Wanted", "changed", "default_limit_s"]
 
 _LIMIT_S = 20.0
 _LEAST_OF_HANG_S = 2.0
@@ -110,8 +115,28 @@ class Wanted:
             if reason := why_no_gpu(subject, record_options, capture):
                 raise NoDevice(f"--result runs the kernel. {reason} --differs needs no GPU.")
             session = stack.enter_context(launch_on_gpu(subject, record_options, capture, number))
-        kept_of = kept_difference(self.versus, self.differs, pool.compile_one, session)
+        kept_of = kept_difference(
+            partial(changed, versus=self.versus), " ".join(self.versus), self.differs, pool.compile_one, session
+        )
         return kept_of, f"it differs from {' '.join(self.versus)}"
+
+
+def changed(request: RecordRequest, versus: Sequence[str]) -> RecordRequest:
+    """The request for the other side; raises UsageError and PlanError."""
+    for text in versus:
+        key, value = versus_pair(text, "--vs")
+        if key == "plan":
+            request = replace(request, plan=request.plan.joined(PassPlan.parse(value)))
+        elif key == "target":
+            request = replace(request, targets=(str(Target.parse(value)),))
+        elif key == "triton":
+            request = replace(request, interpreter=str(interpreter_at(value, "--vs triton=")))
+        elif key in ("config", "kernel"):
+            raise UsageError(f"--vs {text}: both sides compile one text, and that needs the script again.")
+        else:
+            options: dict[str, Any] = {**dict(request.options), key: option_value(value)}
+            request = replace(request, options=tuple(options.items()))
+    return request
 
 
 def default_limit_s(capture: Capture) -> float:

@@ -116,9 +116,9 @@ def _swept(
     output: Path,
     record_options: RecordingOptions,
 ) -> tuple[SweepRow, ...]:
+    from irscope.api.sweeping import client_of
+    from irscope.api.sweeping import sweep as run_sweep
     from irscope.cli.sweep.points import points_of, with_constants
-    from irscope.cli.sweep.run import client_of
-    from irscope.cli.sweep.run import sweep as run_sweep
     from irscope.store.table import Journal, load_table, save_table
 
     points = points_of(versus, plans)

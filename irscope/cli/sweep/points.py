@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture, Target
+from irscope.model.sweep import Point
 from irscope.plan import PassPlan
 
-__all__ = ["Point", "points_of", "with_constants"]
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One way of compiling a capture, as far as it is another than the capture's own."""
-
-    target: str = ""
-    interpreter: str = ""
-    plan: str = ""
-    options: tuple[tuple[str, Any], ...] = ()
-    constants: tuple[tuple[str, str], ...] = ()
-    """tl.constexpr values that the launch is recorded with, in place of its own."""
-
-    @property
-    def name(self) -> str:
-        """`BLOCK=128 num_warps=8 target=cuda:100`."""
-        rows = [
-            *self.constants,
-            *self.options,
-            ("target", self.target),
-            ("triton", self.interpreter),
-            ("plan", self.plan),
-        ]
-        return " ".join(f"{key}={value}" for key, value in rows if value != "")
+__all__ = ["points_of", "with_constants"]
 
 
 def points_of(versus: Sequence[str], plans: Sequence[str]) -> tuple[Point, ...]:

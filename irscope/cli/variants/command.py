@@ -80,7 +80,7 @@ def _proven(
     sites: Sequence[Site], captures: StoredCaptures, tries: bool | None
 ) -> Sequence[tuple[Site, Sequence[Merge]]]:
     from irscope.analysis.variants.merges import merges_of
-    from irscope.cli.variants.prove import proven
+    from irscope.api.merging import proven
 
     rows = [(one, merges_of(one)) for one in sites]
     if tries is False:
@@ -90,4 +90,4 @@ def _proven(
     if tries is None and not all(files[one].load().environment.is_trusted for one in needed):
         say("These were not recorded here: nothing is compiled again, to try what merging gives (--try does).")
         return rows
-    return proven(rows, files)
+    return proven(rows, files, tell=say)

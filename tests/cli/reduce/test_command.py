@@ -13,7 +13,7 @@ from irscope.analysis.findings.find import findings_of
 from irscope.analysis.reduce.likeness import likeness_of
 from irscope.analysis.reduce.model import ReducedPython
 from irscope.analysis.reduce.python import PythonCase
-from irscope.cli.reduce.kept import kept_check, kept_failure, kept_finding, refuse_lost
+from irscope.api.reduction.kept import kept_check, kept_failure, kept_finding, refuse_lost
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
 from irscope.plan import PassPlan

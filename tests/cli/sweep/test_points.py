@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.sweep.points import Point, points_of, with_constants
+from irscope.cli.sweep.points import points_of, with_constants
 from irscope.errors import IrscopeError, PlanError, TargetError, UsageError
+from irscope.model.sweep import Point
 from irscope.store.file import load
 from tests.cli.product import ROOT
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from irscope.analysis.passes.ablation import count_capture
 from irscope.analysis.passes.effects import count_text
 from irscope.analysis.reduce.likeness import Likeness, likeness_of
 from irscope.analysis.resources.metrics import instruction_families
-from irscope.cli.reduce.kept import Kept, KeptOf
-from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
+from irscope.api.reduction.kept import Kept, KeptOf
 from irscope.device.measurement import Session
 from irscope.errors import UsageError, did_you_mean
-from irscope.model.capture import Capture, Target
-from irscope.plan import PassPlan
+from irscope.model.capture import Capture
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
 
-__all__ = ["Compile", "changed", "differing_figures", "kept_difference", "last_stage"]
+__all__ = ["Compile", "OtherSide", "differing_figures", "kept_difference", "last_stage"]
 
 Compile = Callable[[RecordRequest], Capture]
+OtherSide = Callable[[RecordRequest], RecordRequest]
+"""The request for the other side of a comparison."""
 _COUNTS = ("instructions", "registers", "spills", "shared")
 _STAGES = ("ttir", "ttgir", "ptx", "amdgcn")
 differing_figures = ("outcome", *_STAGES, *_COUNTS)
@@ -31,28 +30,13 @@ differing_figures = ("outcome", *_STAGES, *_COUNTS)
 _ARGUMENTS = re.compile(r"function_type = (?P<type>\(.*?\) -> |!llvm\.func<[^>]*)")
 
 
-def changed(request: RecordRequest, versus: Sequence[str]) -> RecordRequest:
-    """The request for the other side; raises UsageError and PlanError."""
-    for text in versus:
-        key, value = versus_pair(text, "--vs")
-        if key == "plan":
-            request = replace(request, plan=request.plan.joined(PassPlan.parse(value)))
-        elif key == "target":
-            request = replace(request, targets=(str(Target.parse(value)),))
-        elif key == "triton":
-            request = replace(request, interpreter=str(interpreter_at(value, "--vs triton=")))
-        elif key in ("config", "kernel"):
-            raise UsageError(f"--vs {text}: both sides compile one text, and that needs the script again.")
-        else:
-            options: dict[str, Any] = {**dict(request.options), key: option_value(value)}
-            request = replace(request, options=tuple(options.items()))
-    return request
-
-
-def kept_difference(versus: Sequence[str], figure: str, compile_one: Compile, session: Session | None = None) -> KeptOf:
+def kept_difference(
+    other: OtherSide, words: str, figure: str, compile_one: Compile, session: Session | None = None
+) -> KeptOf:
     """What makes the thing to keep of the first compile: how its two sides differ.
 
-    `figure`: what must differ. `session`: if the launch's result must. Raises UsageError for another figure.
+    `other`: the request for the other side of one. `words`: what it changes. `figure`: what must differ. `session`: if
+    the launch's result must. Raises UsageError for another figure.
     """
     if figure not in differing_figures:
         raise UsageError(
@@ -63,18 +47,16 @@ def kept_difference(versus: Sequence[str], figure: str, compile_one: Compile, se
         if figure in _STAGES and capture.has_compiled and figure not in capture.stages:
             # The text is of this stage, or of a later one.
             return None
-        wanted = _difference(capture, compile_one(changed(request, versus)), figure, session)
+        wanted = _difference(capture, compile_one(other(request)), figure, session)
         if wanted is None:
             return None
-        judge = _judge(versus, figure, wanted, session, _arguments(request))
-        return Kept(
-            f"{wanted.text}; the other side is {' '.join(versus)}", judge, None, last_stage(figure, session is not None)
-        )
+        judge = _judge(other, figure, wanted, session, _arguments(request))
+        return Kept(f"{wanted.text}; the other side is {words}", judge, None, last_stage(figure, session is not None))
 
     return of
 
 
-def _judge(versus: Sequence[str], figure: str, wanted: _Difference, session: Session | None, arguments: str) -> Judge:
+def _judge(other: OtherSide, figure: str, wanted: _Difference, session: Session | None, arguments: str) -> Judge:
     """Compiles the side that fails first, and the other one only where the first is as it should be."""
     first = 1 if wanted.sides[0] is None and wanted.sides[1] is not None else 0
 
@@ -85,7 +67,7 @@ def _judge(versus: Sequence[str], figure: str, wanted: _Difference, session: Ses
         if len(made) == 1 and _failing(made[0], figure) != wanted.sides[first]:
             return False
         if len(made) < 2:
-            return request if len(made) == first else changed(request, versus)
+            return request if len(made) == first else other(request)
         return _difference(made[first], made[1 - first], figure, session) == wanted
 
     return judge

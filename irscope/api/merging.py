@@ -19,11 +19,10 @@ from irscope.analysis.variants.merges import (
     without_constexpr,
 )
 from irscope.analysis.variants.site import Site, code_of, figures_of
-from irscope.cli.output.talk import say
-from irscope.cli.reduce.python_text import python_case, python_request
+from irscope.api.reduction.python_text import python_case, python_request
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Capture
-from irscope.record.variants.completing import tell_origin
+from irscope.record.variants.completing import Tell, tell_origin, warned
 from irscope.store.shelf import CaptureFile
 
 if TYPE_CHECKING:
@@ -35,19 +34,24 @@ __all__ = ["proven"]
 _Merges = Sequence[tuple[Site, tuple[Merge, ...]]]
 
 
-def proven(sites: _Merges, files: Mapping[str, CaptureFile]) -> list[tuple[Site, tuple[Merge, ...]]]:
-    """The merges of each kernel with what became of those that can be tried; `files`: the captures by id."""
+def proven(
+    sites: _Merges, files: Mapping[str, CaptureFile], *, tell: Tell = warned
+) -> list[tuple[Site, tuple[Merge, ...]]]:
+    """The merges of each kernel with what became of those that can be tried.
+
+    `files`: the captures by id. `tell` is given each note.
+    """
     from irscope.record.triton.versions import triton_version
     from irscope.record.variants.pool import VariantPool
 
     wanted: list[tuple[tuple[int, int], Group, RecordRequest]] = []
     for row, (site, merges) in enumerate(sites):
         if site.triton_version != triton_version():
-            say(f"{site.kernel.name} was compiled by Triton {site.triton_version}: nothing was tried with another.")
+            tell(f"{site.kernel.name} was compiled by Triton {site.triton_version}: nothing was tried with another.")
             continue
         for column, merge in enumerate(merges):
             for group in merge.groups if merge.how not in ("one value", "runtime") else ():
-                if (request := _request(merge, group, files)) is not None:
+                if (request := _request(merge, group, files, tell)) is not None:
                     wanted.append(((row, column), group, request))
     proofs: dict[tuple[int, int], list[MergeProof]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -63,19 +67,15 @@ def proven(sites: _Merges, files: Mapping[str, CaptureFile]) -> list[tuple[Site,
                         place, group, _ = wanted[index]
                         proofs.setdefault(place, []).extend(_compared(sites[place[0]][0], group, merged))
         except IrscopeError as error:
-            say(f"Nothing could be tried: {error}")
+            tell(f"Nothing could be tried: {error}")
     tried: list[tuple[Site, tuple[Merge, ...]]] = []
     for row, (site, merges) in enumerate(sites):
-        rows = [(merge, tuple(proofs.get((row, column), ()))) for column, merge in enumerate(merges)]
-        tried.append(
-            (
-                site,
-                tuple(
-                    with_argument_proofs(site, merge, known) if merge.as_argument else replace(merge, proofs=known)
-                    for merge, known in rows
-                ),
-            )
-        )
+        settled: list[Merge] = []
+        for column, merge in enumerate(merges):
+            known = tuple(proofs.get((row, column), ()))
+            is_candidate = bool(merge.as_argument)
+            settled.append(with_argument_proofs(site, merge, known) if is_candidate else replace(merge, proofs=known))
+        tried.append((site, tuple(settled)))
     return tried
 
 
@@ -97,7 +97,7 @@ def _argument_request(merge: Merge, file: CaptureFile, folder: Path) -> RecordRe
     return python_request(capture, replace(case, text=text, parameters=rows), folder)
 
 
-def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile]) -> RecordRequest | None:
+def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile], tell: Tell) -> RecordRequest | None:
     from irscope.record.variants.pool import variant_request
 
     if not group.base:
@@ -105,7 +105,7 @@ def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile]) -> Re
     capture = files[group.base].load()
     if "source" not in capture.stages:
         return None
-    tell_origin(capture, say)
+    tell_origin(capture, tell)
     request = variant_request(capture, capture.plan)
     names = [name for name, kind in capture.launch.signature if kind != "constexpr"]
     only_alignment = merge.how == "do_not_specialize_on_alignment"

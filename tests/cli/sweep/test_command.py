@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from irscope.cli.sweep import run as module
+from irscope.api import sweeping as module
+from irscope.api.sweeping import client_of, sweep
 from irscope.cli.sweep.points import points_of
-from irscope.cli.sweep.run import client_of, sweep
 from irscope.model.capture import Capture
 from irscope.model.sweep import SweepRow
 from irscope.record.process.requests import request_for, request_from_capture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING
 from irscope.analysis.checks.model import Assertion
 from irscope.analysis.checks.results import Against, Report, check_against, check_subject
 from irscope.analysis.checks.subject import Subject
-from irscope.cli.output.talk import say
-from irscope.cli.subject.stored import readable
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
-from irscope.record.variants.completing import update_stored, with_log, with_sass
+from irscope.record.variants.completing import Tell, update_stored, warned, with_log, with_sass
 from irscope.store.baseline import variant_names
 from irscope.store.facts import CaptureFacts, differences
 
 if TYPE_CHECKING:
     from irscope.store.shelf import CaptureFile, StoredCaptures
 
-__all__ = ["check_captures"]
+__all__ = ["Read", "check_captures"]
+
+Read = Callable[["CaptureFile"], Capture | None]
+"""The capture of a file, or None."""
+
+
+def _loaded(file: CaptureFile) -> Capture:
+    return file.load()
 
 
 def check_captures(
@@ -31,8 +36,20 @@ def check_captures(
     assertions: Sequence[Assertion],
     against: Against | None,
     of_each: Sequence[Sequence[Assertion]] | None = None,
+    *,
+    read: Read = _loaded,
+    tell: Tell = warned,
 ) -> Report:
-    """What came of each assertion about each capture; `of_each`: what is asserted of each capture besides."""
+    """Check captures: each assertion of each, and with a baseline what got worse.
+
+    Args:
+        captures: the captures.
+        assertions: what is asserted of all of them.
+        against: the baseline; None for none.
+        of_each: what is asserted of each capture besides.
+        read: reads a capture; None where it cannot be read, and is left out.
+        tell: is given each note.
+    """
     facts = [one.facts for one in captures.files]
     passed_over = _passed_over(facts)
     differing = differences(facts)
@@ -41,11 +58,11 @@ def check_captures(
 
         def subjects() -> Iterator[tuple[Subject, Sequence[Assertion], tuple[str, str], str]]:
             for place, file in enumerate(captures.files):
-                if place in passed_over or (capture := readable(file)) is None:
+                if place in passed_over or (capture := read(file)) is None:
                     continue
-                completed = partial(_completed, compiles, file)
+                completed = partial(_completed, compiles, file, tell=tell)
                 more = of_each[place] if of_each is not None else ()
-                subject = Subject(capture, completed=completed, with_log=_logging(compiles, capture))
+                subject = Subject(capture, completed=completed, with_log=_logging(compiles, capture, tell))
                 yield subject, (*assertions, *more), names[place], differing[place]
 
         if against is not None:
@@ -53,35 +70,35 @@ def check_captures(
         return Report(tuple(check_subject(one, asked, differs=differs) for one, asked, _, differs in subjects()))
 
 
-def _completed(compiles: Compiles, file: CaptureFile, capture: Capture) -> Capture:
+def _completed(compiles: Compiles, file: CaptureFile, capture: Capture, *, tell: Tell) -> Capture:
     """The capture with its SASS; one of which no more was kept than assertions need is compiled again for the rest."""
     if capture.snapshot_level != "none" or not capture.has_compiled or not capture.environment.is_trusted:
-        return with_sass(capture, file, tell=say)
+        return with_sass(capture, file, tell=tell)
     from irscope.record.process.requests import request_from_capture
 
     try:
         again = compiles.one(request_from_capture(capture, RecordingOptions(plan=capture.plan, disassemble=False)))
     except IrscopeError as error:
-        say(f"{capture.name} could not be compiled again, to say more: {error}")
-        return with_sass(capture, file, tell=say)
+        tell(f"{capture.name} could not be compiled again, to say more: {error}")
+        return with_sass(capture, file, tell=tell)
     if again.texts != capture.texts:
-        say(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
+        tell(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
         return capture
     full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
-    update_stored(capture, full, say)
-    return with_sass(full, file, tell=say)
+    update_stored(capture, full, tell)
+    return with_sass(full, file, tell=tell)
 
 
-def _logging(compiles: Compiles, capture: Capture) -> partial[Capture] | None:
+def _logging(compiles: Compiles, capture: Capture, tell: Tell) -> partial[Capture] | None:
     """Adds the compiler's log to a capture that was recorded here; nothing of another is compiled unasked."""
-    return partial(_with_log, compiles) if capture.environment.is_trusted else None
+    return partial(_with_log, compiles, tell=tell) if capture.environment.is_trusted else None
 
 
-def _with_log(compiles: Compiles, capture: Capture) -> Capture:
+def _with_log(compiles: Compiles, capture: Capture, *, tell: Tell) -> Capture:
     try:
-        return with_log(capture, run=compiles.one, tell=say)
+        return with_log(capture, run=compiles.one, tell=tell)
     except IrscopeError as error:
-        say(f"{capture.name}: the compiler's own log could not be had: {error}")
+        tell(f"{capture.name}: the compiler's own log could not be had: {error}")
         return capture
 
 

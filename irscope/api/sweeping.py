@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from irscope import __version__
-from irscope.cli.sweep.points import Point
-from irscope.cli.sweep.task import Work, compile_point, compiler_of, failed_row, light
+from irscope.api.sweep_task import Work, compile_point, compiler_of, failed_row, light
 from irscope.errors import MissingTool, RecordingError
 from irscope.model.capture import Capture
-from irscope.model.sweep import SweepRow
+from irscope.model.sweep import Point, SweepRow
 from irscope.store.file import to_bytes
 from irscope.store.table import Journal
 

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from irscope.cli.reduce.differences import kept_difference
+from irscope.api.reduction.differences import kept_difference
+from irscope.cli.reduce.wanted import changed
 from irscope.device.measurement import Agreement
 from irscope.model.capture import Artifact, Capture
 from irscope.model.failure import Failure
@@ -26,6 +28,7 @@ from tests.analysis.recorded import stored
 from tests.cli.product import KERNELS, Run
 
 OPERATIONS = "module {\n  tt.func @k(%%0: i32) {\n%s    tt.return\n  }\n}\n"
+OTHER = partial(changed, versus=["plan=-pipeline"])
 SIDE = RecordRequest(mode="text", text="function_type = (i32) -> ()")
 
 
@@ -85,7 +88,7 @@ PARSE = Failure("parse", "expected operation", "ttgir")
 )
 def test_the_side_that_tells_more_is_compiled_first(figure: str, first: Any, candidate: Any, asked: list[str]) -> None:
     compiler = Compiler(*first)
-    kept = kept_difference(["plan=-pipeline"], figure, compiler)(SIDE, compiler(SIDE))
+    kept = kept_difference(OTHER, "plan=-pipeline", figure, compiler)(SIDE, compiler(SIDE))
     assert kept is not None
     assert kept.last_stage == ("ttgir" if figure == "ttgir" else "")
     assert settled(kept.judge, SIDE, Compiler(*first))[0]
@@ -101,20 +104,20 @@ def test_the_side_that_tells_more_is_compiled_first(figure: str, first: Any, can
 def test_what_does_not_differ_is_not_kept(figure: str) -> None:
     for sides in ((2, 2), (PASS, PASS), (PARSE, 2)):
         compiler = Compiler(*sides)
-        assert kept_difference(["plan=-pipeline"], figure, compiler)(SIDE, compiler(SIDE)) is None
+        assert kept_difference(OTHER, "plan=-pipeline", figure, compiler)(SIDE, compiler(SIDE)) is None
 
 
 def test_what_does_not_fit_is_an_outcome_with_figures() -> None:
     fit = Failure("fit", "out of resource", "cubin")
     compiler = Compiler(2, fit)
-    kept = kept_difference(["plan=-pipeline"], "outcome", compiler)(SIDE, compiler(SIDE))
+    kept = kept_difference(OTHER, "plan=-pipeline", "outcome", compiler)(SIDE, compiler(SIDE))
     assert kept is not None
     assert "does not fit" in kept.text or "cubin" in kept.text
 
 
 def test_results_of_a_gpu_decide() -> None:
     compiler = Compiler(2, 1)
-    kept = kept_difference(["plan=-pipeline"], "outcome", compiler, Gpu())(SIDE, compiler(SIDE))
+    kept = kept_difference(OTHER, "plan=-pipeline", "outcome", compiler, Gpu())(SIDE, compiler(SIDE))
     assert kept is not None
     rows = {(2, 1): True, (3, 0): True, (2, 2): False, (1, 1): False, (1, 2): False, (2, PASS): False}
     for sides, holds in rows.items():

@@ -15,8 +15,8 @@ from irscope.analysis.reduce.program import Program
 from irscope.analysis.reduce.search import Search
 from irscope.analysis.reduce.steps.all import STEPS
 from irscope.analysis.reduce.text import read_program, write_program
-from irscope.cli.reduce.kept import Kept, KeptOf, refuse_lost
-from irscope.cli.reduce.origins import Origin
+from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
+from irscope.api.reduction.origins import Origin
 from irscope.interruption import Interrupted, signal_of
 from irscope.model.capture import Capture, Launch
 from irscope.model.recording_options import RecordingOptions

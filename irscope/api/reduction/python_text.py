@@ -13,8 +13,8 @@ from pathlib import Path
 
 from irscope.analysis.reduce.model import ReducedPython
 from irscope.analysis.reduce.python import PythonCase, PythonSearch
-from irscope.cli.reduce.kept import Kept, KeptOf, refuse_lost
-from irscope.cli.reduce.run import chosen_options, versions_of
+from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
+from irscope.api.reduction.run import chosen_options, versions_of
 from irscope.errors import RecordingError
 from irscope.interruption import Interrupted, signal_of
 from irscope.model.capture import Capture
