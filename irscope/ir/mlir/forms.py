@@ -491,17 +491,12 @@ def _while(text: _Text) -> Form:
     return Form(order, {"inits": order}, text.attributes, _types_of(right) if right != "()" else (), arguments=inputs)
 
 
-def _if(text: _Text) -> Form:
-    _region_tail(text)
-    results = tuple(behind_arrow(text.body))
-    return Form((0,), {"condition": (0,)}, text.attributes, results[: text.count])
-
-
-def _execute_region(text: _Text) -> Form:
+def _conditional(text: _Text) -> Form:
+    # scf.if \1 -> (…) {   scf.execute_region -> (…) {
     _region_tail(text)
     results = tuple(behind_arrow(text.body))
     operands = tuple(range(text.operands))
-    return Form(operands, {}, text.attributes, results[: text.count])
+    return Form(operands, {"condition": operands[:1]}, text.attributes, results[: text.count])
 
 
 def _branch(text: _Text) -> Form:
@@ -589,7 +584,7 @@ def _global(text: _Text) -> Form:
 
 _SPECIAL: dict[str, Callable[[_Text], Form]] = {
     "tt.func": _function, "llvm.func": _function, "func.func": _function, "scf.for": _for, "scf.while": _while,
-    "scf.if": _if, "scf.execute_region": _execute_region, "scf.index_switch": _execute_region, "cf.br": _branch,
+    "scf.if": _conditional, "scf.execute_region": _conditional, "scf.index_switch": _conditional, "cf.br": _branch,
     "cf.cond_br": _branch, "cf.switch": _branch, "llvm.br": _branch, "llvm.cond_br": _branch, "llvm.switch": _branch,
     "llvm.getelementptr": _getelementptr, "arith.constant": _constant, "ttg.warp_specialize": _warp_specialize,
     "llvm.mlir.global": _global,
