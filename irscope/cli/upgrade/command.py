@@ -92,7 +92,7 @@ def upgrade(
     if time:
         _require_launches(subject, record_options, pythons)
     timing = _Timing(rounds, cold=not warm) if time else None
-    found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame, timing)
+    found = _upgraded(subject, record_options, pythons, blame, timing)
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
 
