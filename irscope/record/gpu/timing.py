@@ -121,10 +121,6 @@ def main() -> None:
     os._exit(0)
 
 
-if __name__ == "__main__":
-    main()
-
-
 _WARM_UP_MS = 20.0
 _LEAST_FLUSH_BYTES = 64 << 20
 _LEAD_CYCLES = 200_000
@@ -231,3 +227,7 @@ def matmul_flops_per_second(dtype_name: str) -> float | None:
     finally:
         torch.backends.cuda.matmul.allow_tf32 = precision
     return 2.0 * size**3 / (sorted(times)[len(times) // 2] * 1e-6)
+
+
+if __name__ == "__main__":
+    main()

@@ -55,13 +55,20 @@ class Imported:
     refusal: Refused | None = None
 
 
+_ENVIRONMENT = dict(os.environ)
+"""Before anything was imported. An interpreter that is a script of the user's sets variables of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fork:
     """Fork a process for a module; with it come its standard input, the file for what it prints, and its socket."""
 
     number: int
     module: str
-    environment: dict[str, str]
+    changed: dict[str, str]
+    """Environment variables that differ from those that the server was started with."""
+    removed: tuple[str, ...]
+    """Environment variables that it was started with, and that this process has not."""
     folder: str
 
 
@@ -175,7 +182,9 @@ def _run(command: Fork, stdin: int, output: int, channel: int) -> None:
     os.closerange(3, channel)
     os.closerange(channel + 1, MOST_DESCRIPTORS)
     os.environ.clear()
-    os.environ.update(command.environment)
+    os.environ.update(_ENVIRONMENT | command.changed)
+    for name in command.removed:
+        os.environ.pop(name, None)
     # What was read from the environment and the disk before.
     tempfile.tempdir = None
     importlib.invalidate_caches()

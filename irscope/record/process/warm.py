@@ -77,8 +77,10 @@ def imports_torch_ahead() -> bool:
 class ForkServer:
     """A process whose forks have imported what it has; its answers come in the order of the commands."""
 
-    def __init__(self, child: Child[Imported | Forked | Reaped]) -> None:
+    def __init__(self, child: Child[Imported | Forked | Reaped], environment: Mapping[str, str]) -> None:
+        """`environment`: what the child was started with."""
         self._child = child
+        self._environment = environment
         self._numbers = count()
         self._answers: dict[int, Imported | Forked | Reaped] = {}
         """Those that came while another one was waited for."""
@@ -103,7 +105,10 @@ class ForkServer:
         """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
         read_end, write_end = os.pipe()
         try:
-            command = Fork(next(self._numbers), start.module, dict(start.environment), os.getcwd())
+            given = self._environment
+            changed = {name: value for name, value in start.environment.items() if given.get(name) != value}
+            removed = tuple(name for name in given if name not in start.environment)
+            command = Fork(next(self._numbers), start.module, changed, removed, os.getcwd())
             number = self._send(command, (read_end, start.output.fileno(), start.descriptor))
             pid = self._answer(number, Forked).pid
             return _ServedProcess(pid, open(write_end, "wb", buffering=0), self)
@@ -212,8 +217,9 @@ class _Warm:
             folder = stack.enter_context(own_folder())
             # A server is no fork of a server: it has nothing ahead.
             module = "irscope.record.process.fork_server"
+            environment = child_environment(folder)
             child = stack.enter_context(child_process(module, folder, ANSWERS, interpreter=interpreter))
-            server = ForkServer(child)
+            server = ForkServer(child, environment)
             # It imports while this process does something else; what fails is raised in the fork that needs it.
             server.begin_import(modules)
             held = self._held.enter_context(stack.pop_all())

@@ -128,9 +128,9 @@ def test_a_capture_is_written_once_and_never_read(
     monkeypatch.setattr(shelf, "from_bytes", counted_read)
     recording = _recorded(telling_child(tmp_path, 1, **options))
     assert (recording.captures[0].name, recording.captures[-1].launch.grid) == ("kernel0", (1, 1, 1))
-    assert (written, read) == ({"kernel0": 1}, {})
+    assert (written, read) == ({"kernel0": 1, "last.json": 1}, {})
     api.record_all(tmp_path / "script.py", interpreter=telling_child(tmp_path, 1))
-    assert (written, read) == ({"kernel0": 1}, {})
+    assert (written, read) == ({"kernel0": 1, "last.json": 1}, {})
 
 
 def test_a_capture_that_is_not_complete_is_kept_meanwhile(tmp_path: Path) -> None:

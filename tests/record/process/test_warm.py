@@ -149,6 +149,18 @@ def test_another_environment_or_interpreter_has_a_process_of_its_own(
 
 
 @pytest.mark.newest
+def test_an_interpreter_that_is_a_script_sets_variables_of_its_own(tmp_path: Path) -> None:
+    (other := tmp_path / "python").write_text(f'#!/bin/sh\nexport OF_THE_SCRIPT=1\nexec "{sys.executable}" "$@"\n')
+    other.chmod(0o755)
+    path = tmp_path / "script.py"
+    path.write_text("import os\nprint(os.environ.get('OF_THE_SCRIPT'), os.environ['OF_THE_TEST'])\n")
+    with no_block(), warm_children(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OF_THE_TEST", "2")
+        recording = run_request(request_for(str(path), RecordingOptions(interpreter=str(other), disassemble=False)))
+    assert "1 2" in recording.output
+
+
+@pytest.mark.newest
 def test_without_its_server_it_is_a_new_process(parent: Callable[..., int]) -> None:
     with no_block(), warm_children():
         server = parent()
