@@ -54,6 +54,7 @@ fuzz:  ## Search long, at random: what a hostile file can do, and what breaks a 
 	$(PYTHON) -m tests.hostile --jobs $(WORKERS)
 	for round in 1 2 3 4 5; do \
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu -m hypothesis --hypothesis-profile search || exit 1; done
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m exhaustive tests/flows/test_odd_scripts.py
 
 bench:  ## Measure the figures of docs/benchmarks.md
 	$(PYTHON) -m benchmarks

@@ -78,7 +78,7 @@ def _plain_parameters(parameters: Sequence[Any]) -> list[Any]:
     for one in parameters:
         # Other versions of Typer have no descriptors, and no schemas.
         if hasattr(one, "type_descriptor") and type(one) in (TyperOption, TyperArgument):
-            one.__class__ = _PlainOption if type(one) is TyperOption else _PlainArgument
+            cast("Any", one).__class__ = _PlainOption if type(one) is TyperOption else _PlainArgument
     return list(parameters)
 
 

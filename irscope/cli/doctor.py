@@ -82,7 +82,7 @@ def look(interpreter: str) -> list[Finding]:
 def try_gpus(interpreter: str) -> tuple[list[Finding], list[Ceilings]]:
     """Compile, launch and check a kernel on each GPU, each in its own process, and measure what they reach."""
     try:
-        answer = _ask(interpreter, "irscope.record.gpu.probe")
+        answer = _ask(interpreter, "irscope.record.gpu.timing")
     except (MissingTool, RecordingError) as error:
         remedy = "it needs torch, and a GPU with its driver; pip install 'irscope[triton,torch]'"
         return [Finding("GPU", "missing", f"nothing could be launched: {error}", remedy)], []
@@ -98,7 +98,7 @@ def _try_gpu(interpreter: str, number: int) -> tuple[Finding, Ceilings | None]:
 
     what = f"GPU {number}"
     try:
-        seen = _ask(interpreter, "irscope.record.gpu.probe", str(number))
+        seen = _ask(interpreter, "irscope.record.gpu.timing", str(number))
     except (MissingTool, RecordingError) as error:
         remedy = "nvidia-smi may show the state of the GPU"
         return Finding(what, "missing", f"a kernel ended its process: {error}", remedy), None

@@ -53,7 +53,7 @@ def run(
     """
     from irscope.record.gpu.script import check_script_on_device
     from irscope.record.process.requests import request_for
-    from irscope.render.text.agreement import render_agreements
+    from irscope.render.text.bench import render_agreements
 
     file, kernel = script_of(subject, record_options, "run")
     checked = check_script_on_device(

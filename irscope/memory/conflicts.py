@@ -1,7 +1,7 @@
 """Shared-memory accesses: how wide they can be, their wavefronts, and the fewest wavefronts possible.
 
 Model: a wavefront serves every bank once, with one word of four bytes; lanes that read the same word share it. A warp's
-access of 8 or 16 bytes per lane is served in parts (`irscope.memory.lane_groups`). `ldmatrix` and `stmatrix` move one
+access of 8 or 16 bytes per lane is served in parts (`irscope.memory.conflicts`). `ldmatrix` and `stmatrix` move one
 matrix of eight rows of 16 bytes at a time, wherever its rows lie.
 Sources: "CUDA C++ Best Practices Guide", section "Shared Memory and Memory Banks"; "Nsight Compute" documentation,
 "wavefronts"; AMD "CDNA3 Instruction Set Architecture", chapter "Data Share Operations", for 64-lane waves.
@@ -15,10 +15,36 @@ from dataclasses import dataclass
 
 from irscope.errors import UsageError
 from irscope.layout.linear import eliminate, solve, span
-from irscope.layout.memory_map import BANK_BYTES, MemoryMap
+from irscope.layout.memory_map import BANK_BYTES, BankModel, MemoryMap
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.lane_groups import lane_groups
 from irscope.target import Target
+
+_EIGHTS = ((0, 20), (4, 16), (8, 28), (12, 24))
+"""First lanes of the two runs of four that one `ds_read_b128` serves together, and again 32 lanes higher."""
+_SIXTEENS = ((0, 12, 20, 24), (4, 8, 16, 28))
+"""The same with 64 banks."""
+
+
+def lane_groups(
+    target: Target, bits_a_lane: int, lanes: int, *, store: bool, alike: bool = False
+) -> tuple[int, tuple[tuple[int, ...], ...]]:
+    """(banks, the groups of lanes that are served together) of an access of `bits_a_lane` by `lanes` lanes.
+
+    `alike`: every lane loads what lane ^ 1 loads, or every lane what lane ^ 2 loads.
+    """
+    banks = BankModel.of(target).banks
+    wide = target.backend == "hip" and lanes == 64 and bits_a_lane == 128
+    if target.backend == "hip" and target.arch.startswith("gfx950") and store:
+        banks = 32
+    if wide and not store:
+        runs = _SIXTEENS if banks == 64 else _EIGHTS
+        halves = [tuple(half + first + lane for first in run for lane in range(4)) for half in (0, 32) for run in runs]
+        return banks, tuple(halves)
+    together = max(banks * BANK_BYTES // max(bits_a_lane // 8, BANK_BYTES), 1)
+    if alike and not store and target.backend == "cuda" and bits_a_lane > 8 * BANK_BYTES:
+        together *= 2
+    return banks, tuple(tuple(range(at, min(at + together, lanes))) for at in range(0, lanes, together))
+
 
 _WIDEST_BITS = 128
 _ROW_BITS = 128

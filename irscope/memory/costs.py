@@ -14,8 +14,8 @@ from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.conversions import moved_share, what_moves
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import own_shape
+from irscope.memory.access import Cost
 from irscope.memory.between import conversion_wavefronts
-from irscope.memory.cost import Cost
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import Machine, read_machine
 from irscope.memory.shared_costs import scratch_of, shared_costs

@@ -20,8 +20,7 @@ from irscope.ir.mlir.uses import ModuleUses, with_loops
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import own_shape
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import MOST, Access, Span
-from irscope.memory.cost import Cost
+from irscope.memory.access import MOST, Access, Cost, Span
 from irscope.memory.machine import ACCESSES, Machine
 from irscope.model.capture import Capture
 from irscope.target import Target

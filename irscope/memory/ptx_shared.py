@@ -2,7 +2,7 @@
 
 What an operation does through scratch memory (a reduction, a scan, a gather, a conversion) is the compiler's choice,
 and another one in each version: its addresses are computed for every thread of a CTA, and no lowering is modelled.
-Source of the instructions' meaning: "PTX ISA", chapter 9. `irscope.memory.lane_groups` says which lanes are served
+Source of the instructions' meaning: "PTX ISA", chapter 9. `irscope.memory.conflicts` says which lanes are served
 together.
 """
 
@@ -23,7 +23,7 @@ from irscope.ir.asm.instructions import Function, Instruction
 from irscope.ir.asm.ptx import parse_ptx
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.memory_map import BANK_BYTES
-from irscope.memory.lane_groups import lane_groups
+from irscope.memory.conflicts import lane_groups
 from irscope.memory.machine import Action, Machine, read_action, users_of_shared
 from irscope.model.capture import Capture
 from irscope.target import Target

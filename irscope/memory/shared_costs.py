@@ -21,9 +21,9 @@ from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.described import DescribedLayout
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import own_shape, query_type
+from irscope.memory.access import Cost
 from irscope.memory.allocation import allocations_of
 from irscope.memory.conflicts import core_matrix_ways, matrix_choices, shared_access
-from irscope.memory.cost import Cost
 from irscope.memory.machine import Action, Machine
 from irscope.model.capture import Capture
 

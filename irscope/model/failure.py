@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 FailureKind = Literal[
-    "python", "compile", "parse", "pass", "assembler", "fit", "abort", "timeout", "interrupt", "recorder"
+    "python", "compile", "parse", "pass", "assembler", "fit", "abort", "timeout", "interrupt", "recorder", "resources"
 ]
 """`compile`: the Python front end refused the kernel. `parse`: an IR file is none. `fit`: it compiled, and asks for
-more than a block can have on the device."""
+more than a block can have on the device. `resources`: the machine has no more memory, disk space or descriptors."""
 
 _ASSEMBLERS = {"cubin": "ptxas", "hsaco": "the AMD assembler"}
 
@@ -42,6 +42,8 @@ class Failure:
         """`failed in ptxas`, or what else came of it."""
         if self.kind == "fit":
             return "failed to fit"
+        if self.kind == "resources":
+            return "failed as the machine ran out of memory, disk space or descriptors"
         if self.kind == "parse":
             return f"failed in parsing the {self.stage}"
         return f"failed in {self.where}"

@@ -81,10 +81,16 @@ def _read_key(path: Path) -> bytes | None:
 def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:
     """Write a file whole or not at all: another name first, then a rename. Raises OSError, which never names that.
 
+    A link stays one: the file that it names is written. A device or a pipe is written to in place.
+
     `times_ns`: when it was last read and changed, for other times than now.
     """
+    path = path.resolve() if path.is_symlink() else path
     try:
-        _write_beside(path, data, times_ns)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)
+        else:
+            _write_beside(path, data, times_ns)
     except OSError as error:
         # A full disk names no file, and the other name says nothing to who gave this one.
         unknown = error.filename is None or Path(error.filename).name.startswith(f".{path.name}.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from irscope.analysis.checks.model import Assertion, Breach
 from irscope.analysis.checks.subject import Subject
-from irscope.render.checks.text import breach_lines
+from irscope.render.checks.forms import breach_lines
 
 __all__ = ["Figure", "Verdict"]
 

@@ -177,7 +177,7 @@ def test_a_check_that_is_not_steady_is_said(irscope: Run, product: Capture, tmp_
         (["--check-regs", "3", "--check-compiles"], 2, "--check-regs and --check-compiles are several checks"),
         (["--check-regs", "3", "--mode", "on"], 2, "--mode 'on': write off or first"),
         (["--check-regs", "3", "--partial"], 2, "--partial goes with --check CMD"),
-        (["--check-regs", "3", "--stage", "sas"], 1, "no pass ran in stage 'sas'"),
+        (["--check-regs", "3", "--stage", "sas"], 2, "--stage 'sas': there is no such stage"),
         (["--check-regs", "3", "-d", "nosuch"], 1, "no pass is named 'nosuch'"),
         (["--check-regs", "3", "-d", "ttir:cse", "--stage", "llir"], 1, "switches off no pass of llir"),
         (["--check-result"], 1, "--check-result runs the kernel."),

@@ -87,16 +87,16 @@ def test_what_takes_long_is_saved_one_by_one(
         save(one.with_(artifacts=(*one.artifacts, Artifact("cubin", path.name.encode()))), folder / path.name)
     done: list[str] = []
 
-    def disassembled(capture: Capture) -> Capture:
+    def with_listing(capture: Capture) -> tuple[Capture, str]:
         done.append(capture.id)
         if len(done) == 2:
             raise KeyboardInterrupt
-        return capture.with_(artifacts=(*capture.artifacts, Artifact("sass", "// none\n")))
+        return capture.with_(artifacts=(*capture.artifacts, Artifact("sass", "// none\n"))), ""
 
     def with_sass(folder: Path) -> set[str]:
         return {capture.id for capture in map(load, folder.glob("*.irscope")) if "sass" in capture.stages}
 
-    monkeypatch.setattr(importlib.import_module("irscope.record.process.disassembly"), "disassembled", disassembled)
+    monkeypatch.setattr(importlib.import_module("irscope.record.process.disassembly"), "with_listing", with_listing)
     for words in (["collect", folder, "-o", made], ["check", folder, "--no-finding", "any"]):
         with contextlib.suppress(KeyboardInterrupt):
             irscope(*words)

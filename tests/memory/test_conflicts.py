@@ -10,8 +10,7 @@ import pytest
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.conflicts import core_matrix_ways, matrix_choices, shared_access
-from irscope.memory.lane_groups import lane_groups
+from irscope.memory.conflicts import core_matrix_ways, lane_groups, matrix_choices, shared_access
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap
 from irscope.model.linear_layout import LinearLayout

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.memory.access import Traffic
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost, Traffic
 from irscope.memory.costs import as_json, costs_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
 from irscope.model.launch_record import Argument, LaunchRecord

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from irscope.cli.layout.conflict_counts import with_compilers_count
+from irscope.memory.access import Cost
 from irscope.memory.allocation import allocations_of
-from irscope.memory.cost import Cost
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
 from tests.examples.compile_cases import EXAMPLES, tma_case

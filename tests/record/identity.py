@@ -78,7 +78,10 @@ def handed_over(case, target, folder):
     ):
         watch.handover = Handover(folder)
         compile_case(case, target)
-    (event,) = [event for event in events if isinstance(event, HandedOver)]
+    handed = [event for event in events if isinstance(event, HandedOver)]
+    if not handed:
+        return {}
+    (event,) = handed
     for one in events:
         assembly.feed(one)
     # As it is sent.

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from irscope.errors import RecordingError
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.record.process.warm import warm_children, warm_server
+from irscope.record.triton.patches import replaced, replaced_item
 
 __all__ = ["SCRIPTS", "Outcome", "recorded", "run_plainly", "write"]
 
@@ -44,8 +47,7 @@ if os.environ.get("ODD_PLAIN"):
     from irscope.record.triton.patches import Patches
     _patches = Patches()
     install_driver(part_of("cuda:90"), "90", None, None, _patches)
-    atexit.register(lambda: os._exit(_code[0]) if os.getpid() == _pid and _code else None)
-    _code, _pid = [], os.getpid()
+    triton.knobs.cache.dir = os.environ["TRITON_CACHE_DIR"]
 
 class Buffer:
     dtype = "fp32"
@@ -372,6 +374,8 @@ class Outcome:
     """How many compiles succeeded, in all of its processes."""
     captures: tuple[Capture, ...] = ()
     notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """What a recording left among the temporary files."""
 
 
 def write(name: str, folder: Path) -> Path:
@@ -411,8 +415,13 @@ def run_plainly(path: Path) -> Outcome:
 def recorded(path: Path, jobs: int) -> Outcome:
     """Record a script."""
     request = request_for(path, targets="cuda:90", jobs=jobs, config="all")
+    (temporary := path.parent / f"tmp{jobs}").mkdir()
     try:
-        recording = record_request(replace(request, disassemble=False, layouts=False))
+        with warm_children():
+            # The folder of the process that others are forked from is not the recording's.
+            warm_server()
+            with replaced_item(os.environ, "TMPDIR", str(temporary)), replaced(tempfile, "tempdir", str(temporary)):
+                recording = record_request(replace(request, disassemble=False, layouts=False))
     except RecordingError as error:
         return Outcome((str(error),), 0, 0)
     ends = recording.script_ends
@@ -420,7 +429,11 @@ def recorded(path: Path, jobs: int) -> Outcome:
     # Threads that launch at the same time have no order.
     captures = tuple(sorted(map(comparable, recording.captures), key=lambda capture: capture.id))
     compiled = sum(1 for capture in captures if "cubin" in capture.stages)
-    return Outcome(_said(recording.output), code, compiled, captures, recording.notes)
+    said, notes = _said(recording.output), recording.notes
+    # It owns the files of its captures.
+    del recording
+    left = tuple(one.name for one in temporary.iterdir() if one.name.startswith("irscope"))
+    return Outcome(said, code, compiled, captures, notes, left)
 
 
 def comparable(capture: Capture) -> Capture:

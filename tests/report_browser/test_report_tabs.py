@@ -11,7 +11,7 @@ import pytest
 from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
 from irscope.model.compiler_log import CompilerLog, PassLog
-from irscope.render.dot.write import has_dot
+from irscope.render.dot.graph import has_dot
 from irscope.render.report.page import render_report
 from irscope.render.text.figures import percent
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass

@@ -9,7 +9,7 @@ from typing import ClassVar
 from irscope.analysis.checks.breaches import at_place, of_kernel
 from irscope.analysis.checks.model import Assertion, Breach
 from irscope.analysis.checks.subject import Subject
-from irscope.analysis.findings.kinds.registers import register_peak
+from irscope.analysis.findings.kinds.resources import register_peak
 from irscope.ir.locations.user import place_of
 
 __all__ = ["Compiles", "MaxRegisters", "MaxShared", "NoSpills", "with_largest_buffer", "with_registers"]

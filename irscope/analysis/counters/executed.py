@@ -15,8 +15,7 @@ from math import prod
 from irscope.analysis.counters.predicted import GLOBAL_OPCODES
 from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow
 from irscope.ir.asm.instructions import Instruction
-from irscope.memory.access import Access
-from irscope.memory.cost import Cost
+from irscope.memory.access import Access, Cost
 from irscope.model.capture import Capture, Launch
 
 __all__ = ["executed_instructions", "warps_of"]

@@ -9,8 +9,7 @@ from typing import Literal
 
 from irscope.analysis.counters.matched import MatchedInstruction
 from irscope.ir.logs.source_page import Counters
-from irscope.memory.access import MOST, Access, Span
-from irscope.memory.cost import Cost
+from irscope.memory.access import MOST, Access, Cost, Span
 from irscope.memory.machine import Action, Machine
 
 __all__ = ["GLOBAL_OPCODES", "Comparison", "Quantity", "Verdict", "comparisons_of"]

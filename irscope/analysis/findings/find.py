@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from irscope.analysis.findings.kinds.accesses import access_findings, is_seen
-from irscope.analysis.findings.kinds.atomics import atomic_findings
-from irscope.analysis.findings.kinds.dots import dot_findings
+from irscope.analysis.findings.kinds.accesses import access_findings, atomic_findings, is_seen, overflow_findings
+from irscope.analysis.findings.kinds.dots import dot_findings, precision_findings
 from irscope.analysis.findings.kinds.loops import loop_findings
-from irscope.analysis.findings.kinds.occupancy import occupancy_findings
-from irscope.analysis.findings.kinds.overflow import overflow_findings
-from irscope.analysis.findings.kinds.precision import precision_findings
-from irscope.analysis.findings.kinds.registers import register_findings
-from irscope.analysis.findings.kinds.resources import resource_findings
+from irscope.analysis.findings.kinds.resources import occupancy_findings, register_findings, resource_findings
 from irscope.analysis.findings.kinds.shared import shared_findings
 from irscope.analysis.findings.kinds.stages import stage_findings
 from irscope.analysis.findings.model import Finding

@@ -18,7 +18,7 @@ from irscope.device.fit import excesses_of
 from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.device.occupancy import occupancy_of
 from irscope.ir.mlir.types import element_bits
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost
 from irscope.memory.machine import ACCESSES, count_actions
 from irscope.model.capture import Capture
 

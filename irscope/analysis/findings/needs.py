@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from irscope.analysis.findings.kinds.dots import may_be_refused
+from irscope.analysis.findings.kinds.dots import may_be_refused, may_round
 from irscope.analysis.findings.kinds.loops import LOADS, unexplained_loads
-from irscope.analysis.findings.kinds.precision import may_round
 from irscope.analysis.findings.kinds.shared import may_go_through_memory
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied

@@ -27,8 +27,7 @@ def quick_findings(capture: Capture) -> tuple[Finding, ...]:
     # Not before: importing them takes longer than most summaries.
     from irscope.analysis.findings.kinds.dots import dot_findings
     from irscope.analysis.findings.kinds.loops import loop_findings
-    from irscope.analysis.findings.kinds.registers import register_findings
-    from irscope.analysis.findings.kinds.resources import resource_findings
+    from irscope.analysis.findings.kinds.resources import register_findings, resource_findings
     from irscope.analysis.findings.silence import is_silenced
     from irscope.analysis.findings.studied import Studied
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from irscope.analysis.passes.decisions import Decisions
     from irscope.ir.logs.reasons.decisions import Decision
     from irscope.layout.described import DescribedLayout
+    from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
-    from irscope.memory.cost import Cost
     from irscope.memory.machine import Machine, Places
 
 __all__ = ["Studied"]

@@ -272,7 +272,7 @@ class _Reader:
         value = root.results[0].name if root.results else ""
         # A ring of one slot may have no axis of slots: only who asks for a slot tells it from a dimension of the data.
         has_slots = root.first_line in self._indexed and bool(shape)
-        slots = shape[0] if has_slots else 1
+        slots = next(iter(shape), 1) if has_slots else 1
         what = "x".join([*map(str, shape[has_slots:]), str(kind.element)]) if kind is not None else ""
         return WarpRing(value, root.first_line, slots, self._arrivals.get(root.first_line, what), uses)
 

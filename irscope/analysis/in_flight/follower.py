@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from irscope.analysis.in_flight.buffers import Buffer
-from irscope.analysis.in_flight.kinds import DOTS, kind_of_step
-from irscope.analysis.in_flight.log import Doing, Log
-from irscope.analysis.in_flight.model import Slot, StepKind
+from irscope.analysis.in_flight.log import Buffer, Doing, Log
+from irscope.analysis.in_flight.model import DOTS, Slot, StepKind, kind_of_step
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.addresses.evaluate import Runner
 from irscope.memory.addresses.held import Held, Opaque, Place, Programs

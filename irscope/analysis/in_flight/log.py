@@ -1,17 +1,182 @@
-"""The log of what was followed: steps in order, what each leaves in flight, and the tiles in the slots of buffers."""
+"""The log of what was followed: steps in order, what each leaves in flight, tiles in buffers, phases of barriers.
+
+The rules of barriers are those of an mbarrier. Source: "Parallel Thread Execution ISA", Parallel Synchronization and
+Communication Instructions: mbarrier.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
-from irscope.analysis.in_flight.barriers import Barrier
-from irscope.analysis.in_flight.buffers import Buffer
-from irscope.analysis.in_flight.model import BEFORE, Ring, Slot, Step, StepKind
+from irscope.analysis.in_flight.model import BEFORE, Ring, Slot, Stay, Step, StepKind
 from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.types import read_types
 
-__all__ = ["Doing", "Log"]
+__all__ = ["Barrier", "Buffer", "Doing", "Log"]
+
+
+# ttng.barrier_expect %full, 32768, %true : …      ttng.arrive_barrier %b, 1 : …
+_NUMBER = re.compile(r"%[\w#]+, (\d{1,18})\b")
+_TMA = "ttng.async_tma_"
+
+
+class Barrier:
+    """One barrier in shared memory."""
+
+    def __init__(self) -> None:
+        self.arrivals = self._pending = 1
+        """That complete a phase, and that this one lacks."""
+        self._bytes = 0
+        """That this phase lacks."""
+        self.completed = 0
+        """How many phases are complete."""
+        self._ends: list[int | None] = []
+        """Of each complete phase the step that its last arrival stands behind."""
+        self._arrived: list[tuple[int, int]] = []
+        """(phase, step) that arrive at it."""
+
+    def initialise(self, operation: Operation) -> None:
+        """Set it as a `ttng.init_barrier` does."""
+        self.arrivals = self._pending = max(_number_of(operation), 1)
+
+    def passes(self, phase: int) -> bool:
+        """Whether a wait for a phase passes: a new barrier lets a wait for 1 pass."""
+        return self.completed & 1 != phase & 1
+
+    def arrive(self, step: int) -> None:
+        """Note that a step arrives, when it is done."""
+        self._arrived.append((self.completed, step))
+
+    def completed_behind(self) -> int | None:
+        """The step that completed its last phase, or that stands before what did; None if none is complete."""
+        return self._ends[-1] if self._ends else None
+
+    def count(self, operation: Operation, behind: int | None) -> None:
+        """Count what an operation does to its phase, as if what it begins were done at once.
+
+        `behind`: the step that it is, or that stands before it in its partition.
+        """
+        if operation.name == "ttng.barrier_expect":
+            self._bytes += _number_of(operation)
+            self._pending -= 1
+        elif operation.name.startswith(_TMA):
+            self._bytes -= _moved(operation)
+        else:
+            self._pending -= _number_of(operation) if operation.name == "ttng.arrive_barrier" else 1
+        if self._pending == self._bytes == 0:
+            self.completed += 1
+            self._ends.append(behind)
+            self._pending = self.arrivals
+
+    def take(self, phase: int | None) -> list[int]:
+        """The steps that a wait waits for: of phases that are complete; without a phase all."""
+        own = [step for at, step in self._arrived if phase is None or at < self.completed]
+        self._arrived = [(at, step) for at, step in self._arrived if phase is not None and at >= self.completed]
+        return own
+
+
+def _moved(operation: Operation) -> int:
+    """The bytes that a copy moves to shared memory."""
+    found = [one for one in read_types(operation.types) if one.form == "memdesc" and one.element != "i64"]
+    return sum(prod(one.shape) * one.element_bits // 8 for one in found[:1])
+
+
+def _number_of(operation: Operation) -> int:
+    """The number that stands behind its barrier; 1 if there is none."""
+    match = _NUMBER.search(operation.text)
+    return int(match[1]) if match is not None else 1
+
+
+class Buffer:
+    """A buffer in shared or tensor memory; steps are told by their numbers."""
+
+    def __init__(self, made: Operation, place: str) -> None:
+        self.made = made
+        self.place = place
+        kind = next(iter(read_types(made.types)[-1:]), None)
+        self.element = kind.element if kind is not None else ""
+        self.shape = kind.shape if kind is not None else ()
+        self.slots = 1
+        self.is_ring = False
+        """Whether it has slots, or is made anew in each turn: its tiles tell the turns apart."""
+        self.is_indexed = False
+        """Whether its first dimension is that of the slots."""
+        self.stays: list[Stay] = []
+
+    @property
+    def name(self) -> str:
+        """The value that its allocation gives."""
+        return self.made.results[0].name if self.made.results else ""
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether it holds barriers."""
+        return self.element == "i64"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it holds data in shared memory."""
+        return self.made.name == "ttg.local_alloc" and not self.is_barrier
+
+    def index(self) -> None:
+        """Note that a slot of it is asked for."""
+        self.slots, self.is_ring, self.is_indexed = self.shape[0] if self.shape else 1, True, True
+
+    def write(self, slot: int, number: int, *, lands: bool) -> int | None:
+        """Write a slot; returns the tile, or None if tiles do not tell turns apart. `lands`: it is there at once."""
+        tile = len(self.stays)
+        self.stays.append(Stay(slot, tile, number, number if lands else None, (), None))
+        return tile if self.is_ring else None
+
+    def land(self, copy: int, number: int) -> None:
+        """Note that a step waits for what another one copied."""
+        for at, stay in enumerate(self.stays):
+            if stay.written == copy and stay.landed is None:
+                self.stays[at] = replace(stay, landed=number)
+
+    def put(self, slot: int, number: int, *, lands: bool) -> int | None:
+        """Write a slot, or add to what was not read since it was written; returns the tile as `write` does."""
+        at = self._last(slot)
+        if at is None or self.stays[at].read:
+            return self.write(slot, number, lands=lands)
+        if self.stays[at].landed is not None and not lands:
+            self.stays[at] = replace(self.stays[at], landed=None)
+        return at if self.is_ring else None
+
+    def read(self, slot: int, number: int, wait: int | None = None) -> int | None:
+        """Read a slot; returns the tile, or None if none is there or tiles do not tell turns apart.
+
+        `wait`: the step that the reader waited at last, for what nothing else tells to be there.
+        """
+        at = self._last(slot)
+        if at is None:
+            return None
+        stay = self.stays[at]
+        landed = stay.landed
+        if landed is None and wait is not None and wait > stay.written and not stay.read:
+            landed = wait
+        self.stays[at] = replace(stay, read=(*stay.read, number), landed=landed)
+        return at if self.is_ring else None
+
+    def _last(self, slot: int) -> int | None:
+        return next((at for at in range(len(self.stays) - 1, -1, -1) if self.stays[at].slot == slot), None)
+
+    def ring(self, steps: Sequence[Step]) -> Ring:
+        """What is told of it, with the steps behind which nothing reads each tile."""
+        shape = self.shape[1:] if self.is_indexed else self.shape
+        kind = "×".join([*map(str, shape), self.element])
+        stays = tuple(_freed(stay, steps) for stay in self.stays)
+        return Ring(self.name, kind, self.slots, self.made.first_line, self.place, stays)
+
+
+def _freed(stay: Stay, steps: Sequence[Step]) -> Stay:
+    ends = [steps[one].until for one in stay.read]
+    known = [one for one in ends if one is not None]
+    return replace(stay, free=max(known)) if known and len(known) == len(ends) else stay
+
 
 # ttg.async_wait %a, %b {num = 2 : i32}      ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
 _LEFT = re.compile(r"\b(?:num|pendings) = (\d{1,6}) : i32")

@@ -1,4 +1,4 @@
-"""InFlight: what one program does in a loop, turn by turn: steps, and the slots of shared memory that they use."""
+"""InFlight: what one program does in a loop, iteration by iteration: steps, and slots of shared memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from irscope.analysis.flow.partitions import Partition
+from irscope.ir.mlir.model import Operation
+from irscope.memory.machine import ACCESSES
 
-__all__ = ["BEFORE", "InFlight", "Ring", "Slot", "Stay", "Step", "StepKind"]
+__all__ = ["BEFORE", "DOTS", "InFlight", "Ring", "Slot", "Stay", "Step", "StepKind", "kind_of_step"]
+
 
 StepKind = Literal["copy", "load", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic"]
 """`copy` begins one into shared memory, `load` one into registers; `tensor` moves to and from tensor memory."""
@@ -110,3 +113,35 @@ class InFlight:
         """How many steps of a kind are begun, and not yet waited for, when a step ends."""
         begun = (one for one in self.steps[: step + 1] if one.kind == kind and not one.is_off)
         return sum(one.until is None or one.until > step for one in begun)
+
+
+DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
+_KINDS: dict[str, StepKind] = {
+    "ttg.local_load": "read",
+    "ttg.local_store": "write",
+    "tt.reduce": "reduce",
+    "tt.scan": "reduce",
+    "ttg.convert_layout": "convert",
+    "ttng.tmem_load": "tensor",
+    "ttng.tmem_store": "tensor",
+    "ttng.tmem_copy": "tensor",
+    "ttg.async_wait": "wait",
+    "amdg.async_wait": "wait",
+    "ttng.wait_barrier": "wait",
+    "ttng.warp_group_dot_wait": "wait",
+    "ttng.async_tma_store_wait": "wait",
+}
+_COPIES = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather", "amdg.async_tdm_copy_global_to_local")
+
+
+def kind_of_step(operation: Operation) -> StepKind | None:
+    """What an operation is as a step; None if it is none."""
+    name = operation.name
+    if name in _KINDS:
+        return _KINDS[name]
+    if name.startswith(DOTS):
+        return "dot"
+    action = ACCESSES.get(name)
+    if name in _COPIES or action == "copy":
+        return "copy"
+    return action

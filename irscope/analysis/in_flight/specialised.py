@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from irscope.analysis.flow.partitions import WarpSpecialization
 from irscope.analysis.in_flight.follower import UNKNOWN_TURNS, Follower, number_of_turns
-from irscope.analysis.in_flight.kinds import kind_of_step
 from irscope.analysis.in_flight.log import Doing
-from irscope.analysis.in_flight.model import Slot, StepKind
+from irscope.analysis.in_flight.model import Slot, StepKind, kind_of_step
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.addresses.evaluate import TooMuch
 from irscope.memory.addresses.held import Held, Place, Programs

@@ -46,7 +46,8 @@ def value_lives(trail: Trail, at: int, name: str) -> list[list[ValueEvent]]:
     wanted = f"%{name.removeprefix('%').partition('#')[0]}"
     found = [value for value, one in enumerate(body.names) if one == wanted and body.definers[value] >= 0]
     if not found:
-        raise UsageError(f"no value is named {name!r} there.{did_you_mean(wanted, body.names, or_all=False)}")
+        near = did_you_mean(wanted, body.names, or_all=False) or " The text of the stage has its values: irscope show."
+        raise UsageError(f"no value is named {name!r} there.{near}")
     return [[*_backward(trail, at, value), *_forward(trail, at, value)] for value in found]
 
 

@@ -53,7 +53,7 @@ def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, in
     """
     module = parse_mlir(text)
     function = module.kernel
-    if function is None or not any(operation.name.startswith("dot") for operation in function.walk()):
+    if function is None or not any(operation.opcode in ("dot", "dot_scaled") for operation in function.walk()):
         return _DotFlops(None, "it has no dot")
     if any(operation.opcode == "dot_scaled" for operation in function.walk()):
         return _DotFlops(None, "it has a scaled dot")

@@ -10,7 +10,8 @@ from irscope.cli import app, options
 from irscope.cli.dump.stages import one_pass
 from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, run_request, tell_failures
 from irscope.cli.subject.keeping import kept_captures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
@@ -65,12 +66,12 @@ def dump(
 
 
 def _resumed(subject: str | None, record_options: RecordingOptions, from_pass: str, edited: Path) -> Capture:
-    from irscope.cli.edit.places import PassPlace
+    from irscope.api.edits import PassPlace
 
     captures = captures_of(subject, replace(record_options, options=(), targets=()), of_one=True)
     if len(captures) > 1:
         raise UsageError(f"{subject} made {len(captures)} launches: choose one with --launch N.")
-    place = PassPlace(captures[0], one_pass(captures[0], from_pass))
+    place = PassPlace(captures[0], one_pass(captures[0], from_pass), record=run_request, tell=say)
     text = edited.read_bytes().decode("utf-8", "surrogateescape")
     fresh = place.compiled(text, edited, replace(record_options, targets=record_options.targets[:1]))
     with kept_captures() as keep:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from irscope.api import texts as api_texts
 from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
 from irscope.cli.output.talk import say
-from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
+from irscope.errors import IrscopeError, UsageError
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
-from irscope.plan import PassPlan, PassRule
 from irscope.render.capture.plain import capture_json
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, save
@@ -136,24 +136,6 @@ def file_names(captures: Sequence[Capture]) -> list[str]:
     return names
 
 
-def one_pass(capture: Capture, text: str) -> PassSnapshot:
-    """The pass that a rule names: the last occurrence, unless #N chooses one.
-
-    Raises PlanError if there is none, or if passes of several stages have the name.
-    """
-    rule = PassRule.parse(text)
-    matching = [snapshot for snapshot in capture.snapshots if rule.matches(snapshot)]
-    if not matching:
-        PassPlan((rule,)).check(list(capture.snapshots))
-        raise PlanError(f"no pass is named {text!r}.")
-    if len({snapshot.stage for snapshot in matching}) > 1:
-        labels = ", ".join(snapshot.label for snapshot in matching)
-        raise PlanError(f"{text!r} names passes of several stages: {labels}. Write one of these.")
-    if len(matching) > 1 and rule.occurrence is None:
-        say(f"{text} ran {len(matching)} times; this is {matching[-1].label}.")
-    return matching[-1]
-
-
 def snapshot_texts(
     captures: Sequence[Capture], after: str | None, before: str | None, loc: bool, lines: str | None, color: bool | None
 ) -> str:
@@ -171,20 +153,16 @@ def snapshot_texts(
     return "\n".join(part.rstrip("\n") for part in parts)
 
 
+def one_pass(capture: Capture, text: str) -> PassSnapshot:
+    """The pass that a rule names; which of several it is, is said."""
+    return api_texts.one_pass(capture, text, say)
+
+
 def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> str:
     """The IR before or after a pass; if the recording left it out, the capture is compiled again."""
-    text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
-    if text is not None:
-        return text
     from irscope.cli.subject.captures import run_compile
-    from irscope.record.variants.completing import with_all_texts
 
-    full = with_all_texts(capture, run=run_compile, tell=say)
-    same = next((item for item in full.passes(snapshot.group) if item.label == snapshot.label), None)
-    text = None if same is None else (full.text_before(same) if before else full.text_after(same))
-    if text is None:
-        raise StageNotFound(f"the IR {'before' if before else 'after'} {snapshot.label} is not in the capture.")
-    return text
+    return api_texts.snapshot_text(capture, snapshot, before=before, run=run_compile, tell=say)
 
 
 def write_each(captures: Sequence[Capture], folder: Path) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from irscope.api.edits import PYTHON, Place, PythonPlace, place_at
 from irscope.cli import app, options
 from irscope.cli.edit.editor import edit_file, editor_command
 from irscope.cli.edit.errors import error_in
 from irscope.cli.edit.names import edits_folder, free_name, named, refuse_taken
-from irscope.cli.edit.places import PYTHON, Place, PythonPlace, place_at
 from irscope.cli.output.destination import Destination, emit, is_terminal, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.captures import captures_of, run_request
 from irscope.cli.subject.keeping import kept_captures, refuse_untrusted
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import only_one
@@ -82,7 +82,7 @@ def edit(
     without a terminal, --text prints the text and --edited FILE takes it back.
     """
     capture = only_one(captures_of(subject, replace(record_options, disassemble=False)), subject)
-    place = place_at(capture, at)
+    place = place_at(capture, at, record=run_request, tell=say)
     if as_text and to.as_json:
         raise UsageError("--text and --json do not go together: give one.")
     if as_text:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from irscope.cli.edit.places import Place
+from irscope.api.edits import Place
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.store.disk import default_folder

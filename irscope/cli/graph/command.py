@@ -76,7 +76,7 @@ def _view(wanted: GraphOptions) -> dict[str, object]:
 
 
 def _format(asked: str | None, output: Path | None, several: bool, wanted: GraphOptions) -> str:
-    from irscope.render.dot.write import format_of
+    from irscope.render.dot.graph import format_of
 
     if asked is not None:
         return format_of(asked)

@@ -21,7 +21,7 @@ from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.render.capture.partitions import partitions_json
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
-from irscope.render.warps.drawn import WarpsPicture, warps_picture
+from irscope.render.warps.picture import WarpsPicture, warps_picture
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
 _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
@@ -46,7 +46,7 @@ def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None)
             raise UsageError(f"{capture.name} ({capture.target}) holds no passes.")
         return Picture(passes)
     if wanted.loops:
-        from irscope.render.dot.loops import render_loops
+        from irscope.render.dot.stages import render_loops
 
         found = _loops(capture)
         title = f"{name} · loop stages"

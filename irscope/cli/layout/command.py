@@ -238,7 +238,7 @@ def _show_page(
     """Write the page: the capture, or layouts alone, opened at the first of the chosen ones."""
     from irscope.cli.layout.conflict_counts import compilers_ways
     from irscope.cli.output.page import emit_report
-    from irscope.render.report.layouts import between_layouts, capture_of_layouts
+    from irscope.render.report.memory import between_layouts, capture_of_layouts
 
     shown = [*found, *(item for item in chosen if item not in found)]
     pair = (chosen[-2], chosen[-1]) if compared else None
@@ -310,8 +310,7 @@ def _figures(
     ways: int | None,
 ) -> list[Figure]:
     from irscope.render.layout.comparison import make_pair
-    from irscope.render.layout.figure import make_figure
-    from irscope.render.layout.lines import make_lines_figure
+    from irscope.render.layout.figure import make_figure, make_lines_figure
 
     if pair is not None:
         return list(make_pair(*pair, color_by, ways))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from irscope.api.edits import PYTHON, Place, place_at
 from irscope.cli.edit.names import edits_folder, free_name, refuse_taken
-from irscope.cli.edit.places import PYTHON, Place, place_at
 from irscope.cli.mcp.answers import Answer, call_of, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, quiet
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import run_request
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.store.disk import write_atomically
@@ -45,7 +47,7 @@ def edit(
     given = {"capture": capture, "at": at, "lines": lines, "replace": replace, "text": text, "variant": variant}
     subject = capture_subject(capture)
     with quiet():
-        place = place_at(_one(subject), at)
+        place = place_at(_one(subject), at, record=run_request, tell=say)
         before = place.text()
     if not (lines or replace or text):
         shown = {"capture": capture, **({"stage": at} if at in place.capture.stages else {"after": at})}
@@ -77,7 +79,7 @@ def edit_python(
     given = {"capture": capture, "lines": lines, "replace": replace, "text": text, "variant": variant}
     subject = capture_subject(capture)
     with quiet():
-        place = place_at(_one(subject), PYTHON)
+        place = place_at(_one(subject), PYTHON, record=run_request, tell=say)
         before = place.text()
     if not (lines or replace or text):
         rows = [f"{number}: {line}" for number, line in enumerate(before.splitlines(), 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Generator, Iterable
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from irscope.cli.output.talk import say
+from irscope.cli.subject.endings import note_incomplete
 from irscope.errors import CaptureFormatError, UsageError
 from irscope.model.capture import Capture
 from irscope.record.variants.completing import tell_not_kept
@@ -71,6 +73,9 @@ class Keeping:
 
     def _refused(self, error: OSError) -> None:
         tell_not_kept(error, say)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            # What was asked for is not there: a folder that never could be written to is another matter.
+            note_incomplete("the store is full")
         self._store = None
 
     def adopted(self, ids: Iterable[str]) -> StoredCaptures:

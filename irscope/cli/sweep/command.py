@@ -85,7 +85,7 @@ def sweep(
     Each row is kept as soon as it is there: the same command goes on where it was ended, and compiles nothing twice.
     """
     from irscope.analysis.sweep.summary import CRITERIA, summary_of
-    from irscope.render.text.sweep import render_summary, summary_json
+    from irscope.render.text.variants import render_summary, summary_json
     from irscope.store.table import check_table, load_table
 
     if by not in CRITERIA:

@@ -46,11 +46,11 @@ class _Timing:
 @with_destination
 def upgrade(
     subject: options.Subject = None,
-    before: Annotated[
+    from_python: Annotated[
         str | None,
         _compilers("--from", metavar="ENV", help="An environment with a Triton, or its Python. Default: this one."),
     ] = None,
-    after: Annotated[str | None, _compilers("--to", metavar="ENV", help="That with the other Triton.")] = None,
+    to_python: Annotated[str | None, _compilers("--to", metavar="ENV", help="That with the other Triton.")] = None,
     blame: Annotated[
         bool,
         _compilers("--blame/--no-blame", help="Whether the stage and the pass are found that a change comes from."),
@@ -82,16 +82,17 @@ def upgrade(
     """
     from irscope.render.text.upgrade import render_upgrade, upgrade_json
 
-    if after is None:
+    if to_python is None:
         raise UsageError("--to ENV is missing: the environment with the other Triton, such as --to .venv-new.")
     facts = _facts(fail_on)
     pythons = tuple(
-        None if one is None else str(interpreter_at(one, name)) for one, name in ((before, "--from"), (after, "--to"))
+        None if one is None else str(interpreter_at(one, name))
+        for one, name in ((from_python, "--from"), (to_python, "--to"))
     )
     if time:
         _require_launches(subject, record_options, pythons)
     timing = _Timing(rounds, cold=not warm) if time else None
-    found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame, timing)
+    found = _upgraded(subject, record_options, pythons, blame, timing)
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
 

@@ -27,7 +27,7 @@ def require_gpu(python: str | None, option: str) -> None:
     """Raise MissingTool where an environment has no torch, and NoDevice where it has no GPU to launch on."""
     where = f"{option} {python}" if python is not None else f"{option}, which is this environment,"
     try:
-        found = ask_child("irscope.record.gpu.probe", interpreter=python, timeout_s=_PROBE_TIMEOUT_S)
+        found = ask_child("irscope.record.gpu.timing", interpreter=python, timeout_s=_PROBE_TIMEOUT_S)
     except MissingTool as error:
         why = (
             "has no torch, which launches need"

@@ -35,6 +35,8 @@ class Form:
     """For each successor, the operands that are passed to it."""
     arguments: tuple[str, ...] = ()
     """The types of the arguments of its first block, where its own line states them without their names."""
+    inputs: tuple[str, ...] = ()
+    """The types of the operands in the order of the text, if it states each: the same as their definitions have."""
     properties: frozenset[str] = frozenset()
     """Those of the attributes that the generic form prints as properties."""
     is_generic: bool = False
@@ -152,10 +154,11 @@ def _custom(text: _Text) -> Form:
         elif kind == "u_" and written:
             text.attributes.setdefault(name, "")
     results = _result_types(text)
+    inputs = _operand_types(text, count)
     order = tuple(place for name in info.order for place in groups.get(name, ())) if info.order else plain
     if len(order) != count:
         order = plain
-    return Form(order, groups, text.attributes, results)
+    return Form(order, groups, text.attributes, results, inputs=inputs)
 
 
 # $ptr   $tokens*   $barriers&preds   @axis   @@callee   @~value   !exact:isExact   ~   {   }
@@ -235,6 +238,18 @@ def _result_types(text: _Text) -> tuple[str, ...]:
     if rule == "member":
         return (_member(parts[0], text.attributes.get("position", "")),) * count
     return _spread(parts, count)
+
+
+def _operand_types(text: _Text, count: int) -> tuple[str, ...]:
+    """The types of the operands; none if the text does not state each."""
+    left, right = _sides(text.types)
+    # A dot: tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32>
+    inputs = _types_of(left.replace(" * ", ", "))
+    if len(inputs) == count - 1 and right:
+        inputs += _types_of(right)[:1]
+    if text.info is not None and text.info.results == "first" and len(inputs) == 1:
+        inputs *= count
+    return inputs if len(inputs) == count else ()
 
 
 def _sides(types: str) -> tuple[str, str]:
@@ -334,7 +349,8 @@ def _generic(name: str, info: OperationInfo | None, text: str, closing_line: str
     if len(results) == 1 and results[0] == "()":
         results = ()
     order = tuple(range(operands))
-    return Form(order, groups, attributes, results, branches, (), properties, True, info is not None)
+    inputs = _types_of(rest.removeprefix(" : ").rpartition(" -> ")[0])
+    return Form(order, groups, attributes, results, branches, (), inputs, properties, True, info is not None)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -475,17 +491,12 @@ def _while(text: _Text) -> Form:
     return Form(order, {"inits": order}, text.attributes, _types_of(right) if right != "()" else (), arguments=inputs)
 
 
-def _if(text: _Text) -> Form:
-    _region_tail(text)
-    results = tuple(behind_arrow(text.body))
-    return Form((0,), {"condition": (0,)}, text.attributes, results[: text.count])
-
-
-def _execute_region(text: _Text) -> Form:
+def _conditional(text: _Text) -> Form:
+    # scf.if \1 -> (…) {   scf.execute_region -> (…) {
     _region_tail(text)
     results = tuple(behind_arrow(text.body))
     operands = tuple(range(text.operands))
-    return Form(operands, {}, text.attributes, results[: text.count])
+    return Form(operands, {"condition": operands[:1]}, text.attributes, results[: text.count])
 
 
 def _branch(text: _Text) -> Form:
@@ -573,7 +584,7 @@ def _global(text: _Text) -> Form:
 
 _SPECIAL: dict[str, Callable[[_Text], Form]] = {
     "tt.func": _function, "llvm.func": _function, "func.func": _function, "scf.for": _for, "scf.while": _while,
-    "scf.if": _if, "scf.execute_region": _execute_region, "scf.index_switch": _execute_region, "cf.br": _branch,
+    "scf.if": _conditional, "scf.execute_region": _conditional, "scf.index_switch": _conditional, "cf.br": _branch,
     "cf.cond_br": _branch, "cf.switch": _branch, "llvm.br": _branch, "llvm.cond_br": _branch, "llvm.switch": _branch,
     "llvm.getelementptr": _getelementptr, "arith.constant": _constant, "ttg.warp_specialize": _warp_specialize,
     "llvm.mlir.global": _global,

@@ -198,8 +198,13 @@ class Operation:
 
     @property
     def operand_types(self) -> tuple[Type, ...]:
-        """The type of each operand, which is that of its definition."""
-        return tuple([self._module.type_of(value) for value in self.operands])
+        """The type of each operand: that of its definition, or what the operation itself states if there is none."""
+        types = [self._module.type_of(value) for value in self.operands]
+        inputs = self.form.inputs
+        if _UNKNOWN in types and len(inputs) == len(types):
+            stated = [self._module.resolve_type(inputs[place]) for place in self.form.order]
+            types = [known if known is not _UNKNOWN else own for known, own in zip(types, stated, strict=True)]
+        return tuple(types)
 
     @property
     def carried(self) -> tuple[tuple[Value, Value], ...]:

@@ -65,8 +65,8 @@ def constant_of(module: MlirModule, value: Value) -> int | None:
     made = module.definition(value)
     while made is not None and made.opcode in SAME and made.operands:
         made = module.definition(made.operands[0])
-    value = made.constant if made is not None and made.name == "arith.constant" else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    constant = made.constant if made is not None and made.name == "arith.constant" else None
+    return constant if isinstance(constant, int) and not isinstance(constant, bool) else None
 
 
 def factor_sites(module: MlirModule) -> Iterator[tuple[int, Operation, int]]:

@@ -25,6 +25,7 @@ __all__ = [
     "ACCESSES",
     "Description",
     "Descriptor",
+    "Evaluation",
     "Execution",
     "block_addresses",
     "block_type",
@@ -172,6 +173,21 @@ class Execution:
     """On what it depends how often it is executed."""
     warps: int
     is_box: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What one evaluation found."""
+
+    executions: tuple[Execution, ...]
+    notes: tuple[str, ...] = ()
+    """Why it is incomplete; empty if it is not."""
+    is_ended: bool = False
+    """Whether it was ended before the kernel's end."""
+    work: int = 0
+    """How many operations it evaluated, an access as four."""
+    unread: tuple[tuple[int, str], ...] = ()
+    """(line, why) of accesses that were reached, but whose addresses could not be read."""
 
 
 def described(operation: Operation, number: Callable[[Value], Number], held: Mapping[Value, object]) -> Description:

@@ -22,11 +22,11 @@ from irscope.ir.mlir.types import element_bits
 from irscope.memory.addresses.accesses import Descriptor, block_type
 from irscope.memory.addresses.held import Held, Opaque
 from irscope.memory.addresses.kinds import kind_of
-from irscope.memory.addresses.numbers import Integers, Number, Source, add, atom, constant
+from irscope.memory.addresses.numbers import FAR, Integers, Number, Source, add, atom, constant, mixed, settled, wrapped
 from irscope.model.capture import Launch
 from irscope.model.launch_record import Argument
 
-__all__ = ["Arguments", "Contents", "known_divisor", "read_arguments"]
+__all__ = ["Arguments", "Contents", "known_divisor", "loaded_data", "read_arguments"]
 
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _MOST_CONTENTS = 1 << 22
@@ -59,6 +59,28 @@ class Contents:
         inside = (index >= 0) & (index < self.values.size)
         place = np.where(inside, index, 0)
         return self.values[place], inside & self.is_known[place]
+
+
+def loaded_data(addresses: Number, bits: int, source: Source, key: int, contents: Contents | None) -> Number:
+    """What a load gives: what an argument held there, as far as that is known; elements of one address have one value.
+
+    Args:
+        addresses: of the elements.
+        bits: of an element, an integer.
+        source: the load.
+        key: tells this execution of it apart.
+        contents: what the argument held that it points into; None if that is not known.
+    """
+    tokens = mixed(("load", key), (addresses,))
+    low, high = (-1, 0) if bits == 1 else (-FAR, FAR)
+    values, sources = np.zeros(tokens.shape, np.int64), frozenset({source})
+    if contents is not None:
+        # What differs between programs, or iterations, gives them other data.
+        sources |= addresses.sources
+        if (held := contents.at(addresses)) is not None:
+            values = np.where(held[1], wrapped(held[0], bits), 0)
+            tokens = np.where(held[1], np.uint64(0), tokens)
+    return settled(Number(values, addresses.shape, bits, tokens, 1, low, high, sources))
 
 
 @dataclass(frozen=True, slots=True)

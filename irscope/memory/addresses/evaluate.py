@@ -14,7 +14,7 @@ iterations of each place are evaluated once. If not, every iteration is evaluate
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import gcd
@@ -24,9 +24,21 @@ from typing import TypeVar
 import numpy as np
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
-from irscope.memory.addresses.accesses import Execution, described, made_descriptor, tensormap
-from irscope.memory.addresses.arguments import Contents
-from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, either, kind_of_held, made_number
+from irscope.memory.addresses.accesses import Evaluation, Execution, described, made_descriptor, tensormap
+from irscope.memory.addresses.arguments import Contents, loaded_data
+from irscope.memory.addresses.held import (
+    LOST,
+    Held,
+    Opaque,
+    Place,
+    Programs,
+    either,
+    grew,
+    grown,
+    growth_of,
+    kind_of_held,
+    made_number,
+)
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.numbers import (
     FAR,
@@ -36,28 +48,13 @@ from irscope.memory.addresses.numbers import (
     atom,
     constant,
     merged,
-    mixed,
     multiply,
     select,
-    settled,
-    wrapped,
 )
 from irscope.memory.addresses.rules import RULES, Rule, attribute, reduced, scanned
 from irscope.memory.machine import ACCESSES
 
-__all__ = [
-    "Evaluation",
-    "Loop",
-    "Runner",
-    "TooMuch",
-    "evaluate",
-    "grew",
-    "grown",
-    "growth_of",
-    "run_kernel",
-    "settled_growths",
-]
-
+__all__ = ["Loop", "Runner", "TooMuch", "evaluate", "run_kernel"]
 
 _MOST_TURNS = 512
 """Turns that are evaluated one after another."""
@@ -94,13 +91,10 @@ class Loop:
         """Nothing known for each carried value."""
         return [Opaque(kind_of_held(value), self.source, runner.fresh()) for value in self.first]
 
-    def induction(self, index: Number) -> Number:
-        """The induction variable in an iteration."""
-        return add(self.start, multiply(replace(index, bits=self.start.bits), self.step))
-
-    def iteration(self, runner: Runner, induction: Number, carried: Sequence[Held], place: Place) -> list[Held]:
+    def iteration(self, runner: Runner, index: Number, carried: Sequence[Held], place: Place) -> list[Held]:
         """Run an iteration; returns what it hands on."""
-        after = runner.body(self.operation, [induction, *carried], place)
+        induction = add(self.start, multiply(replace(index, bits=self.start.bits), self.step))
+        after = runner.body(self.operation, [runner.tightened(induction), *carried], place)
         return after if len(after) == len(carried) else self.lost(runner)
 
     def carried(self, runner: Runner, growths: Sequence[Number | None], index: Number) -> list[Held]:
@@ -109,6 +103,24 @@ class Loop:
             grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
             for value, growth, lost in zip(self.first, growths, self.lost(runner), strict=True)
         ]
+
+    def settled(self, runner: Runner, growths: list[Number | None], index: Number, place: Place) -> list[Number | None]:
+        """Run one iteration for many, until what is supposed of the carried values is what it hands on.
+
+        Returns the growths; None for a value that does not grow so, and is unknown in the iteration.
+        """
+        mark = runner.mark()
+        while True:
+            before = self.carried(runner, growths, index)
+            after = self.iteration(runner, index, before, place)
+            confirmed = [
+                growth if growth is not None and grew(one, other, growth) else None
+                for growth, one, other in zip(growths, before, after, strict=True)
+            ]
+            if [growth is None for growth in confirmed] == [growth is None for growth in growths]:
+                return growths
+            growths = confirmed
+            runner.forget(mark)
 
     @property
     def iterations(self) -> tuple[int, int]:
@@ -121,38 +133,9 @@ class Loop:
         return max(low, 0), max(min(high, FAR), 0)
 
 
-def settled_growths(
-    growths: list[Number | None], carried: Callable[[list[Number | None]], list[Held]],
-    iteration: Callable[[list[Held]], list[Held]], forget: Callable[[], None],
-) -> list[Number | None]:  # fmt: skip
-    """Run an iteration that stands for many until what is supposed of its carried values is what it hands on.
-
-    Args:
-        growths: by what each carried value grows, as the first iterations show it.
-        carried: the values that an iteration gets by these.
-        iteration: runs one.
-        forget: undoes what a run that supposed too much has noted.
-
-    Returns the growths; None for a value that does not grow so, and is unknown in the iteration.
-    """
-    while True:
-        before = carried(growths)
-        after = iteration(before)
-        confirmed = [
-            growth if growth is not None and grew(one, other, growth) else None
-            for growth, one, other in zip(growths, before, after, strict=True)
-        ]
-        if [growth is None for growth in confirmed] == [growth is None for growth in growths]:
-            return growths
-        growths = confirmed
-        forget()
-
-
 class _LoopRun:
     def __init__(self, runner: Runner, loop: Loop) -> None:
-        self.runner = runner
-        self.loop = loop
-        self.place = loop.place
+        self.runner, self.loop, self.place = runner, loop, loop.place
 
     def run(self) -> list[Held]:
         """Run the loop; returns its results."""
@@ -161,21 +144,17 @@ class _LoopRun:
             return self._one_by_one(range(most), self.place)
         return self._many(fewest, most) if most else self.loop.first
 
-    def _turn(self, index: Number, carried: Sequence[Held], place: Place) -> list[Held]:
-        return self.loop.iteration(self.runner, self.loop.induction(index), carried, place)
-
     def _one_by_one(self, turns: Iterable[int], place: Place) -> list[Held]:
         carried = self.loop.first
         for turn in turns:
-            carried = self._turn(constant(turn, 64), carried, place)
+            carried = self.loop.iteration(self.runner, constant(turn, 64), carried, place)
         return carried
 
     def _many(self, fewest: int, most: int) -> list[Held]:
-        executions = self.runner.executions
-        known = fewest == most
+        executions, known = self.runner.executions, fewest == most
         begun = len(executions)
-        second = self._turn(constant(0, 64), self.loop.first, self.place)
-        third = self._turn(constant(1, 64), second, self.place)
+        second = self.loop.iteration(self.runner, constant(0, 64), self.loop.first, self.place)
+        third = self.loop.iteration(self.runner, constant(1, 64), second, self.place)
         growths = [growth_of(*values) for values in zip(self.loop.first, second, third, strict=True)]
         if known:
             index = atom(self.loop.source, 64, low=2, high=most - _LAST_TURNS - 1)
@@ -187,7 +166,7 @@ class _LoopRun:
             index = atom(self.loop.source, 64, low=0, high=min(most - 1, FAR))
             place = self.place.often((fewest, most), merged((self.loop.start, self.loop.stop, self.loop.step)))
         between = len(executions)
-        growths = self._between(growths, index, place)
+        growths = self.loop.settled(self.runner, growths, index, place)
         if not known:
             return self.loop.lost(self.runner)
         if not self._alike(between, growths, most - _LAST_TURNS - 2):
@@ -195,7 +174,7 @@ class _LoopRun:
             return self._each(most, growths)
         after: list[Held] = []
         for turn in range(most - _LAST_TURNS, most):
-            after = self._turn(constant(turn, 64), self._at(growths, constant(turn, 64)), self.place)
+            after = self._at(growths, constant(turn, 64), self.place)
         return [
             held if growth is not None else lost
             for held, growth, lost in zip(after, growths, self.loop.lost(self.runner), strict=True)
@@ -216,20 +195,12 @@ class _LoopRun:
             count = len(range(rest, turns, period))
             index = multiply(atom(self.loop.source, 64, low=0, high=count - 1), constant(period, 64))
             index = add(index, constant(2 + rest, 64))
-            self._turn(index, self._at(growths, index), self.place.often((count, count)))
+            self._at(growths, index, self.place.often((count, count)))
         return all(self._period(one) == 1 for one in executions[begun:])
 
-    def _between(self, growths: list[Number | None], index: Number, place: Place) -> list[Number | None]:
-        """Run the turns between; a carried value that does not grow so in them has no growth, and is unknown there."""
-        executions = self.runner.executions
-        begun = len(executions)
-
-        def forget() -> None:
-            del executions[begun:]
-
-        return settled_growths(
-            growths, lambda held: self._at(held, index), lambda before: self._turn(index, before, place), forget
-        )
+    def _at(self, growths: Sequence[Number | None], index: Number, place: Place) -> list[Held]:
+        """Run one turn, with the carried values that it begins with."""
+        return self.loop.iteration(self.runner, index, self.loop.carried(self.runner, growths, index), place)
 
     def _each(self, most: int, growths: list[Number | None]) -> list[Held]:
         """Run every turn; some of very many."""
@@ -250,8 +221,8 @@ class _LoopRun:
             self._one_by_one(turns, place)
             return self.loop.lost(self.runner)
         for turn in turns:
-            self._turn(constant(turn, 64), self._at(growths, constant(turn, 64)), place)
-        return self._at(growths, constant(most, 64))
+            self._at(growths, constant(turn, 64), place)
+        return self.loop.carried(self.runner, growths, constant(most, 64))
 
     def _period(self, execution: Execution) -> int:
         """After how many turns an access begins at the same place within a line again."""
@@ -265,34 +236,6 @@ class _LoopRun:
         if self.loop.source in execution.sources or (mask is not None and self.loop.source in mask.sources):
             return True
         return self.loop.source in addresses.sources and not addresses.is_rigid
-
-    def _at(self, growths: Sequence[Number | None], index: Number) -> list[Held]:
-        return self.loop.carried(self.runner, growths, index)
-
-
-def grown(value: Number, growth: Number, index: Number) -> Number:
-    """A carried value at the beginning of a turn."""
-    rank = len(value.shape)
-    times = replace(index.shaped(lambda array: array.reshape((1,) * rank), (1,) * rank), bits=value.bits)
-    return add(value, multiply(growth, times))
-
-
-def growth_of(first: Held, second: Held, third: Held) -> Number | None:
-    """By what a carried value grows from turn to turn; None if the first two turns do not agree."""
-    if not isinstance(first, Number) or not isinstance(second, Number) or first.bits == 1:
-        return None
-    if first.shape != second.shape or first.bits != second.bits:
-        return None
-    growth = replace(add(second, first, -1), argument="")
-    return growth if grew(second, third, growth) else None
-
-
-def grew(before: Held, after: Held, growth: Number) -> bool:
-    """Whether a turn added just that."""
-    if not isinstance(before, Number) or not isinstance(after, Number) or before.shape != after.shape:
-        return False
-    rest = add(add(after, before, -1), growth, -1)
-    return rest.tokens is None and not rest.known.any()
 
 
 _Side = TypeVar("_Side")
@@ -309,21 +252,6 @@ _MODULE_WARPS = re.compile(r'"ttg\.num-warps" = (\d{1,3})\b')
 _PROGRAM_AXIS = re.compile(r"tt\.get_(?:program_id|num_programs) ([xyz])\b")
 # tt.call @helper__i32(%a, %b) : …
 _SYMBOL = re.compile(r'@([\w$.]+|"[^"\n]{1,400}")')
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """What one evaluation found."""
-
-    executions: tuple[Execution, ...]
-    notes: tuple[str, ...] = ()
-    """Why it is incomplete; empty if it is not."""
-    is_ended: bool = False
-    """Whether it was ended before the kernel's end."""
-    work: int = 0
-    """How many operations it evaluated, an access as four."""
-    unread: tuple[tuple[int, str], ...] = ()
-    """(line, why) of accesses that were reached, but whose addresses could not be read."""
 
 
 class TooMuch(Exception):
@@ -391,11 +319,21 @@ class Runner:
             if one.name in ("tt.func", "func.func") and (match := _SYMBOL.search(one.text)):
                 self._functions[match[1]] = one
 
-    # What loops ask for
-
     def fresh(self) -> int:
         self._fresh += 1
         return self._fresh
+
+    def mark(self) -> tuple[int, ...]:
+        """How much was noted so far."""
+        return (len(self.executions),)
+
+    def forget(self, mark: tuple[int, ...]) -> None:
+        """Drop what was noted since."""
+        del self.executions[mark[0] :]
+
+    def tightened(self, number: Number) -> Number:
+        """A scalar with all that is known of its values."""
+        return number
 
     def note(self, text: str) -> None:
         self.notes[text] = None
@@ -426,8 +364,6 @@ class Runner:
         for side, holds in zip(sides, (True, False), strict=False):
             with self.where(condition, holds):
                 yield side
-
-    # Blocks
 
     def function(self, function: Operation, given: Sequence[Held], place: Place) -> list[Held]:
         """Run a function; returns what it returns."""
@@ -479,10 +415,9 @@ class Runner:
 
     def _run(self, operation: Operation, place: Place) -> None:
         rule, name = self.rules.get(operation.name), operation.name
-        if rule is not None:
-            kind = kinds_of_results(operation)[0]
-            if not kind.bits:
-                return self._lose(operation)
+        if rule is not None and not (kind := kinds_of_results(operation)[0]).bits:
+            self._lose(operation)
+        elif rule is not None:
             found = rule(operation, [self.number(value) for value in operation.operands], kind)
             self.work += found.known.size >> 10
             self._held[operation.results[0]] = found
@@ -494,7 +429,6 @@ class Runner:
             self._regions(operation, place)
         else:
             self._lose(operation)
-        return None
 
     def _lose(self, operation: Operation, source: Source | None = None) -> None:
         """Leave the results of an operation unknown."""
@@ -510,12 +444,12 @@ class Runner:
         return [self.value(value) for value in end.operands] if end is not None else []
 
     def _perhaps(self, place: Place, sources: frozenset[Source]) -> Place:
+        return self._deeper(place.often((0, 1), sources))
+
+    def _deeper(self, place: Place) -> Place:
         if place.depth >= _DEEPEST:
             raise TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
-        place = place.often((0, 1), sources)
         return replace(place, depth=place.depth + 1)
-
-    # Operations
 
     def _access(self, operation: Operation, place: Place) -> None:
         source = Source("data", f"data of {operation.name}, line {operation.first_line}")
@@ -534,17 +468,8 @@ class Runner:
         )  # fmt: skip
         if found.loaded is None or not found.loaded.bits:
             return
-        # Elements of one address have one value.
-        tokens = mixed(("load", self.fresh()), (found.addresses,))
-        low, high = (-1, 0) if found.loaded.bits == 1 else (-FAR, FAR)
-        values, sources = np.zeros(tokens.shape, np.int64), frozenset({source})
-        if (contents := self.contents.get(found.addresses.argument)) is not None:
-            # What differs between programs, or iterations, gives them other data.
-            sources |= found.addresses.sources
-            if (held := contents.at(found.addresses)) is not None:
-                values = np.where(held[1], wrapped(held[0], found.loaded.bits), 0)
-                tokens = np.where(held[1], np.uint64(0), tokens)
-        data = settled(Number(values, found.addresses.shape, found.loaded.bits, tokens, 1, low, high, sources))
+        contents = self.contents.get(found.addresses.argument)
+        data = loaded_data(found.addresses, found.loaded.bits, source, self.fresh(), contents)
         if found.mask is not None and found.other is not None:
             data = select(found.mask, data, found.other)
         self._held[operation.results[0]] = data
@@ -584,10 +509,8 @@ class Runner:
         self._lose(operation)
         if callee is None:
             return
-        if place.depth >= _DEEPEST:
-            raise TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
         given = [self.value(value) for value in operation.operands]
-        self._give(operation.results, self.function(callee, given, replace(place, depth=place.depth + 1)))
+        self._give(operation.results, self.function(callee, given, self._deeper(place)))
 
     def run_reduce(self, operation: Operation, place: Place) -> None:
         parts = [self.number(value) for value in operation.operands]
@@ -653,8 +576,8 @@ class Runner:
         del self.executions[executions:]
         self._give(before.arguments, [Opaque(kind_of_held(value), unknown, self.fresh()) for value in carried])
         place = place.often((0, FAR), frozenset({unknown}))
-        _, *handed = self._ended(self._block(before, place)) or [LOST]
-        self._give(after.arguments, [one for one in handed if not isinstance(one, Source)])
+        _, *handed = self._ended(self._block(before, place)) or [Opaque(Kind((), ""), LOST, 0)]
+        self._give(after.arguments, handed)
         self._block(after, place)
         self._lose(operation, unknown)
 

@@ -1,4 +1,4 @@
-"""What a value of the kernel is held as: a number, a descriptor, or one that is not computed."""
+"""What a value of the kernel is held as: a number, a descriptor, or one not computed; and how it grows in loops."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownVariableType=false
@@ -17,7 +17,19 @@ from irscope.memory.addresses.accesses import Descriptor
 from irscope.memory.addresses.kinds import Kind
 from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, multiply, select, unknown
 
-__all__ = ["LOST", "Held", "Opaque", "Place", "Programs", "either", "kind_of_held", "made_number"]
+__all__ = [
+    "LOST",
+    "Held",
+    "Opaque",
+    "Place",
+    "Programs",
+    "either",
+    "grew",
+    "grown",
+    "growth_of",
+    "kind_of_held",
+    "made_number",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +147,28 @@ class Place:
         """The same place, each time as often, or for something unknown."""
         low, high = (min(a * b, FAR) for a, b in zip(self.times, times, strict=True))
         return replace(self, times=(low, high), sources=self.sources | sources)
+
+
+def grown(value: Number, growth: Number, index: Number) -> Number:
+    """A carried value at the beginning of a turn."""
+    rank = len(value.shape)
+    times = replace(index.shaped(lambda array: array.reshape((1,) * rank), (1,) * rank), bits=value.bits)
+    return add(value, multiply(growth, times))
+
+
+def growth_of(first: Held, second: Held, third: Held) -> Number | None:
+    """By what a carried value grows from turn to turn; None if the first two turns do not agree."""
+    if not isinstance(first, Number) or not isinstance(second, Number) or first.bits == 1:
+        return None
+    if first.shape != second.shape or first.bits != second.bits:
+        return None
+    growth = replace(add(second, first, -1), argument="")
+    return growth if grew(second, third, growth) else None
+
+
+def grew(before: Held, after: Held, growth: Number) -> bool:
+    """Whether a turn added just that."""
+    if not isinstance(before, Number) or not isinstance(after, Number) or before.shape != after.shape:
+        return False
+    rest = add(add(after, before, -1), growth, -1)
+    return rest.tokens is None and not rest.known.any()

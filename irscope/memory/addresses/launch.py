@@ -21,10 +21,10 @@ import numpy as np
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Access, Certainty, Traffic
-from irscope.memory.addresses.accesses import Execution
+from irscope.memory.addresses.accesses import Evaluation, Execution
 from irscope.memory.addresses.arguments import Arguments
 from irscope.memory.addresses.counter import Counter, Hardware
-from irscope.memory.addresses.evaluate import Evaluation, evaluate
+from irscope.memory.addresses.evaluate import evaluate
 from irscope.memory.addresses.held import Programs
 from irscope.memory.addresses.numbers import FAR, Number, Source
 from irscope.memory.machine import ACCESSES

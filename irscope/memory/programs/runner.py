@@ -23,8 +23,18 @@ from numpy.typing import NDArray
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.access import MOST, Span
 from irscope.memory.addresses.accesses import Execution
-from irscope.memory.addresses.evaluate import Loop, Runner, TooMuch, grew, grown, growth_of, run_kernel, settled_growths
-from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held
+from irscope.memory.addresses.evaluate import Loop, Runner, TooMuch, run_kernel
+from irscope.memory.addresses.held import (
+    LOST,
+    Held,
+    Opaque,
+    Place,
+    Programs,
+    grew,
+    grown,
+    growth_of,
+    kind_of_held,
+)
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.numbers import (
     FAR,
@@ -181,7 +191,7 @@ def difference(old: Held, new: Held) -> Number | None:
     return replace(add(new, old, -1), argument="") if old.bits == new.bits else None
 
 
-def merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
+def _merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
     """The values of a scalar after a turn that only some programs make; None if they are not known."""
     return None if new is None or old is None else np.where(runs, new, old)
 
@@ -298,6 +308,17 @@ class _Runner(Runner):
         if found.tokens is None:
             self._held[result] = self._tightened(held, np.broadcast_to(found.known, kind.shape))
 
+    def mark(self) -> tuple[int, ...]:
+        return len(self.visits), len(self.touches)
+
+    def forget(self, mark: tuple[int, ...]) -> None:
+        del self.visits[mark[0] :], self.touches[mark[1] :]
+
+    def tightened(self, number: Number) -> Number:
+        """A scalar with the values that it has in the programs, where these are known."""
+        values = self.vectors.values(number)
+        return number if values is None else self._tightened(number, np.broadcast_to(values, (self.vectors.count,)))
+
     def _tightened(self, held: Number, values: Integers) -> Number:
         linear, named = self.vectors.values(held), self.vectors.named(values, held.bits)
         if named.tokens is None or linear is None or not np.array_equal(linear, values):
@@ -401,8 +422,8 @@ class _Runner(Runner):
         for turn in range(head, most):
             runs = turns > turn
             with self._weighted(self.weight.where(runs)):
-                handed = self._turn(loop, constant(turn, 64), carried)
-            after = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
+                handed = loop.iteration(self, constant(turn, 64), carried, loop.place)
+            after = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
             if turn == head:
                 growths = [difference(*both) for both in zip(carried, handed, strict=True)]
             growths = [
@@ -426,22 +447,16 @@ class _Runner(Runner):
     def _scalar(self, value: Held) -> Integers | None:
         return self.vectors.values(value) if isinstance(value, Number) and not value.shape else None
 
-    def _turn(self, loop: Loop, index: Number, carried: Sequence[Held]) -> list[Held]:
-        induction = loop.induction(index)
-        if (values := self.vectors.values(induction)) is not None:
-            induction = self._tightened(induction, np.broadcast_to(values, (self.vectors.count,)))
-        return loop.iteration(self, induction, carried, loop.place)
-
     def _head(self, loop: Loop, turns: int) -> list[Held] | None:
         """Run the first turns at once; returns what is carried on, or None if they do not touch memory alike."""
-        visits, touches = len(self.visits), len(self.touches)
+        mark = self.mark()
         weight = self.weight.often(*[np.array([turns])] * 2)
         with self._weighted(weight):
             growths, unknown = self._at_once(loop, turns)
-        if any(self._depends(touch, loop.source, unknown) for touch in self.touches[touches:]) or any(
-            loop.source in visit.weight.sources for visit in self.visits[visits:]
+        if any(self._depends(touch, loop.source, unknown) for touch in self.touches[mark[1] :]) or any(
+            loop.source in visit.weight.sources for visit in self.visits[mark[0] :]
         ):
-            del self.visits[visits:], self.touches[touches:]
+            self.forget(mark)
             return None
         return loop.carried(self, growths, constant(turns, 64))
 
@@ -460,31 +475,21 @@ class _Runner(Runner):
 
         Returns by what the carried values grow, and the lines whose places are not known in one turn by itself.
         """
-        visits, touches, outer = len(self.visits), len(self.touches), self.turns
+        mark, outer = self.mark(), self.turns
         try:
-            second = self._turn(loop, constant(0, 64), loop.first)
-            third = self._turn(loop, constant(1, 64), second)
+            second = loop.iteration(self, constant(0, 64), loop.first, loop.place)
+            third = loop.iteration(self, constant(1, 64), second, loop.place)
             growths = [growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
-            tried = [touch.execution for touch in self.touches[touches:]]
+            tried = [touch.execution for touch in self.touches[mark[1] :]]
             unknown = {one.operation.first_line for one in tried if self.vectors.split(one.addresses) is None}
             index = atom(loop.source, 64, low=0, high=FAR if turns is None else turns - 1)
             if turns is not None:
                 self.turns = (*outer, (index.terms[0][0], turns))
-
-            def forget() -> None:
-                del self.visits[visits:], self.touches[touches:]
-
-            forget()
-            settled = settled_growths(
-                growths,
-                lambda held: loop.carried(self, held, index),
-                lambda before: self._turn(loop, index, before),
-                forget,
-            )
-            return settled, unknown
+            self.forget(mark)
+            return loop.settled(self, growths, index, loop.place), unknown
         except (TooMuch, RecursionError):
             # What was tried is not what is done.
-            del self.visits[visits:], self.touches[touches:]
+            self.forget(mark)
             raise
         finally:
             self.turns = outer
@@ -496,7 +501,7 @@ class _Runner(Runner):
         given: list[Integers | None] = [np.zeros(1, np.int64) for _ in operation.results]
         self._lose(operation, source)
         weight, runs = self.weight, np.ones(1, np.bool_)
-        visits, touches = len(self.visits), len(self.touches)
+        mark = self.mark()
         for _ in range(_MOST_TURNS):
             with self._weighted(weight.where(runs)):
                 self._give(before.arguments, carried)
@@ -504,7 +509,7 @@ class _Runner(Runner):
             holds = self.vectors.values(condition) if isinstance(condition, Number) else None
             if holds is None:
                 break
-            given = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
+            given = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
             runs = runs & (holds != 0)
             if not (runs & (weight.high > 0)).any():
                 for result, values, held in zip(operation.results, given, handed, strict=True):
@@ -516,7 +521,7 @@ class _Runner(Runner):
                 self._give(after.arguments, handed)
                 carried = self._ended(self._block(after, place))
         # One turn stands for all, whose number is not known.
-        del self.visits[visits:], self.touches[touches:]
+        self.forget(mark)
         endless = np.array([ENDLESS])
         with self._weighted(weight.often(endless, endless).perhaps(frozenset({source}))):
             self._give(before.arguments, [Opaque(kind_of_held(value), source, self.fresh()) for value in carried])

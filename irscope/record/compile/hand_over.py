@@ -94,7 +94,7 @@ class Handover:
             current.report(CompileDropped(current.number))
             raise LeftOut(key, current.texts)
         parsed = plain(vars(options))
-        if tupled(parsed) != vars(options) or tupled(plain(metadata)) != metadata:
+        if tupled(parsed) != vars(options) or tupled(plain(metadata)) != tupled(metadata):
             return
         job = CompileJob(
             number=current.number,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import tempfile
 import threading
@@ -15,8 +16,8 @@ from typing import Any
 
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
-from irscope.model.plain import tupled
 from irscope.record.compile.hand_over import Handover, LeftOut
+from irscope.record.compile.launches import causes
 from irscope.record.compile.pass_logs import PassLogs
 from irscope.record.compile.process_log import ProcessLog
 from irscope.record.process import events
@@ -168,7 +169,10 @@ class WatchedCompile:
         """Report the compile's exception; before its first stage, with the output of the front end or the parser."""
         self.watch.last_error = error
         diagnostics = "" if self.stage else self.diagnostics(error)
-        self.report(events.CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
+        number = next((found for cause in causes(error) if (found := _errno_of(cause))), 0)
+        log = "".join(self.printed)
+        failed = events.CompileFailed(self.number, **described, diagnostics=diagnostics, log=log, errno=number)
+        self.report(failed)
 
     # Stages
 
@@ -192,7 +196,7 @@ class WatchedCompile:
                 # Made where the compile began; the last one is the module.
                 is_last = self._stages.index(name) + 1 == self._stages.index(self.job.stage)
                 return self.module if is_last else self.job.texts[name]
-            metadata.update(tupled(self.job.metadata))
+            metadata.update(self.job.metadata)
             self._latest.assume(list(self.job.texts.values())[-1])
             self.job = None
         if name == self._hands_over_at:
@@ -378,6 +382,13 @@ class WatchedCompile:
             # Triton prints the whole PTX with it, which is an artifact already; the error holds the log.
             printed = [text for text in printed if "`ptxas` stderr" not in text]
         return "\n".join(filter(None, [self._log.since(self.log_from), *printed])).strip()
+
+
+def _errno_of(error: BaseException) -> int:
+    """The number of an error of the operating system."""
+    if isinstance(error, MemoryError):
+        return errno.ENOMEM
+    return (error.errno or 0) if isinstance(error, OSError) else 0
 
 
 # any(tritongpu-pipeline{num-stages=3})  |  any(llvm.func(canonicalize-llvm-ir))  |  any(a,b{x=1})

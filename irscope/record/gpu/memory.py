@@ -15,8 +15,7 @@ from irscope.device.measurement import Agreement
 from irscope.errors import RecordingError
 from irscope.ir.mlir.arithmetic import Arithmetic
 from irscope.ir.mlir.pointer_uses import PointerUses
-from irscope.record.gpu.compare import Difference, agreement_of, compare_memory
-from irscope.record.gpu.noise import Noise
+from irscope.record.gpu.noise import Difference, Noise, agreement_of, compare_memory
 from irscope.record.gpu.values import (
     TF32_UNIT,
     bits_of,

@@ -9,8 +9,7 @@ from irscope.device.measurement import Agreement, Verdict
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.record.gpu import messages
-from irscope.record.gpu.process import DeviceProcess, device_process
-from irscope.record.gpu.session import LAUNCH_TIMEOUT_S
+from irscope.record.gpu.session import LAUNCH_TIMEOUT_S, DeviceProcess, device_process
 from irscope.record.process.events import Done, RecordingEvent, Refused, ScriptEnd
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest

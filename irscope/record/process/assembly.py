@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 import re
 import sys
@@ -27,6 +28,7 @@ from irscope.record.process.requests import RecordRequest
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _HIDDEN_METADATA = ("hash", "target", "triton_version")
 _DIAGNOSTICS_BYTES = 20_000
+_RESOURCES = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _BAR = 12
 _WORTH_SAYING_S = 2.0
 
@@ -305,7 +307,9 @@ class Assembly:
             # The pass that failed was reported; the error that it raised adds nothing.
             return
         kind: FailureKind = "compile"
-        if parsing:
+        if event.errno in _RESOURCES:
+            kind = "resources"
+        elif parsing:
             kind, stage = "parse", item.stage
         elif event.error == "PTXASError" or stage in ASSEMBLED_FROM:
             kind = "assembler"

@@ -182,6 +182,7 @@ class Child(Generic[_Message]):
         self._echo = echo
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed = open(log, "rb")  # noqa: SIM115 - the script may remove its name
+        self._last_output = b""
         self.pid = process.pid
         self.log = log
         """The file of what it prints."""
@@ -248,10 +249,14 @@ class Child(Generic[_Message]):
         self._echo_output()
         self._stream.at_end = True
         self._control.close()
-        self._printed.close()
+        if not self._printed.closed:
+            self._last_output = self.output()
+            self._printed.close()
 
     def output(self) -> bytes:
         """All that it printed so far."""
+        if self._printed.closed:
+            return self._last_output
         return os.pread(self._printed.fileno(), os.fstat(self._printed.fileno()).st_size, 0)
 
     def last_lines(self) -> str:

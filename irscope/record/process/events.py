@@ -369,6 +369,8 @@ class CompileFailed(CompileEvent):
     diagnostics: str
     log: str
     """What the backend printed."""
+    errno: int = 0
+    """Of an error of the operating system; ENOMEM of a MemoryError."""
 
 
 @dataclass(frozen=True, slots=True)

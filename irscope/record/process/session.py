@@ -37,7 +37,7 @@ from irscope.store.shelf import StoredCaptures
 _LOG_TAIL_LINES = 20
 _LONGEST_END_S = 30.0
 _SHORT_WAIT_S = 0.02
-"""Between looks at what a disassembler does."""
+"""Between looks at a process that closed the descriptor of its events."""
 _RECORDING = "irscope.record"
 # import torch   from torch.nn import functional
 _IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
@@ -364,9 +364,8 @@ class _Followed:
         poll = select.poll()
         for one in descriptors:
             poll.register(one, select.POLLIN)
-        # Of the end of a process that closed its descriptors, and of a disassembler's, nothing tells.
-        is_quiet = not self.child.at_end and all(one.is_done for one in self._all_annotated())
-        poll.poll((LONGEST_WAIT_S if is_quiet else _SHORT_WAIT_S) * 1000)
+        # Of the end of a process that closed its descriptors nothing tells.
+        poll.poll((_SHORT_WAIT_S if self.child.at_end and not self.child.is_over else LONGEST_WAIT_S) * 1000)
 
     def _assemblies(self) -> list[Assembly]:
         return [self.assembly, *(one.assembly for one in self.others.completions)]

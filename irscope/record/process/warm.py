@@ -31,7 +31,7 @@ TRITON = ("triton.backends", "irscope.record.programs.compile_worker", "irscope.
 TORCH = (*TRITON, "irscope.record.virtual.torch.session")
 """The same of a script that imports torch."""
 
-_READ_LATE = ("COLUMNS", "NO_COLOR", "PYTEST_CURRENT_TEST", "TRITON_CACHE_DIR")
+_READ_LATE = ("COLUMNS", "NO_COLOR", "PYTEST_CURRENT_TEST", "TMPDIR", "TRITON_CACHE_DIR")
 """Environment variables that nothing reads when it is imported; nor those of irscope."""
 _PREFIX_READ_LATE = "IRSCOPE_"
 

@@ -49,6 +49,14 @@ def recording(
 
     Yields what watches the compiles, the event that it began with, and the target.
     """
+    with _telling_of_untried(), _recording(request, sink, folder, joined=joined) as begun:
+        yield begun
+
+
+@contextmanager
+def _recording(
+    request: RecordRequest, sink: EventSink, folder: Path, *, joined: bool
+) -> Iterator[tuple[Watch, Begun, Target]]:
     if joined and not _prints_to(request.log_path):
         request = replace(request, log_path="")
     triton_api.silence_known_noise()
@@ -83,7 +91,7 @@ def recording(
     watch.is_virtual = request.mode == "script" and not real
     if request.compiler_log:
         print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)
-    with _telling_of_untried(), triton_api.private_cache(folder / "triton"), watch_compiles(watch):
+    with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
         yield watch, begun, target
 
 
@@ -92,7 +100,7 @@ def _telling_of_untried() -> Iterator[None]:
     """Raise MissingTool for what irscope looks for in vain in a Triton that it was not tried with."""
     try:
         yield
-    except (AttributeError, ImportError, KeyError, TypeError) as error:
+    except (AttributeError, ImportError, KeyError, NameError, TypeError) as error:
         if not untried_note():
             raise
         raise MissingTool(

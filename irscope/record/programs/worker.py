@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,7 +23,7 @@ from irscope.record.compile.hand_over import Handover
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
 from irscope.record.compile.watch import Watch
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
-from irscope.record.process.parent import serve_parent
+from irscope.record.process.parent import flush_streams, serve_parent
 from irscope.record.process.requests import RecordRequest, default_jobs
 from irscope.record.programs.joining import program_environment, recorded_processes
 from irscope.record.programs.recording import recorded_launches, recording
@@ -104,15 +105,22 @@ def _handover(watch: Watch, folder: Path) -> Handover | None:
 def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
     launches = recorded_launches(watch, target, begun.real)
     others = recorded_processes(watch, begun, folder)
+    process = os.getpid()
     with launches, others:
-        end = _run(watch, around)
-        # As Python ends: what these launch is recorded too.
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
+        end = _run(watch, around, process)
+        if around is None:
+            # As Python ends: what these launch is recorded too. A process that goes on with a launch has not ended:
+            # no executor takes work after this.
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+        if os.getpid() != process:
+            # A process that the program forked leaves the rest to its parent.
+            flush_streams()
+            os._exit(end.code)
     watch.report(end if end.code else _with_streams(end))
 
 
-def _run(watch: Watch, around: _AroundScript | None) -> ScriptEnd:
+def _run(watch: Watch, around: _AroundScript | None, process: int) -> ScriptEnd:
     # What is around it may end the program at a launch.
     end = ScriptEnd(0)
     try:
@@ -124,6 +132,8 @@ def _run(watch: Watch, around: _AroundScript | None) -> ScriptEnd:
         code = int(stop.code) if isinstance(stop.code, int) else (0 if stop.code is None else 1)
         return ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")
     except BaseException as error:
+        if os.getpid() != process:
+            traceback.print_exception(error)
         described = describe_traceback(error)
         own = watch.last_error is not None and error is watch.last_error
         code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1

@@ -66,7 +66,7 @@ _BINDINGS = (
 PRIVATE_NAMES: tuple[PrivateName, ...] = (
     *_rows("triton", "compile __version__", "watch compiles"),
     *_rows("triton.compiler", "compile ASTSource", "watch compiles"),
-    *_rows("triton.compiler.compiler", "compile make_backend", "watch compiles"),
+    *_rows("triton.compiler.compiler", "compile make_backend ASTSource", "watch compiles"),
     *_rows("triton.runtime.jit", _JIT, "read what a launch is given"),
     *_rows("triton.backends", "backends", "find the compilers of targets"),
     *_rows("triton.backends.compiler", "GPUTarget Language.TRITON Language.GLUON", "compile for a target"),

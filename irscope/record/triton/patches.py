@@ -36,7 +36,8 @@ def replaced_item(mapping: MutableMapping[Any, Any], key: Any, value: Any) -> It
         yield
     finally:
         if before is _MISSING:
-            del mapping[key]
+            # A program may have removed it.
+            mapping.pop(key, None)
         else:
             mapping[key] = before
 

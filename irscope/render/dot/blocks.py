@@ -9,8 +9,7 @@ from irscope.analysis.flow.control_flow import UNKNOWN, BasicBlock, ControlFlow,
 from irscope.analysis.flow.control_flow_fold import mentions
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import StageKind
-from irscope.render.dot.graph import Drawing, new_drawing, plain, text
-from irscope.render.dot.palette import (
+from irscope.render.dot.graph import (
     BACK,
     BAD,
     BORDER,
@@ -23,6 +22,10 @@ from irscope.render.dot.palette import (
     PART_COLORS,
     PLAIN,
     SOFT,
+    Drawing,
+    new_drawing,
+    plain,
+    text,
 )
 
 _COLORS: dict[Part, str] = {

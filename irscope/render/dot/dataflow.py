@@ -9,8 +9,22 @@ from types import MappingProxyType
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
 from irscope.ir.mlir.short_types import base_layout, layout_of, short_layout, short_type
 from irscope.render.canvas import fills, hexadecimal, mix, shade_of
-from irscope.render.dot.graph import Drawing, new_drawing, plain, text
-from irscope.render.dot.palette import BACK, BAD, BRANCH, FADED, FRAME, INK, LOOP, PAPER, PLAIN, SOFT
+from irscope.render.dot.graph import (
+    BACK,
+    BAD,
+    BRANCH,
+    FADED,
+    FRAME,
+    INK,
+    LOOP,
+    PAPER,
+    PLAIN,
+    SOFT,
+    Drawing,
+    new_drawing,
+    plain,
+    text,
+)
 
 _FRAME = {"scf.for": LOOP, "scf.while": LOOP, "scf.if": BRANCH}
 _SHAPES: dict[str, dict[str, str]] = {

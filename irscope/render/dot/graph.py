@@ -1,14 +1,133 @@
-"""A graph of graphviz in the house style: fonts, colours, a heading, a legend, and labels that are safe to draw."""
+"""Graphs in the DOT language: their colours, their source, and the pictures that Graphviz makes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import re
+import shutil
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
 
-from irscope.render.dot.palette import BORDER, EDGE, INK, PAPER, PLAIN, SOFT
+from irscope.errors import IrscopeError, MissingTool, ToolTooSlow, UsageError
 from irscope.render.text.tables import visible
+from irscope.render.theme import sized, theme_named
+from irscope.tools import ToolLimits, run_tool
+
+INK, SOFT, PAPER, PLAIN = "#16181d", "#6b7280", "#ffffff", "#f1f3f5"
+EDGE, BORDER, FADED = "#4b5563", "#9aa3af", "#c3c8d0"
+FRAME, LOOP, INNER_LOOP, BRANCH = "#fafbfc", "#dfe7f3", "#cdd9ec", "#f4ecd8"
+STEADY = "#e5e7eb"
+"""The turns of a pipelined loop in which all stages run."""
+BACK = "#1d4ed8"
+"""What goes to the next iteration of a loop."""
+BAD = "#c81e1e"
+"""What failed, or what costs time by itself: spills, layout conversions."""
+CHANGED, IDLE, UNKNOWN, FAILED = "#bfe3d0", "#f6f7f9", "#fdf3cf", "#fbd5d5"
+CHANGED_EDGE, IDLE_EDGE, UNKNOWN_EDGE = "#2f7d5b", "#d3d7de", "#b08900"
+"""Of passes."""
+PART_COLORS = {"dot": "#d55e00", "memory": "#0072b2", "shared": "#56b4e9", "exchange": "#cc79a7"}
+"""Of what instructions do."""
+
+_DARK: Mapping[str, str] = {
+    INK: "#eceef2", SOFT: "#a9b0bc", PAPER: "#101216", PLAIN: "#1c222b",
+    EDGE: "#a9b0bc", BORDER: "#5f6878", FADED: "#454c58",
+    FRAME: "#191c22", LOOP: "#16263d", INNER_LOOP: "#1d3352", BRANCH: "#33290f", STEADY: "#30363d",
+    BACK: "#7ab8ff", BAD: "#ff8a80",
+    CHANGED: "#173d2d", IDLE: "#191c22", UNKNOWN: "#3d3210", FAILED: "#4d1f1f",
+    CHANGED_EDGE: "#63c39b", IDLE_EDGE: "#383e49", UNKNOWN_EDGE: "#d8b03a",
+    PART_COLORS["memory"]: "#4a9be0",
+}  # fmt: skip
+_PRINT: Mapping[str, str] = {INK: "#000000", SOFT: "#3f444c", EDGE: "#3f444c", BORDER: "#8c929c", FADED: "#8c929c"}
+_OTHERS: Mapping[str, Mapping[str, str]] = {"light": {}, "dark": _DARK, "print": _PRINT}
+# fillcolor="#dfe7f3"      BGCOLOR="#e5e7eb"; in a label a quote has a backslash before it, or is &quot;
+_COLOR = re.compile(r'(?<=\w=")#[0-9a-f]{6}(?=")')
+
+
+def in_theme(source: str, name: str | None) -> str:
+    """A graph in the DOT language in the colours of a theme; None is light. Raises UsageError for one that is none."""
+    colors = _OTHERS[theme_named(name or "light").name]
+    return _COLOR.sub(lambda match: colors.get(match[0], match[0]), source)
+
+
+_FORMATS = ("svg", "png", "pdf", "gv")
+_DEFAULT_SECONDS = 60.0
+"""Of processor time."""
+_OTHER_RANKS = "-Gnewrank=true"
+_INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda install graphviz, or graphviz.org)"
+
+
+def format_of(suffix: str) -> str:
+    """The format that a file's suffix names; raises UsageError for one that none has."""
+    name = {"dot": "gv"}.get(suffix.lstrip(".").lower(), suffix.lstrip(".").lower())
+    if name not in _FORMATS:
+        raise UsageError(f"a graph is no {suffix!r} file: write .svg, .png, .pdf or .gv.")
+    return name
+
+
+def has_dot() -> bool:
+    """Whether Graphviz's `dot` is installed."""
+    return shutil.which("dot") is not None
+
+
+def missing_dot(written: str) -> MissingTool:
+    """The error where `dot` is missing, and the source was written instead."""
+    return MissingTool(
+        f"dot is not installed, so {written} was written instead: {_INSTALL}, then dot -O -Tsvg {written}."
+    )
+
+
+def render_bytes(
+    graph: Drawing,
+    format_: str,
+    seconds: float = _DEFAULT_SECONDS,
+    *,
+    theme: str | None = None,
+    width: int | None = None,
+) -> bytes:
+    """The graph in a format, in a theme, so many pixels wide; `dot` may use so many seconds of processor time.
+
+    Raises UsageError for a width of the source, which has none, MissingTool where `dot` is not installed, and
+    IrscopeError where it fails, ToolTooSlow where it has no end.
+    """
+    source = in_theme(graph.source, theme)
+    if format_ == "gv":
+        if width is not None:
+            raise UsageError("--width is of a picture, not of a graph's source: write -o FILE.svg, .png or .pdf.")
+        return source.encode("utf-8", "replace")
+    if format_ == "svg":
+        svg = _run(["dot", "-Tsvg"], source, seconds)
+        return svg if width is None else sized(svg.decode("utf-8", "replace"), width).encode()
+    # A picture grows until one of its sides is as long as its size says.
+    wide = ["-Gdpi=96", f"-Gsize={width / 96:.6f},10000!"] if width is not None else []
+    resolution = ["-Gdpi=110"] if format_ == "png" else []
+    return _run(["dot", f"-T{format_}", *(wide or resolution)], source, seconds)
+
+
+def _run(command: Sequence[str], source: str, seconds: float) -> bytes:
+    try:
+        limits = ToolLimits(processor_s=seconds)
+        answer = run_tool(command, source.encode("utf-8", "replace"), limits)
+    except FileNotFoundError as error:
+        raise MissingTool(f"dot is not installed: {_INSTALL}, or write the graph's source with -o FILE.gv.") from error
+    except ToolTooSlow as error:
+        raise ToolTooSlow(f"{error} Fold harder with --fold N, or take a part with --around.") from error
+    if answer.returncode != 0 and _OTHER_RANKS not in command:
+        # dot 2.43 finds no ranks for some graphs with frames in frames, but does so in another way.
+        return _run([*command, _OTHER_RANKS], source, seconds)
+    if answer.returncode != 0:
+        said = answer.stderr.decode("utf-8", "replace").strip()
+        raise IrscopeError(f"dot failed with exit code {answer.returncode}: {said}. The graph's source: -o FILE.gv.")
+    return answer.stdout
+
+
+def render_svgs(sources: Sequence[str], seconds: float = _DEFAULT_SECONDS) -> list[str]:
+    """Graphs in the DOT language as SVG, placed by one `dot`; raises what `render_bytes` does."""
+    if not sources:
+        return []
+    found = _run(["dot", "-Tsvg"], "\n".join(sources), seconds).decode("utf-8", "replace")
+    return [f"<svg{part.partition('</svg>')[0]}</svg>" for part in found.split("<svg")[1:]]
+
 
 FONT = "Helvetica,Arial,DejaVu Sans"
 

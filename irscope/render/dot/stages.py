@@ -1,28 +1,279 @@
-"""The graphs of a capture: the dataflow of its IR, the control flow of its assembly, its passes and scheduled loops."""
+"""The graphs of a capture: its stages, its passes, and its pipelined loops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 from irscope.analysis.flow.control_flow import read_control_flow
 from irscope.analysis.flow.control_flow_fold import fold_flows
 from irscope.analysis.flow.dataflow import Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import fold
 from irscope.analysis.flow.dataflow_view import structured
-from irscope.analysis.flow.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
-from irscope.analysis.passes.effects import pass_effects
+from irscope.analysis.flow.loop_stages import (
+    LoopSchedule,
+    PipelinedLoop,
+    ScheduledOperation,
+    read_pipelined,
+    read_schedules,
+)
+from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named
+from irscope.render.canvas import shades
 from irscope.render.dot.blocks import render_blocks
 from irscope.render.dot.dataflow import render_dataflow
-from irscope.render.dot.graph import Drawing
-from irscope.render.dot.loops import render_loops
-from irscope.render.dot.passes import render_passes
+from irscope.render.dot.graph import (
+    BAD,
+    BORDER,
+    CHANGED,
+    CHANGED_EDGE,
+    FAILED,
+    FRAME,
+    IDLE,
+    IDLE_EDGE,
+    INK,
+    PAPER,
+    PLAIN,
+    SOFT,
+    STEADY,
+    UNKNOWN,
+    UNKNOWN_EDGE,
+    Drawing,
+    new_drawing,
+    plain,
+    text,
+)
+from irscope.render.text.figures import milliseconds
 
-__all__ = ["Loops", "StageGraph", "loops_graph", "loops_of", "passes_graph", "python_lines", "stage_graph"]
+_IN_A_BOX = 3
+
+
+def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[str] = ()) -> Drawing:
+    """The passes in the order they ran, by stage; `p7` is the box that begins with the eighth.
+
+    Args:
+        effects: the passes, each with what it changed.
+        title: what it is of.
+        notes: lines below the title.
+    """
+    changed = sum(1 for effect in effects if effect.snapshot.changed)
+    total = milliseconds(sum(effect.snapshot.duration_us or 0 for effect in effects))
+    counts = f"{len(effects)} passes, {changed} changed the IR (green), {total} ms"
+    summary = f"{counts}; grey boxes hold passes that changed nothing"
+    graph = new_drawing("passes", title, (*notes, summary), rankdir="TB", newrank="true")
+    stages = list(dict.fromkeys(effect.stage_title for effect in effects))
+    heads: list[str] = []
+    # The page goes from a box to its first pass by the box's name.
+    places = {id(effect): place for place, effect in enumerate(effects)}
+    for column, stage in enumerate(stages):
+        with graph.frame(str(column), f"<<B>{text(stage)}</B>>", fillcolor=FRAME, fontsize="14") as inner:
+            previous = ""
+            for group in _groups([effect for effect in effects if effect.stage_title == stage]):
+                name = f"p{places[id(group[0])]}"
+                _draw(inner, name, group)
+                if previous:
+                    inner.edge(previous, name)
+                else:
+                    heads.append(name)
+                previous = name
+        if column + 1 < len(stages):
+            heads.append(previous)
+    # The end of one stage to the beginning of the next; the columns stand side by side.
+    for end, start in zip(heads[1::2], heads[2::2], strict=False):
+        graph.edge(end, start, constraint="false", style="bold", color=INK)
+    graph.same_rank(heads[::2])
+    return graph
+
+
+def _groups(effects: list[PassEffect]) -> list[list[PassEffect]]:
+    """Each pass by itself, but those in a row that changed nothing together."""
+    groups: list[list[PassEffect]] = []
+    for effect in effects:
+        if groups and effect.is_idle and groups[-1][0].is_idle:
+            groups[-1].append(effect)
+        else:
+            groups.append([effect])
+    return groups
+
+
+def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
+    if len(group) > 1 or group[0].is_idle:
+        names = [effect.title for effect in group]
+        rows = [", ".join(names[start : start + _IN_A_BOX]) for start in range(0, len(names), _IN_A_BOX)]
+        label = "<BR/>".join(f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(row)}</FONT>' for row in rows)
+        graph.node(name, label=f"<{label}>", shape="box", style="filled,rounded", fillcolor=IDLE, color=IDLE_EDGE)
+        return
+    effect = group[0]
+    snapshot = effect.snapshot
+    style = {"shape": "box", "style": "filled,rounded", "fillcolor": CHANGED, "color": CHANGED_EDGE}
+    mark = ""
+    if snapshot.outcome == "skipped":
+        style |= {"fillcolor": PAPER, "color": SOFT, "style": "filled,rounded,dashed"}
+        mark = "  switched off"
+    elif snapshot.outcome == "failed":
+        style |= {"fillcolor": FAILED, "color": BAD, "penwidth": "2.5"}
+        mark = "  failed"
+    elif snapshot.changed is None:
+        style |= {"fillcolor": UNKNOWN, "color": UNKNOWN_EDGE}
+        mark = "  not compared"
+    time = f"{milliseconds(snapshot.duration_us)} ms" if snapshot.duration_us is not None else ""
+    facts = [part for part in (time, *_changes(effect)) if part]
+    rows = [f"<B>{text(effect.title)}</B>{text(mark)}"]
+    if facts:
+        rows.append(f'<FONT POINT-SIZE="9">{text("  ·  ".join(facts))}</FONT>')
+    largest = ", ".join(f"{operation} {change:+d}" for operation, change in effect.by_operation[:2])
+    if largest:
+        rows.append(f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(largest, 60)}</FONT>')
+    graph.node(
+        name,
+        label=f"<{'<BR/>'.join(rows)}>",
+        tooltip=plain(f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name),
+        **style,
+    )
+
+
+def _changes(effect: PassEffect) -> list[str]:
+    counted = ((effect.operations, "ops"), (effect.layouts, "layouts"), (effect.convert_layouts, "convert_layout"))
+    return [f"{what} {value:+d}" for value, what in counted if value]
+
+
+_MOST_STAGES = 8
+_SHOWN = 5
+
+
+def render_loops(
+    schedules: Sequence[LoopSchedule],
+    pipelined: Sequence[PipelinedLoop],
+    *,
+    title: str,
+    lines: Mapping[int, str] | None = None,
+) -> Drawing:
+    """The scheduled loops, each as a table of turns and iterations.
+
+    Args:
+        schedules: the loops, cut into stages.
+        pipelined: the loops that resulted, in the same order if there are as many.
+        title: what it is of.
+        lines: line of the scheduled text -> the line of Python that it comes from, as a text.
+    """
+    note = "Stage s of iteration i runs in turn i + s. A column is one turn: what stands in it is in flight together."
+    graph = new_drawing("loops", title, (note,), rankdir="TB")
+    paired = dict(zip(schedules, pipelined, strict=True)) if len(schedules) == len(pipelined) else {}
+    previous = ""
+    for number, schedule in enumerate(schedules):
+        name = f"loop{number}"
+        graph.node(name, label=_table(schedule, paired.get(schedule), lines or {}), shape="plain", fillcolor=PAPER)
+        if previous:
+            graph.edge(previous, name, style="invis")
+        previous = name
+    return graph
+
+
+def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[int, str]) -> str:
+    stages = min(schedule.stages, _MOST_STAGES)
+    iterations = stages + 1
+    turns = iterations + stages - 1
+    colors = shades(max(stages, 2))
+    python = f"  ·  line {lines[schedule.line]}" if schedule.line in lines else ""
+    steady = iterations - stages + 1
+
+    def beside(name: str) -> list[str]:
+        return [f'<TD COLSPAN="{stages - 1}"><FONT COLOR="{SOFT}">{name}</FONT></TD>'] if stages > 1 else []
+
+    loop = f'<TD COLSPAN="{steady}" BGCOLOR="{STEADY}"><B>the loop</B></TD>'
+    rows = [
+        _row(_cell("", PAPER), *beside("prologue"), loop, *beside("epilogue")),
+        _row(_cell("", PAPER), *(_cell(f"turn {turn}", PLAIN) for turn in range(turns))),
+    ]
+    for iteration in range(iterations):
+        cells = [_cell(f"iteration {iteration}", PLAIN)]
+        for turn in range(turns):
+            stage = turn - iteration
+            if 0 <= stage < stages:
+                fill, ink = colors[stage]
+                in_loop = stages - 1 <= turn < stages - 1 + steady
+                cells.append(_stage_cell(schedule, stage, fill, ink, in_loop))
+            else:
+                cells.append(_cell("", PAPER))
+        rows.append(_row(*cells))
+    grid = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="3" CELLPADDING="5">{"".join(rows)}</TABLE>'
+    outer = [
+        _row(f'<TD ALIGN="LEFT"><B>{text(schedule.title)}</B>{text(python)}</TD>'),
+        _row(f'<TD ALIGN="LEFT">{grid}</TD>'),
+        *_details(schedule, result, stages),
+    ]
+    attributes = f'BORDER="1" COLOR="{BORDER}" CELLBORDER="0" CELLSPACING="2" CELLPADDING="4"'
+    return f"<<TABLE {attributes}>{''.join(outer)}</TABLE>>"
+
+
+def _row(*cells: str) -> str:
+    return f"<TR>{''.join(cells)}</TR>"
+
+
+def _cell(content: str, fill: str) -> str:
+    return f'<TD BGCOLOR="{fill}">{text(content)}</TD>'
+
+
+def _stage_cell(schedule: LoopSchedule, stage: int, fill: str, ink: str, in_loop: bool) -> str:
+    notable = [operation for operation in schedule.of_stage(stage) if operation.notable]
+    shown = [f"{_plain(operation.name)} {operation.value.lstrip('%')}".strip() for operation in notable[:_SHOWN]]
+    if len(notable) > _SHOWN:
+        shown.append(f"and {len(notable) - _SHOWN} more")
+    others = len(schedule.of_stage(stage)) - len(notable)
+    if not notable and others:
+        shown.append(f"{others} operations")
+    body = "".join(f'<BR/><FONT POINT-SIZE="9">{text(one, 34)}</FONT>' for one in shown)
+    border = ' BORDER="2"' if in_loop else ""
+    return f'<TD BGCOLOR="{fill}" COLOR="{INK}"{border}><FONT COLOR="{ink}"><B>stage {stage}</B>{body}</FONT></TD>'
+
+
+def _plain(name: str) -> str:
+    return name.rpartition(".")[2].removesuffix("_global_to_local")
+
+
+def _details(schedule: LoopSchedule, result: PipelinedLoop | None, stages: int) -> list[str]:
+    texts: list[str] = []
+    for stage in range(stages):
+        operations = schedule.of_stage(stage)
+        clusters = len({operation.cluster for operation in operations})
+        notable = ", ".join(_described(operation) for operation in operations if operation.notable)
+        others = sum(1 for operation in operations if not operation.notable)
+        parts = [part for part in (notable, f"{others} others" if others else "") if part]
+        several = f" in {clusters} clusters" if clusters > 1 else ""
+        summary = " and ".join(parts) or "no operation, what was begun is on its way"
+        texts.append(f"stage {stage}{several}: {summary}")
+    if schedule.stages > stages:
+        texts.append(f"{schedule.stages - stages} more stages are not drawn")
+    if result is not None:
+        texts.append(_in_flight(result))
+    style = f'POINT-SIZE="10" COLOR="{SOFT}"'
+    return [_row(f'<TD ALIGN="LEFT"><FONT {style}>{_wrapped(one)}</FONT></TD>') for one in texts]
+
+
+def _wrapped(value: str, width: int = 130) -> str:
+    """A text in several lines, each of them escaped."""
+    return '<BR ALIGN="LEFT"/>'.join(text(line) for line in wrap(value, width)) + '<BR ALIGN="LEFT"/>'
+
+
+def _described(operation: ScheduledOperation) -> str:
+    return " ".join(part for part in (operation.name, operation.value, operation.type) if part)
+
+
+def _in_flight(result: PipelinedLoop) -> str:
+    begun = ", ".join(f"{_plain(name)} {value}".strip() for name, value in result.copies[:6])
+    parts = [f"the pipelined loop begins {begun} each turn"]
+    if result.prologue:
+        parts.append(f"{result.prologue} copies stand before it")
+    waits = dict.fromkeys(f"{_plain(name)} leaves {left}" for name, left in result.waits if left)
+    if waits:
+        parts.append(f"{', '.join(waits)} in flight")
+    if result.buffers:
+        parts.append("buffers: " + ", ".join(f"{value} {kind} (×{count})" for value, kind, count in result.buffers))
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""What a picture of a layout shows, before it is drawn: cells joined to runs, colours, labels and a legend."""
+"""Figures of layouts, whatever draws them: cells, colours and labels of thread maps, and of lines of padded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import lcm
 from typing import Literal, Protocol, get_args
 
 from irscope.errors import UsageError, did_you_mean
@@ -14,6 +15,85 @@ from irscope.layout.thread_map import ThreadMap
 from irscope.model.linear_layout import LinearLayout
 from irscope.render.layout.plane import MAX_RUNS, Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
 from irscope.render.text.figures import percent
+
+_MOST_LINES = 32
+_WIDEST_ACCESS_BITS = 128
+
+
+def make_lines_figure(described: DescribedLayout) -> Figure | None:
+    """The lines of shared memory of a layout with padding, of one CTA; None for any other layout."""
+    memory = described.memory
+    if memory is None or not memory.padding or memory.element_bits % 8:
+        return None
+    width = memory.banks * BANK_BYTES * 8 // memory.element_bits
+    all_lines = -(-(memory.padded(memory.offsets - 1) + 1) // width)
+    period = lcm(*(interval + memory.padded(interval) - interval for interval, _ in memory.padding), width) // width
+    lines = min(all_lines, period if period <= _MOST_LINES else _MOST_LINES)
+    runs = tuple(
+        Run(
+            start // width,
+            start % width,
+            length,
+            ",".join(map(str, memory.layout.unflatten(element))) if element >= 0 else "pad",
+            _banks(memory, start, length) if element >= 0 else f"{length * memory.element_bits // 8} B",
+            0 if element < 0 else start * memory.element_bits // 8 // BANK_BYTES % memory.banks,
+            empty=element < 0,
+        )
+        for start, length, element in _pieces(memory, width, lines * width)
+    )
+    again = "; they repeat" if lines == period else ""
+    shown = f"lines 0–{lines - 1} of {all_lines}" if lines < all_lines else f"all {all_lines} lines"
+    pads = " and ".join(
+        f"{pad * memory.element_bits // 8} bytes after every {interval * memory.element_bits // 8}"
+        for interval, pad in memory.padding
+    )
+    steps = sorted({round(step * (memory.banks - 1) / 7) for step in range(8)})
+    return Figure(
+        f"{described.title}, as it lies in memory",
+        (*memory_facts(described), f"padding: {pads}; {shown} of {memory.banks * BANK_BYTES} bytes{again}"),
+        rows=lines,
+        columns=width,
+        row_axis="line",
+        column_axis="element of the line",
+        runs=runs,
+        color_by="bank",
+        colors=memory.banks,
+        legend=tuple((index, f"bank {index}") for index in steps),
+        cell_text="first element",
+        detail_text="b: banks, or bytes of padding (hatched)",
+    )
+
+
+def _pieces(memory: MemoryMap, width: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(place in memory, elements, first element or -1 for padding), in order: none crosses a line."""
+    widest = max(_WIDEST_ACCESS_BITS // memory.element_bits, 1)
+    at, offset = 0, 0
+    while at < end:
+        padded = memory.padded(offset) if offset < memory.offsets else end
+        if at < padded:
+            length = min(padded, end, (at // width + 1) * width) - at
+            yield at, length, -1
+            at += length
+            continue
+        first, length = memory.elements[offset], 1
+        while (
+            length < widest
+            and (at + length) % width
+            and offset + length < memory.offsets
+            and memory.padded(offset + length) == at + length
+            and memory.elements[offset + length] == first + length
+        ):
+            length += 1
+        yield at, length, first
+        at, offset = at + length, offset + length
+
+
+def _banks(memory: MemoryMap, start: int, length: int) -> str:
+    first = start * memory.element_bits // 8 // BANK_BYTES % memory.banks
+    last = (start + length) * memory.element_bits // 8 - 1
+    last = last // BANK_BYTES % memory.banks
+    return f"b{first}" if first == last else f"b{first}–{last}"
+
 
 _ColorBy = Literal["warp", "lane", "register", "bank", "vector"]
 COLOR_BY: tuple[str, ...] = get_args(_ColorBy)

@@ -1,17 +1,59 @@
-"""A movie as one SVG: its frames shown in turn by CSS, without a script."""
+"""A movie as one SVG whose frames CSS shows in turn, as single frames, or as an animated GIF."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from typing import Any
 
 from irscope.analysis.movie.model import Movie
-from irscope.errors import UsageError
+from irscope.errors import MissingTool, UsageError
 from irscope.model.capture import Capture
-from irscope.render.movie.scene import Scene
-from irscope.render.movie.tiles import Answers
+from irscope.render.canvas import render_png
+from irscope.render.movie.scene import Answers, Scene
 from irscope.render.theme import theme_named
 
-__all__ = ["MOST_SECONDS", "frame_svg", "movie_svg", "timed_frames"]
+__all__ = ["MOST_SECONDS", "frame_svg", "movie_svg", "render_gif", "timed_frames"]
+
+_COLORS = 96
+"""Of a picture that has some 30 and the shades at the edges of letters."""
+
+
+def render_gif(frames: Iterable[tuple[str, float]]) -> bytes:
+    """Pictures, each for its time, as a GIF that loops.
+
+    Args:
+        frames: (SVG of its own size, seconds).
+
+    Raises MissingTool without Pillow, or without resvg-py.
+    """
+    try:
+        image: Any = importlib.import_module("PIL.Image")
+    except ImportError as error:
+        raise MissingTool("GIF needs the package Pillow: pip install 'irscope[gif]'. An .svg needs nothing.") from error
+    pictures: list[Any] = []
+    milliseconds: list[int] = []
+    for svg, seconds in frames:
+        pictures.append(image.open(BytesIO(render_png(svg, zoom=1.0))).convert("RGB"))
+        # Units of GIF: hundredths of a second.
+        milliseconds.append(round(seconds * 100) * 10)
+    # One table of colours for all, so that what stays is the same in each and is stored once.
+    palette = _beside(image, pictures).quantize(_COLORS)
+    drawn = [one.quantize(palette=palette, dither=image.Dither.NONE) for one in pictures]
+    data = BytesIO()
+    drawn[0].save(data, "GIF", save_all=True, append_images=drawn[1:], duration=milliseconds, loop=0, optimize=True)
+    return data.getvalue()
+
+
+def _beside(image: Any, pictures: list[Any]) -> Any:
+    """Every picture on one, at half its size."""
+    wide, high = (max(size // 2, 1) for size in pictures[0].size)
+    whole = image.new("RGB", (wide, high * len(pictures)))
+    for number, one in enumerate(pictures):
+        whole.paste(one.resize((wide, high), image.Resampling.NEAREST), (0, number * high))
+    return whole
+
 
 MOST_SECONDS = 60.0
 """Of one frame."""

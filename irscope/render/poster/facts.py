@@ -23,8 +23,8 @@ from irscope.ir.body.live import live_values
 from irscope.ir.body.reader import read_body
 from irscope.ir.tables.operations import opcode_of
 from irscope.layout.described import DescribedLayout
+from irscope.memory.access import Cost
 from irscope.memory.allocation import Allocation, allocations_of
-from irscope.memory.cost import Cost
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture, stage_named
 

@@ -1,14 +1,278 @@
-"""The loop of a poster: which copies, waits and dots run in each turn, and the slots of shared memory meanwhile."""
+"""The loop of a poster: the lanes of its operations, the axis of its iterations, and the slots of shared memory."""
 
 from __future__ import annotations
 
-from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
-from irscope.render.poster.lanes import key_of, lanes_of, names_of
-from irscope.render.poster.scale import Column, Scale, scale_of
 from irscope.render.text.figures import short_name
 
-__all__ = ["draw_loop", "title_of"]
+__all__ = ["Column", "Lane", "Scale", "draw_loop", "key_of", "lanes_of", "names_of", "scale_of", "title_of"]
+
+_CELL = 15.5
+"""Pixels of a step, at least."""
+_WIDEST, _WIDEST_ALONE = 48.0, 118.0
+"""At most; in a kernel without a loop."""
+_LEFT_OUT = 26.0
+"""Pixels for turns that are left out."""
+_SHARED = ("copy", "load", "write", "read")
+"""Kinds whose steps stand at one place if they follow one another on different lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A turn, or what is before or behind the loop."""
+
+    turn: int
+    left: float
+    width: float
+    places: dict[int, int]
+    """Step that is drawn -> its place in the column, from 0."""
+    marks: dict[int, int]
+    """The same of all steps whose place is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Where each step that is shown stands."""
+
+    columns: tuple[Column, ...]
+    cell: float
+    gap: float | None
+    """The left edge of the room for turns that are left out; None if there are none."""
+    right: float
+
+    def left(self, step: int) -> float | None:
+        """The left edge of a step; None if it is left out."""
+        for column in self.columns:
+            if step in column.places:
+                return column.left + column.places[step] * self.cell
+        return None
+
+    def near(self, step: int) -> float:
+        """The left edge of a step, or of what comes next and is shown; the right end behind all."""
+        own = next((column for column in self.columns if step in column.marks), None)
+        if own is not None:
+            return own.left + own.marks[step] * self.cell
+        later = [
+            column.left + place * self.cell
+            for column in self.columns
+            for number, place in column.places.items()
+            if number >= step
+        ]
+        return min(later, default=self.right)
+
+
+def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -> Scale:
+    """The scale of a loop: as many turns as there is room for, the first and the last ones.
+
+    `lanes`: the lane of each step; a step with a lane below 0 is not drawn.
+    """
+    turns: dict[int, list[int]] = {}
+    for number, step in enumerate(flight.steps):
+        if lanes[number] >= 0 or flight.partitions:
+            turns.setdefault(step.turn, []).append(number)
+    place = _side_by_side if flight.partitions else _places
+    marks = {turn: place(flight.steps, steps, lanes) for turn, steps in turns.items()}
+    places = {turn: {one: at for one, at in own.items() if lanes[one] >= 0} for turn, own in marks.items()}
+    places = {turn: own for turn, own in places.items() if own}
+    turns = {turn: turns[turn] for turn in places}
+    chosen, cut = _chosen(sorted(turns), places, room, with_end=flight.turns is not None or not flight.line)
+    cells = sum(_width(places[turn]) for turn in chosen)
+    cell = min((room - (_LEFT_OUT if cut else 0)) / max(cells, 1), _WIDEST if flight.line else _WIDEST_ALONE)
+    columns: list[Column] = []
+    gap = None
+    x = left
+    for at, turn in enumerate(chosen):
+        if at and cut and turn > chosen[at - 1] + 1 and chosen[at - 1] >= 0:
+            gap = x
+            x += _LEFT_OUT
+        width = _width(places[turn]) * cell
+        columns.append(Column(turn, x, width, places[turn], marks[turn]))
+        x += width
+    if cut and gap is None:
+        gap, x = x, x + _LEFT_OUT
+    return Scale(tuple(columns), cell, gap, x)
+
+
+def _places(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    place = -1
+    taken: set[int] = set()
+    kind = ""
+    for number in numbers:
+        step = steps[number]
+        if place < 0 or step.kind != kind or kind not in _SHARED or lanes[number] in taken:
+            place, taken, kind = place + 1, set[int](), step.kind
+        taken.add(lanes[number])
+        found[number] = place
+    return found
+
+
+def _side_by_side(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
+    """Of partitions: each in its own order, and a wait behind what it waits for."""
+    found: dict[int, int] = {}
+    free: dict[str, int] = {}
+    """Partition -> its next place."""
+    last: dict[str, list[int]] = {}
+    """Partition -> its steps at its last place."""
+    for number in numbers:
+        step = steps[number]
+        name = step.partition
+        if step.kind == "wait" and step.after is not None and step.after in found:
+            free[name] = max(free.get(name, 0), found[step.after] + 1)
+        beside = last.get(name, [])
+        if lanes[number] < 0:
+            found[number] = free.get(name, 0)
+            last[name] = []
+            continue
+        is_beside = step.kind in _SHARED and {steps[one].kind for one in beside} == {step.kind}
+        if is_beside and lanes[number] not in {lanes[one] for one in beside}:
+            found[number] = found[beside[0]]
+            beside.append(number)
+            continue
+        found[number] = free.get(name, 0)
+        free[name], last[name] = found[number] + 1, [number]
+    return found
+
+
+def _width(places: dict[int, int]) -> int:
+    return max(places.values(), default=-1) + 1
+
+
+def _chosen(
+    turns: list[int], places: dict[int, dict[int, int]], room: float, *, with_end: bool
+) -> tuple[list[int], bool]:
+    """The turns that are shown, and whether some are left out: in the middle, or those at an end that is not known."""
+
+    def needed(chosen: Sequence[int]) -> float:
+        return sum(_width(places[turn]) for turn in chosen) * _CELL
+
+    if with_end and needed(turns) <= room:
+        return turns, False
+    before = [turn for turn in turns if turn == BEFORE]
+    inner = [turn for turn in turns if turn != BEFORE]
+    tail = inner[-2:] if with_end else []
+    head = inner[: len(inner) - len(tail)]
+    while len(head) > 1 and needed([*before, *head, *tail]) + _LEFT_OUT > room:
+        head.pop()
+    return [*before, *head, *tail], True
+
+
+_MOST = 11
+_MOST_OF_PARTITIONS = 9
+"""Lanes of partitions: what they hand over needs room below."""
+# %a_126      %acc_23#0
+_NUMBERED = re.compile(r"(?<=\w)_\d+$|#\d+$")
+_ORDER = ("load", "copy", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic")
+_OTHERS = {
+    "wait": "wait",
+    "reduce": "reduce",
+    "convert": "convert",
+    "tensor": "tensor memory",
+    "store": "store",
+    "atomic": "atomic",
+}
+_WEIGHTY = ("copy", "dot", "wait", "load", "store", "atomic", "write", "reduce", "tensor", "read", "convert")
+"""Kinds of steps, those first that have a lane where there are too many."""
+_IN_PARTITIONS = ("copy", "dot", "tensor", "load", "store", "atomic", "write", "read")
+"""The same of those that partitions are drawn with."""
+_Key = tuple[str, str, str]
+"""Partition, kind, and what it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A row of the picture."""
+
+    name: str
+    line: str
+    """`:33`, the line of Python; or an empty string."""
+    partition: str = ""
+
+
+def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int], int]:
+    """The lanes, for each step its lane, or -1 where there is none for it, and how many lanes are left out."""
+    keys = _keys(flight)
+    rows = list(zip(flight.steps, keys, strict=True))
+    # What runs before the loop alone has its place in the code, not in a picture of turns.
+    wanted = {key for step, key in rows if step.turn != BEFORE or not flight.line} - {("", "wait", "")}
+    found = [key for key in dict.fromkeys(keys) if key in wanted]
+    if flight.partitions:
+        found = [key for key in found if key[1] in _IN_PARTITIONS]
+        order = _lanes_of_partitions(found)
+    else:
+        order = sorted(sorted(found, key=lambda key: _WEIGHTY.index(key[1]))[:_MOST], key=_rank)
+    lanes: list[Lane] = []
+    for partition, kind, name in order:
+        places = {one.place for one, key in rows if key == (partition, kind, name)}
+        what = "tmem" if kind == "tensor" and name else _OTHERS.get(kind, kind)
+        shown = f"{what} {name if kind != 'dot' else ''}".strip()
+        line = next(iter(places)).rpartition(":")[2]
+        lanes.append(Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else "", partition))
+    return lanes, [order.index(key) if key in order else -1 for key in keys], len(found) - len(order)
+
+
+def _lanes_of_partitions(keys: Sequence[_Key]) -> list[_Key]:
+    """Those that hand over most, each partition's together in its order: first what copies, then what multiplies.
+
+    Args:
+        keys: in the order in which they are done first.
+    """
+
+    def rank(key: _Key) -> int:
+        return _IN_PARTITIONS.index(key[1])
+
+    drawn = sorted(keys, key=rank)[:_MOST_OF_PARTITIONS]
+    first = {name: min(rank(key) for key in drawn if key[0] == name) for name, _, _ in drawn}
+    return sorted(drawn, key=lambda key: (first[key[0]], key[0], keys.index(key)))
+
+
+def names_of(flight: InFlight) -> dict[str, str]:
+    """Name of a ring in the TTGIR -> as it is shown: without its number, unless only that tells it from others."""
+    plain = Counter(_plain(ring.value) for ring in flight.rings)
+    return {ring.value: ring.value if plain[_plain(ring.value)] > 1 else _plain(ring.value) for ring in flight.rings}
+
+
+def _plain(value: str) -> str:
+    return _NUMBERED.sub("", _NUMBERED.sub("", value))
+
+
+def _keys(flight: InFlight) -> list[_Key]:
+    """The lane of each step: its partition and kind, and what it is about."""
+    if flight.partitions:
+        names, default = names_of(flight), flight.partitions[0].name
+        return [
+            (one.partition or default, one.kind, one.place if one.kind == "dot" else names.get(one.value, ""))
+            for one in flight.steps
+        ]
+    awaited: dict[int, str] = {}
+    for step in flight.steps:
+        if step.until is not None and step.kind in ("copy", "dot"):
+            awaited[flight.steps[step.until].line] = step.kind
+    return [
+        ("", "wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else key_of(one)
+        for one in flight.steps
+    ]
+
+
+def _rank(key: _Key) -> float:
+    # The wait for a dot stands below it.
+    return _ORDER.index("dot") + 0.5 if key[1:] == ("wait", "for dot") else _ORDER.index(key[1])
+
+
+def key_of(step: Step) -> _Key:
+    """The lane of a step that does not wait."""
+    if step.kind in _OTHERS:
+        return "", step.kind, ""
+    if step.kind == "dot":
+        return "", step.kind, step.place
+    return "", step.kind, _plain(step.value)
+
 
 _LABELS = 143.0
 """Pixels for the names of the lanes."""

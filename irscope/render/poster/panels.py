@@ -9,7 +9,7 @@ from irscope.analysis.roofline.model import Roofline
 from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.device.occupancy import REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.user import line_text
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, wrapped
 from irscope.render.poster.facts import WORST, Facts

@@ -14,11 +14,10 @@ from typing import Any
 
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.model.capture import Capture
-from irscope.render.dot.graph import Drawing
+from irscope.render.dot.graph import Drawing, render_svgs
 from irscope.render.dot.stages import StageGraph, loops_graph, passes_graph, stage_graph
-from irscope.render.dot.write import render_svgs
-from irscope.render.report.posters import without_style
-from irscope.render.warps.drawn import warps_picture
+from irscope.render.report.pictures import without_style
+from irscope.render.warps.picture import warps_picture
 
 __all__ = ["packed_graphs"]
 

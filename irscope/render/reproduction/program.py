@@ -1,4 +1,4 @@
-"""Writes the Python file that compiles a capture again."""
+"""One Python file that compiles a capture again with Triton alone, also from an edited stage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from irscope.errors import RecordingError
 from irscope.model.capture import Capture
@@ -27,18 +27,68 @@ from irscope.render.reproduction.values import (
 __all__ = [
     "Reproduction",
     "compiling_code",
+    "driver_of",
     "future_import",
     "launch_tables",
     "pieces_text",
+    "python_text",
     "render_reproduction",
     "sorted_imports",
     "target_line",
 ]
 
+_DRIVER = """
+PATH = {path!r}
+
+with open(PATH, encoding="utf-8", errors="surrogateescape") as file:
+    exec(compile(file.read(), PATH, "exec", dont_inherit=True))
+
+{tables}
+
+{target}{code}
+compile_kernel()
+"""
+
+
+def python_text(capture: Capture) -> str:
+    """The kernel with the functions and constants that it uses, as Python; raises RecordingError without them."""
+    needed = _needed(capture)
+    return f"{future_import(capture)}{sorted_imports(needed.imports)}\n\n{pieces_text(needed)}"
+
+
+def driver_of(capture: Capture, path: Path) -> str:
+    """The program that compiles the text at `path` as the capture's own was, with every pass on.
+
+    Functions stay where that file has them, and locations too.
+    """
+    try:
+        tables, imports = launch_tables(capture, _needed(capture))
+    except NotExpressible as reason:
+        raise _refusal(capture, str(reason)) from reason
+    lines = ["import gc", "import triton", "from triton.backends.compiler import GPUTarget", *imports]
+    code = compiling_code(capture, "{}")
+    return sorted_imports(lines) + _DRIVER.format(path=str(path), tables=tables, target=target_line(capture), code=code)
+
+
+def _needed(capture: Capture) -> NeededSource:
+    needed = needed_source(capture, functions_among_constants(capture.launch))
+    if lacks := [*needed.obstacles, *(f"the capture does not hold {name}" for name in needed.missing)]:
+        raise _refusal(capture, "; ".join(dict.fromkeys(lacks)))
+    return needed
+
+
+def _refusal(capture: Capture, why: str) -> RecordingError:
+    return RecordingError(
+        f"the Python text of {capture!r} cannot be compiled by itself: {why}. Edit its IR, as with --at ttir, or the "
+        "script, and record that."
+    )
+
+
 _FROM_IR = ("source", "ttir", "ttgir", "glir", "llir", "ptx", "amdgcn")
 _COLUMNS = 116
 _NOT_REPRODUCED = {
     "interrupt": "its compile was interrupted: record it again",
+    "resources": "the machine had no memory, disk space or descriptors left: record again where there are more",
     "recorder": "irscope itself failed in its compile: report that, with the capture",
     "python": "the script failed, and not the compiler: run the script",
 }

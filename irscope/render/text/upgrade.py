@@ -13,8 +13,7 @@ from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
 from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
 from irscope.model.graft import Side, other_side
-from irscope.render.text.agreement import error_text
-from irscope.render.text.bench import microseconds
+from irscope.render.text.bench import error_text, microseconds
 from irscope.render.text.tables import table, visible
 
 __all__ = ["changes_text", "explanation", "headline", "render_upgrade", "sorted_rows", "stages_text", "upgrade_json"]

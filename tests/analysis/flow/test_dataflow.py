@@ -17,7 +17,7 @@ from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.errors import UsageError
 from irscope.ir.mlir.reader import Operation, parse_mlir
-from irscope.ir.mlir.short_types import layout_of, result_types, short_layout, short_type
+from irscope.ir.mlir.short_types import layout_of, short_layout, short_type
 from tests.analysis.recorded import example, stored
 
 CUDA, HIP = "cuda:90", "hip:gfx942"
@@ -171,7 +171,9 @@ POINTERS = "tensor<8x!tt.ptr<f16>, #b>"
     ],
 )  # fmt: skip
 def test_the_type_of_a_result_is_read_from_the_text(name: str, text: str, expected: str) -> None:
-    assert result_types(name, text, 1) == (expected,)
+    (operation,) = parse_mlir(text).operations
+    assert operation.name == name
+    assert [str(kind) for kind in operation.result_types] == [expected]
 
 
 def test_types_in_short() -> None:

@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 from irscope.cli import app, load_commands
 from irscope.errors import MissingTool, UsageError
 from irscope.model.capture import Artifact, PassSnapshot, SnapshotLevel
-from irscope.render.dot.palette import PAPER
-from irscope.render.dot.write import has_dot
+from irscope.render.dot.graph import PAPER, has_dot
 from irscope.store.file import save
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.flow.test_warp_turns import WARPS

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irscope.cli.dump.summary import summary
-from irscope.cli.subject.captures import check_plan, tell_failures
+from irscope.cli.subject.captures import check_plan, tell_failures, tell_incomplete
 from irscope.errors import PlanError
-from irscope.model.capture import Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
+from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
 from irscope.model.failure import Failure
 from irscope.plan import PassPlan
 from irscope.render.text.failure import failure_text
@@ -60,3 +62,16 @@ def test_the_table_tells_what_does_not_fit_from_what_failed() -> None:
     text = summary(StoredCaptures.of([capture(UNFIT), capture(BROKEN), capture()]), color=False)
     assert text.count("DOES NOT FIT") == 1
     assert text.count("FAILED") == 1
+
+
+def test_operations_that_no_table_has_are_counted_once(capsys: pytest.CaptureFixture[str]) -> None:
+    head = "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %0 = tt.load %p : !tt.ptr<f32>\n"
+    text = f"{head}    BODY\n    tt.return\n  }}\n}}\n"
+    odd = "%1 = next.fold %0, %0 : f32\n    %2 = next.fold %1, %0 : f32\n    tt.store %p from %2 : !tt.ptr<f32>"
+    for body, expected in (
+        ("tt.store %p, %0 : !tt.ptr<f32>", ""),
+        (odd, "k (cuda:90): 3 operations of unknown form, whose effects are left out: next.fold ×2, tt.store ×1\n"),
+    ):
+        with_text = replace(capture(), artifacts=(Artifact("ttgir", text.replace("BODY", body)),))
+        assert tell_incomplete(StoredCaptures.of([with_text])) == 0
+        assert capsys.readouterr().err == expected

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from tests.cli.product import ROOT
 from tests.hostile.viewing import run_quietly
+from tests.record.telling_child import telling_child
 
 SOFTMAX = ROOT / "tests/data/hostile/softmax-cuda-90.irscope"
 BISECTED = ("--disable-pass", "combine", "--check", 'test -z "$IRSCOPE_PLAN"')
@@ -77,3 +80,14 @@ def test_a_file_with_the_id_of_a_stored_capture_and_other_artifacts_is_not_store
     more = stored.with_(notes=(*stored.notes, "a note"))
     update_stored(stored, more)
     assert load(path).notes == more.notes
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 1), (errno.EACCES, 0)])
+def test_a_full_store_is_no_success(number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), "store")
+
+    monkeypatch.setattr(CaptureStore, "add", refuse)
+    monkeypatch.setattr(sys, "executable", telling_child(tmp_path, 1))
+    ended, _, said = run_quietly(("dump", str(tmp_path / "script.py")))
+    assert (ended, os.strerror(number) in said) == (code, True)

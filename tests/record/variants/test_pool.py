@@ -125,7 +125,7 @@ def test_an_abort_a_hang_and_a_crash_are_one_variants_failure(
     if plan == "-ttir:reorder_broadcast": raise ValueError("no such luck")
 """
     plans = [f"-ttir:{name}" for name in ("cse", "combine", "inliner", "symbol_dce", "reorder_broadcast")]
-    with VariantPool(jobs=3, timeout_s=4, interpreter=planted(tmp_path, code)) as pool:
+    with no_block(), VariantPool(jobs=3, timeout_s=4, interpreter=planted(tmp_path, code)) as pool:
         found = dict(pool.compile(planned(axpy, *plans, "", "-ttgir:coalesce")))
     assert not list(scratch.iterdir())
     failures = [found[index].failure for index in range(7)]
@@ -214,12 +214,11 @@ def test_what_a_worker_refuses_is_raised(pool: VariantPool, axpy: Capture) -> No
 
 
 @pytest.mark.newest
-def test_a_pool_that_is_gone_says_so(axpy: Capture) -> None:
+def test_a_pool_whose_process_is_gone_starts_others(axpy: Capture) -> None:
     with no_block(), VariantPool(jobs=1) as pool:
         pool.compile_one(planned(axpy, "")[0])
         pool._server_of(None).server.end()
-        with pytest.raises(RecordingError, match="the process that others are forked from ended"):
-            pool.compile_one(planned(axpy, "")[0])
+        assert pool.compile_one(planned(axpy, "")[0]).status == "ok"
 
 
 @pytest.mark.newest

@@ -20,10 +20,8 @@ from irscope.analysis.passes.effects import PassEffect
 from irscope.errors import MissingTool, UsageError
 from irscope.model.capture import PassSnapshot
 from irscope.render.dot.dataflow import layout_colors, render_dataflow
-from irscope.render.dot.graph import Drawing
-from irscope.render.dot.loops import render_loops
-from irscope.render.dot.passes import render_passes
-from irscope.render.dot.write import format_of, has_dot, render_bytes
+from irscope.render.dot.graph import Drawing, format_of, has_dot, render_bytes
+from irscope.render.dot.stages import render_loops, render_passes
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.recorded import stored
 

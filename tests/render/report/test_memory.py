@@ -12,9 +12,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 import irscope.render.report.memory as memory_data
-from irscope.memory.access import Access, Certainty, Span, Traffic
+from irscope.memory.access import Access, Certainty, Cost, Span, Traffic
 from irscope.memory.allocation import Buffer, allocations_of
-from irscope.memory.cost import Cost
 from irscope.memory.costs import as_json, costs_of
 from irscope.model.capture import Capture
 from irscope.model.operation_lines import OperationLines

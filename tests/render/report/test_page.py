@@ -13,7 +13,7 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.dot.write import has_dot
+from irscope.render.dot.graph import has_dot
 from irscope.render.report.page import render_report
 from irscope.render.report.summary import summary_html
 from tests.render.report.unpacked import unpacked

@@ -18,9 +18,8 @@ from irscope.model.capture import Artifact, Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.report import columns
 from irscope.render.report import payload as module
-from irscope.render.report.numbers import with_steps
 from irscope.render.report.payload import Payload
-from irscope.render.report.texts import difference, pack
+from irscope.render.report.texts import difference, pack, with_steps
 from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
 
 CAPTURES = [softmax(), without_a_pass(), failed(), hostile()]

@@ -22,8 +22,7 @@ from irscope.model.capture import (
     SourceFile,
 )
 from irscope.model.launch_record import Argument, LaunchRecord
-from irscope.render.reproduction.edited import driver_of
-from irscope.render.reproduction.program import render_reproduction
+from irscope.render.reproduction.program import driver_of, render_reproduction
 from irscope.target import Target
 
 PAYLOADS = (

@@ -7,8 +7,15 @@ import json
 import pytest
 
 from irscope.device.measurement import Agreement, Ratio, Timing
-from irscope.render.text.agreement import error_text, render_agreements
-from irscope.render.text.bench import Bench, BenchRow, bench_json, rate_text, render_bench
+from irscope.render.text.bench import (
+    Bench,
+    BenchRow,
+    bench_json,
+    error_text,
+    rate_text,
+    render_agreements,
+    render_bench,
+)
 
 ROWS = (
     BenchRow("baseline", Timing(71.683, 70.8, 72.0, 100), None, None),

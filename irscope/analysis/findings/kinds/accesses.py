@@ -1,4 +1,4 @@
-"""IRS101, IRS102, IRS103: accesses to global memory that are narrower, or touch more of it, than they need.
+"""IRS101 to IRS103, IRS602, IRS701: accesses to global memory that are narrow, touch too much, loop, or go astray.
 
 A load is narrow if the assembly moves fewer bits a lane than one thread's part of the tensor has, up to 128. It is a
 finding only if its addresses show what would widen it: they are evaluated with and without each argument being a
@@ -7,6 +7,7 @@ multiple of 16, or 1, and with and without the mask.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.arguments import (
@@ -19,20 +20,25 @@ from irscope.analysis.findings.arguments import (
     unit_stride,
     unit_stride_cause,
 )
+from irscope.analysis.findings.bounds import may_overflow
 from irscope.analysis.findings.changed import with_run
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.relayout import CHOSEN_BY, along_dimension
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
+from irscope.model.capture import Capture
 from irscope.model.linear_layout import LinearLayout
 from irscope.model.wording import joined
 
-__all__ = ["access_findings", "is_seen"]
+__all__ = ["access_findings", "atomic_findings", "is_seen", "overflow_findings"]
+
 
 _WIDEST_BITS = 128
 _LEAST_SHARE = 0.1
@@ -387,3 +393,126 @@ def _along(shape: tuple[int, ...], first: int) -> ThreadMap:
         for bit in range(shape[axis].bit_length() - 1)
     ]
     return ThreadMap.of(LinearLayout.of({"register": vectors}, shape))
+
+
+_ATOMICS = ("tt.atomic_rmw", "amdg.buffer_atomic_rmw", "amdgpu.buffer_atomic_rmw")
+_SWAP = "tt.atomic_cas"
+# atom.relaxed.gpu.global.cas.b32      global_atomic_cmpswap v6      ATOMG.E.CAS.STRONG.GPU PT
+_LOOPED = {
+    "ptx": re.compile(r"\batom\.[\w.]{0,80}\bcas\b"),
+    "amdgcn": re.compile(r"\b(?:global|buffer|flat)_atomic_cmpswap"),
+    "sass": re.compile(r"\bATOM[GS]?\.[\w.]{0,80}\bCAS\b"),
+}
+# global_atomic_pk_add_f16 v[6:7], v10, off
+_PAIRS = re.compile(r"_atomic_pk_add_")
+# !tt.ptr<bf16>
+_POINTEE = re.compile(r"!tt\.ptr<(\w{1,16})")
+# tt.atomic_rmw fadd, acq_rel, gpu, %1
+_ACTION = re.compile(r"atomic_rmw (\w{1,16}),")
+_SMALL = ("f16", "bf16")
+
+
+def atomic_findings(studied: Studied) -> Iterator[Finding]:
+    """The atomics other than a compare-and-swap whose instructions have one."""
+    for line, (operation, _) in studied.operations.items():
+        if operation.name not in _ATOMICS:
+            continue
+        stage, count = _swaps_of(studied, line)
+        if count:
+            yield _finding(studied, operation, stage, count)
+
+
+def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> Finding:
+    line, target = operation.first_line, studied.capture.target
+    pointee, action = _POINTEE.search(operation.text), _ACTION.search(operation.text)
+    element = pointee[1] if pointee is not None else ""
+    what = f"{action[1] if action is not None else 'operation'} of {element}"
+    is_small_sum = element in _SMALL and "add" in what
+    why, mends = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
+    if is_small_sum and (stage == "sass" or any(map(_PAIRS.search, studied.instructions_of(line)))):
+        why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
+        why += ", and a single one in a lane takes the loop"
+        mends.append(
+            "let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous"
+        )
+    elif stage == "sass":
+        why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
+    if is_small_sum:
+        mends.append("add up in float32: the atomic addition of it is an instruction")
+    causes = [
+        Cause(f"its instructions: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
+        studied.in_ir(why, line),
+    ]
+    return studied.finding(
+        "IRS602",
+        line,
+        "is a loop around a compare-and-swap, not one instruction",
+        "a load, and a turn of the loop for each lane or warp that meets another one",
+        count,
+        causes,
+        [Suggestion(text) for text in mends],
+    )
+
+
+def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
+    """(stage, how many) of the compare-and-swaps of an operation: by its own instructions, or its place in SASS."""
+    stage = studied.machine.text_stage
+    place = studied.place_at(line)
+    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.name == _SWAP)
+    is_alone = bool(place) and place not in swaps
+    own = studied.instructions_of(line) if is_alone or studied.machine.by_operation else ()
+    if count := sum(_LOOPED[stage].search(text) is not None for text in own):
+        return stage, count
+    # ptxas makes loops of atomics that PTX has. Its SASS has lines, and no columns.
+    return "sass", _swaps_in_sass(studied.capture, place) if is_alone else 0
+
+
+def _swaps_in_sass(capture: Capture, place: Place) -> int:
+    texts, pattern = capture.texts, _LOOPED["sass"]
+    sass = texts.get("sass", "")
+    locations = read_locations(sass, "sass", llir=texts.get("llir"), ptx=texts.get("ptx"))
+    numbers = [number for number, text in enumerate(sass.split("\n"), 1) if pattern.search(text)]
+    return sum(place_of(locations.chain_at(number), capture.launch.kernel.file) == place for number in numbers)
+
+
+_SIGNS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "×", "arith.shli": "<<"}
+_MOST = (1 << 31) - 1
+_ADVICE = "compute it in 64 bits: `.to(tl.int64)` on an operand (a program id, an index) before the multiplication"
+
+
+def overflow_findings(studied: Studied) -> Iterator[Finding]:
+    """The sums and products of 32 bits that lead an access astray; of a launch that was not recorded, none."""
+    launch, kernel = studied.capture.launch, studied.uses.module.kernel
+    if launch.record is None or launch.grid is None or kernel is None or not may_overflow(kernel, launch):
+        return
+    # numpy, which only this needs, takes a tenth of a second to import.
+    from irscope.memory.addresses.arguments import read_arguments
+    from irscope.memory.addresses.overflow import overflows_of
+
+    arguments = read_arguments(kernel, launch)
+    for one in overflows_of(studied.uses.module, arguments.held, launch.grid):
+        line, access = one.operation.first_line, one.access
+        operands = f" {_SIGNS[one.operation.name]} ".join(f"{each:,}" for each in one.operands)
+        program = ", ".join(map(str, one.program))
+        named = {source.path: source.value for source in launch.record.arguments if source.kind == "scalar"}
+        factors = [name for name, value in named.items() if value in one.operands and abs(int(value or 0)) > 1]
+        causes = [
+            studied.in_ir(
+                f"in program ({program}) it is {operands} = {one.value:,}, beyond {_MOST:,}: "
+                f"it wraps around to {one.wrapped:,}",
+                line,
+                "evaluated",
+            ),
+            studied.in_ir(f"the addresses of {access.name} depend on it", access.first_line),
+            *(Cause(f"{name} is {named[name]}", "launch", "the arguments, as recorded or stated") for name in factors),
+            *(Cause(text, "launch", "assumed") for text in arguments.stand_ins),
+        ]
+        yield studied.finding(
+            "IRS701",
+            line,
+            f"overflows 32 bits: {one.value:,}",
+            f"{access.name} of line {access.first_line} of ttgir goes to another address than it should",
+            1,
+            causes,
+            [Suggestion(_ADVICE)],
+        )

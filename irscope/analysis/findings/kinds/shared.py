@@ -14,7 +14,7 @@ from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.relayout import one_layout
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost
 from irscope.memory.machine import users_of_shared
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-// A kernel over the passes that changed it, as irscope/render/report/movie.py writes it.
+// A kernel over the passes that changed it, as irscope/render/report/pictures.py writes it.
 
 /** (operation, line of Python, made, removed, `~` if it is not known which, or `net` if they are not followed). */
 export type Change = [string, string, number, number, string?];

@@ -1,4 +1,4 @@
-// Numbers of names that a text holds as steps, as irscope/render/report/numbers.py tells them.
+// Numbers of names that a text holds as steps, as irscope/render/report/texts.py tells them.
 
 const STEP =
   /(?<![^\n])( *)(%[A-Za-z_]\w*_|%[a-z]{0,2}|!|#loc)([+-]\d+)(?!\w)|(%[A-Za-z_]\w*_|%[a-z]{0,2}|!|#loc)([+-]\d+)(?!\w)/gm;

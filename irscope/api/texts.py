@@ -1,0 +1,43 @@
+"""The IR around a pass of a capture."""
+
+from __future__ import annotations
+
+from irscope.errors import PlanError, StageNotFound
+from irscope.model.capture import Capture, PassSnapshot
+from irscope.plan import PassPlan, PassRule
+from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
+
+__all__ = ["one_pass", "snapshot_text"]
+
+
+def one_pass(capture: Capture, text: str, tell: Tell = warned) -> PassSnapshot:
+    """The pass that a rule names: the last occurrence, unless #N chooses one.
+
+    Raises PlanError if there is none, or if passes of several stages have the name.
+    """
+    rule = PassRule.parse(text)
+    matching = [snapshot for snapshot in capture.snapshots if rule.matches(snapshot)]
+    if not matching:
+        PassPlan((rule,)).check(list(capture.snapshots))
+        raise PlanError(f"no pass is named {text!r}.")
+    if len({snapshot.stage for snapshot in matching}) > 1:
+        labels = ", ".join(snapshot.label for snapshot in matching)
+        raise PlanError(f"{text!r} names passes of several stages: {labels}. Write one of these.")
+    if len(matching) > 1 and rule.occurrence is None:
+        tell(f"{text} ran {len(matching)} times; this is {matching[-1].label}.")
+    return matching[-1]
+
+
+def snapshot_text(
+    capture: Capture, snapshot: PassSnapshot, *, before: bool, run: Run = compiled, tell: Tell = warned
+) -> str:
+    """The IR before or after a pass; if the recording left it out, the capture is compiled again."""
+    text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
+    if text is not None:
+        return text
+    full = with_all_texts(capture, run=run, tell=tell)
+    same = next((item for item in full.passes(snapshot.group) if item.label == snapshot.label), None)
+    text = None if same is None else (full.text_before(same) if before else full.text_after(same))
+    if text is None:
+        raise StageNotFound(f"the IR {'before' if before else 'after'} {snapshot.label} is not in the capture.")
+    return text

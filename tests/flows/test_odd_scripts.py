@@ -1,0 +1,49 @@
+"""Programs that do odd things behave as without irscope, and lose no compile, with one process and with workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton", reason="it records, and Triton is not installed")
+
+from tests.record.odd_scripts import SCRIPTS, recorded, run_plainly, write
+
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
+
+_SAMPLE = (
+    "asyncio.to_thread",
+    "reap all",
+    "opens files with the numbers that it closed",
+    "stdout without flush",
+    "SIGKILL",
+    "launches in atexit",
+    "swallowed by a manager with a harmless name",
+    "not caught, then more",
+    "patched stage",
+    "os.environ.clear()",
+    "removes irscope-* from TMPDIR",
+)
+
+
+def check(name: str, folder: Path) -> None:
+    script = write(name, folder)
+    plain = run_plainly(script)
+    one, several = (recorded(script, jobs) for jobs in (1, 2))
+    for each in (one, several):
+        assert (each.said, each.code, each.compiled) == (plain.said, plain.code, plain.compiled)
+        assert each.left == ()
+    assert several.captures == one.captures
+    assert several.notes == one.notes
+
+
+@pytest.mark.parametrize("name", _SAMPLE)
+def test_an_odd_script_is_recorded_as_it_runs(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in _SAMPLE])
+def test_every_odd_script(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path)
