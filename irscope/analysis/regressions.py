@@ -125,8 +125,8 @@ class FactChange:
             return "other machine code"
         if isinstance(self.before, tuple) or isinstance(self.after, tuple):
             removed, added = _differing(self.before, self.after)
-            if not removed and not added:
-                return f"{self.fact.title} in another sequence"
+            if self.name == "order":
+                return f"{self.fact.title} {_order_text(removed, added)}"
             return " ".join([self.fact.title, *_signed(removed, added)])
         return f"{self.fact.title} {_shown(self.name, self.before)} → {_shown(self.name, self.after)}"
 
@@ -231,8 +231,19 @@ def _differing(before: Value | None, after: Value | None) -> tuple[list[str], li
     return list((was - now).elements()), list((now - was).elements())
 
 
+def _order_text(removed: list[str], added: list[str]) -> str:
+    """`BAR.SYNC -1`; where each synchronisation is as often as before, one that other accesses precede."""
+    was, now = (Counter(text.rpartition("| ")[2] for text in texts) for texts in (removed, added))
+    numbers = [f"{name} {now[name] - was[name]:+d}" for name in sorted({*was, *now}) if was[name] != now[name]]
+    if numbers:
+        return ", ".join(_first_of(numbers))
+    if not removed:
+        return "in another sequence"
+    return f"at {removed[0].rpartition('| ')[2]}, which other accesses precede"
+
+
 def _signed(removed: list[str], added: list[str]) -> list[str]:
-    """`+IRS101 −IRS502`; of opcodes with their numbers `FFMA 18 → 16`, of what is there several times `−2 of it`."""
+    """`+IRS101 −IRS502`; of opcodes with their numbers `FFMA 18 → 16`."""
     numbers: dict[str, list[str]] = {}
     for side, texts in enumerate((removed, added)):
         for text in texts:
@@ -241,10 +252,7 @@ def _signed(removed: list[str], added: list[str]) -> list[str]:
                 numbers.setdefault(name, ["0", "0"])[side] = number
     if numbers:
         return [", ".join(_first_of([f"{name} {was} → {now}" for name, (was, now) in sorted(numbers.items())]))]
-    signed: list[str] = []
-    for sign, texts in (("+", added), ("−", removed)):
-        signed += _first_of([f"{sign}{f'{n}× ' if n > 1 else ''}{text}" for text, n in Counter(texts).items()])
-    return signed
+    return [*_first_of([f"+{text}" for text in added]), *_first_of([f"−{text}" for text in removed])]
 
 
 def _first_of(texts: list[str]) -> list[str]:
