@@ -91,7 +91,7 @@ class CaptureFacts:
             tuple((name, str(tupled(value))) for name, value in launch.options),
             capture.environment.command,
             capture.environment.origin,
-            tuple(origin.title for origin in capture.graphs),
+            tuple(f"{origin.graph} {origin.part}".rstrip() for origin in capture.graphs),
             capture.snapshot_level,
         )
 
