@@ -27,7 +27,7 @@ _option = in_panel("Ablation")
 
 
 @dataclass(frozen=True, slots=True)
-class AblationOptions:
+class _AblationOptions:
     """The options of one ablation, beside those of the recording."""
 
     stage: Annotated[
@@ -77,9 +77,9 @@ class AblationOptions:
 @app.command(rich_help_panel="Effect of passes")
 @recorded(without=("snapshots", "llvm", "jobs"))
 @with_destination
-@grouped("wanted", AblationOptions)
+@grouped("wanted", _AblationOptions)
 def ablate(
-    subject: options.Subject = None, *, wanted: AblationOptions, to: Destination, record_options: RecordingOptions
+    subject: options.Subject = None, *, wanted: _AblationOptions, to: Destination, record_options: RecordingOptions
 ) -> int:
     """Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.
 
@@ -102,7 +102,7 @@ def ablate(
 
 
 def _ablated(
-    run: AblationRun, subject: str | None, record_options: RecordingOptions, wanted: AblationOptions
+    run: AblationRun, subject: str | None, record_options: RecordingOptions, wanted: _AblationOptions
 ) -> Ablation:
     # The pool imports Triton while the script runs.
     with VariantPool(jobs=wanted.jobs, timeout_s=record_options.timeout_s) as pool:

@@ -35,7 +35,7 @@ _ON_A_GPU = ("--check-result", "--check-time")
 
 
 @dataclass(frozen=True, slots=True)
-class BisectionOptions:
+class _BisectionOptions:
     """The options of one bisection, beside those of the recording."""
 
     check: Annotated[
@@ -132,9 +132,9 @@ class BisectionOptions:
 @app.command(rich_help_panel="Effect of passes")
 @recorded(without=("snapshots", "llvm"))
 @with_destination
-@grouped("wanted", BisectionOptions)
+@grouped("wanted", _BisectionOptions)
 def bisect(
-    subject: options.Subject = None, *, wanted: BisectionOptions, to: Destination, record_options: RecordingOptions
+    subject: options.Subject = None, *, wanted: _BisectionOptions, to: Destination, record_options: RecordingOptions
 ) -> int:
     """Find the pass that a result depends on: the one whose absence, or presence, flips a check.
 
@@ -152,7 +152,7 @@ def bisect(
 
 
 def _bisected(
-    subject: str | None, record_options: RecordingOptions, wanted: BisectionOptions, progress: Callable[[str], None]
+    subject: str | None, record_options: RecordingOptions, wanted: _BisectionOptions, progress: Callable[[str], None]
 ) -> Bisection:
     """Record or load the subject, and bisect it; raises NoDevice if the check needs a GPU and there is none."""
     recorded = replace(record_options, plan=PassPlan(), disassemble=False)
@@ -189,7 +189,7 @@ def _bisected(
     return replace(found, subject=_subject(subject, record_options, capture, found.base))
 
 
-def _in_words(wanted: BisectionOptions) -> str:
+def _in_words(wanted: _BisectionOptions) -> str:
     return {
         "--check": wanted.check or "",
         "--check-result": "the result is the same",

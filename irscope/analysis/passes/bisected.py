@@ -98,7 +98,7 @@ Check = Callable[[Capture, Path], Verdict]
 """Judges a variant that compiled, from its capture and its file."""
 
 
-class PlanVariants(Protocol):
+class _PlanVariants(Protocol):
     """A capture's own source compiled under other plans; `irscope.record.variants.store` makes it."""
 
     def compile(self, plan: PassPlan) -> Capture: ...
@@ -136,7 +136,7 @@ class BisectionRun:
 
     def __init__(
         self,
-        variants: PlanVariants,
+        variants: _PlanVariants,
         base: Capture,
         search: Search,
         plan: PassPlan,

@@ -156,9 +156,7 @@ def test_an_interpreter_that_is_a_script_sets_variables_of_its_own(tmp_path: Pat
     path.write_text("import os\nprint(os.environ.get('OF_THE_SCRIPT'), os.environ['OF_THE_TEST'])\n")
     with no_block(), warm_children(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("OF_THE_TEST", "2")
-        recording = record_request(
-            replace(request_for(str(path), RecordingOptions()), interpreter=str(other), disassemble=False)
-        )
+        recording = record_request(request_for(path, targets="cuda:90", interpreter=str(other)))
     assert "1 2" in recording.output
 
 

@@ -128,7 +128,7 @@ class Compiler:
         self._write_elsewhere()
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         try:
-            run = compile_with_inductor(traced, tensors)
+            run = _compile_with_inductor(traced, tensors)
         except Exception as error:  # a graph break, a kernel of the script's own, an operator that is not known
             self._on_note(f"torch.compile of {_named(model)}: it ran as it is written, not compiled: {_reason(error)}")
             return None
@@ -185,7 +185,7 @@ _SETTINGS = {
 }
 
 
-def compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callable[..., Any]:
+def _compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callable[..., Any]:
     """A function of tensors that launches TorchInductor's kernels, in its backward pass as well.
 
     The backward graph is compiled when a backward pass needs it, as `torch.compile` does. Raises any exception for

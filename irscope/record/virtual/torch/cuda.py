@@ -115,7 +115,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
             for name in {known, known.removeprefix("_")}
         }
         patches.set_known(dynamo.CudaInterface, {**functions, "get_raw_stream": staticmethod(_always(0))})
-    install_random(memory, patches)
+    _install_random(memory, patches)
     patches.set(torch.version, "cuda", _CUDA_VERSION if part.backend == "cuda" else None)
     patches.set(torch.version, "hip", _HIP_VERSION if part.backend == "hip" else None)
     patches.set(torch._C, "_cuda_getCurrentRawStream", _always(0))
@@ -273,7 +273,7 @@ _DEFAULT_SEED = 67280421310721
 """Source: `default_rng_seed_val` in torch's `c10/core/GeneratorImpl.h`."""
 
 
-def install_random(memory: Memory, patches: Patches) -> None:
+def _install_random(memory: Memory, patches: Patches) -> None:
     """Stand in for `torch.Generator` and the functions of `torch.cuda.random`, until `patches` are closed."""
     real = torch.Generator
 
