@@ -84,12 +84,16 @@ def read_pointer_uses(text: str) -> PointerUses:
     elsewhere = False
     for operation in operations:
         accesses = _accesses(operation)
+        others = operation.operands
         for effect in accesses:
-            sources = flow.of(operation.operand_group(effect.operand))
+            accessed = operation.operand_group(effect.operand)
+            sources = flow.of(accessed)
             (read if effect.kind == "reads" else written).update(sources)
             elsewhere = elsewhere or not sources
-        sources = flow.of(operation.operands)
-        if sources and not accesses and not _is_followed(operation):
+            others = tuple(operand for operand in others if operand not in accessed)
+        sources = flow.of(others)
+        if sources and (accesses or not _is_followed(operation)):
+            # A pointer that is stored may be read again.
             read |= sources
             written |= sources
     uses = tuple(

@@ -455,8 +455,9 @@ rocdl.exp exp2 rcp rsq sqrt log sin cos tanh fmed3 | arithmetic | none | |
 rocdl.cvt.pkrtz cvt.sr.fp8.f32 cvt.pk.fp8.f32 cvt.pk.bf8.f32 cvt.pk.f32.fp8 cvt.pk.f32.bf8 cvt.f32.fp8 cvt.f32.bf8 |
     arithmetic | none | |
 rocdl.fence | fence | ordered | |
-rocdl.global.load.lds load.to.lds raw.ptr.buffer.load.lds raw.ptr.buffer.load.async.lds | copy | reads global +
-    writes shared | |
+rocdl.global.load.lds load.to.lds | copy | reads global + writes shared | |
+rocdl.raw.ptr.buffer.load.lds raw.ptr.buffer.load.async.lds | copy | reads global rsrc + writes shared ldsPtr |
+    $rsrc, $ldsPtr, $size, $voffset, $offset, $soffset, {$aux}{@aux} |
 rocdl.make.buffer.rsrc | descriptor | none | | ?!llvm.ptr
 rocdl.raw.ptr.buffer.load | load | reads global rsrc | $rsrc, $offset, $soffset, {$aux}{@aux} | last
 rocdl.raw.ptr.buffer.store | store | writes global rsrc | $vdata, $rsrc, $offset, $soffset, {$aux}{@aux} |
@@ -464,7 +465,8 @@ rocdl.raw.ptr.buffer.atomic.fadd raw.ptr.buffer.atomic.cmpswap raw.ptr.buffer.at
     raw.ptr.buffer.atomic.umin | atomic | reads global + writes global | |
 rocdl.ds.read.tr4.b64 ds.read.tr6.b96 ds.read.tr8.b64 ds.read.tr16.b64 | load | reads shared | |
 rocdl.s.waitcnt waitcnt | wait | ordered | @bitfield |
-rocdl.asyncmark wait.asyncmark s.wait.asynccnt s.wait.dscnt s.wait.loadcnt s.wait.storecnt
+rocdl.wait.asyncmark | wait | ordered | @count |
+rocdl.asyncmark s.wait.asynccnt s.wait.dscnt s.wait.loadcnt s.wait.storecnt
     s.wait.tensorcnt | wait | ordered | |
 rocdl.sched.barrier sched.group.barrier iglp.opt s.setprio s.sleep s.nop s.sched.barrier | hint | ordered | |
 rocdl.workgroup.id.x workgroup.id.y workgroup.id.z workgroup.dim.x workgroup.dim.y workgroup.dim.z workitem.id.x

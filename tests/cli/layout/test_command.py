@@ -82,7 +82,7 @@ def test_the_page(tmp_path: Path) -> None:
         ([FLASH, "--compare", "#mma@128x128", "#blocked@128x1"], "can't be compared"),
         ([FLASH, "--shape", "64x64"], "--shape goes with a layout that is given as text"),
         (["#ttg.blocked<{}>", "--compare", "#a", "#b"], "--compare needs two layouts"),
-        (["#ttg.blocked<{}>", "#ttg.linear<{}>", "--shape", "64"], "'#ttg.linear<{}>' is one encoding too many"),
+        (["#ttg.blocked<{}>", "#ttg.linear<{}>", "--shape", "64"], "'#ttg.linear<{}>' is one argument too many"),
         ([FLASH, "--compare", "#mma"], "--compare needs two layouts"),
         ([FLASH, "--threads-per-warp", "64"], "--threads-per-warp goes with a layout that is given as text"),
         (["#ttg.blocked<{order = [0]}>", "--shape", "64"], "sizePerThread, threadsPerWarp, warpsPerCTA are missing"),

@@ -174,7 +174,7 @@ def test_what_a_foreign_capture_lacks_is_not_compiled(call: Call, tmp_path: Path
         ("stages", {"after": "nope"}, r"Next: passes\(capture="),
         ("stages", {"stage": "ttgir", "source_lines": "x"}, "write line numbers"),
         ("stages", {"stge": "ttgir"}, r"stge: .*stages takes capture, stage, .*Next: stages\(capture=…\)"),
-        ("passes", {"stage": "nope"}, r"Next: passes\(capture="),
+        ("passes", {"stage": "nope"}, r"Next: stages\(capture="),
         ("why", {"grid": "x"}, "is no grid"),
         ("why", {"tries": "many"}, r"tries: .*why takes"),
         ("recompile", {}, r"Next: recompile\("),

@@ -36,7 +36,7 @@ EXCEPTIONS: dict[str, str] = {
     "cli/check/assertions.py": SHOWN,
     "cli/diff/sides.py": WRITES,
     "cli/layout/command.py": SHOWN,
-    "cli/reduce/run.py": "an attribute that a text must have to be compiled on",
+    "api/reduction/run.py": "an attribute that a text must have to be compiled on",
     "layout": "types that questions to the compiler are made of, and names that a user gives to --op",
     "memory": MEMORY,
     "model/telling.py": LAUNCH,

@@ -159,6 +159,10 @@ def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture],
     assert (min(seen["units"]), max(seen["units"])) == access.launch.units
 
 
+ALIKE = ("repeated", "row_broadcast")
+"""Kernels whose warps load the same: without the SASS it is not known how many of these loads the assembler leaves."""
+
+
 def differences(capture: Capture, case: Any) -> Iterator[str]:
     accesses = [cost.access for cost in costs_of(capture) if cost.access is not None]
     grid = (*case.grid, 1, 1)[:3]
@@ -188,18 +192,21 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
         else:
             hand = {at: Traffic.sum(box_by_hand(one, size) for one in rows) for at, rows in touched.items()}
         figures = FIGURES[:4] if case.is_pipelined else FIGURES
+        is_bounded = capture.name.removesuffix("_kernel") in ALIKE and action == "load"
         corners = (programs[0], tuple(size // 2 for size in grid), programs[-1])
         for what, at in zip(("first", "inner", "last"), corners, strict=True):
             yield from unlike(
-                f"{capture.name}: {key}, {what}", [getattr(one, what) for one in own], [hand[at]], figures
+                f"{capture.name}: {key}, {what}", [getattr(one, what) for one in own], [hand[at]], figures, is_bounded
             )
-        yield from unlike(f"{capture.name}: {key}", [one.launch for one in own], hand.values(), figures)
-        if any(one.certainty != "exact" for one in own):
+        yield from unlike(f"{capture.name}: {key}", [one.launch for one in own], hand.values(), figures, is_bounded)
+        if any((one.certainty != "exact") != is_bounded for one in own):
             yield f"{capture.name}: {key} is not exact: {[(one.mark, one.assumed) for one in own]}"
 
 
-def unlike(what: str, found: Any, expected: Any, figures: tuple[str, ...]) -> Iterator[str]:
+def unlike(what: str, found: Any, expected: Any, figures: tuple[str, ...], is_bounded: bool = False) -> Iterator[str]:
     ours, theirs = Traffic.sum(found), Traffic.sum(expected)
     for name in figures:
-        if getattr(ours, name) != getattr(theirs, name):
+        (low, high), (least, most) = getattr(ours, name), getattr(theirs, name)
+        is_within = low <= least and most <= high
+        if not is_within if is_bounded else (low, high) != (least, most):
             yield f"{what}: {name} {getattr(ours, name)} instead of {getattr(theirs, name)}"

@@ -45,6 +45,7 @@ export interface Access {
   certainty: Certainty;
   basis: string;
   assumed: string[];
+  element_bytes: number;
 }
 
 /** The cost of one operation because of its layouts or its addresses. */
