@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -133,7 +132,8 @@ def _locked_index(folder: Path) -> Generator[int]:
     while True:
         handle = os.open(folder / _INDEX, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
-            if sys.platform != "win32":
+            with suppress(ImportError):
+                # No system without these locks records.
                 import fcntl
 
                 # Released when it is closed.

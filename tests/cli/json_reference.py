@@ -148,5 +148,6 @@ def check(reference: Reference, run: Run, command: str, *arguments: object, code
     data = json.loads(out)
     for one in data if isinstance(data, list) else [data]:
         assert one.pop("irscope_json") == JSON_VERSION
-    assert list(reference.misfits(data, reference.prints(command))) == []
+    misfits = list(reference.misfits(data, reference.prints(command)))
+    assert misfits == [], misfits
     return data

@@ -178,7 +178,7 @@ def test_a_check_that_is_not_steady_is_said(irscope: Run, product: Capture, tmp_
         (["--check-regs", "3", "--mode", "on"], 2, "--mode 'on': write off or first"),
         (["--check-regs", "3", "--partial"], 2, "--partial goes with --check CMD"),
         (["--check-regs", "3", "--stage", "sas"], 2, "--stage 'sas': there is no such stage"),
-        (["--check-regs", "3", "-d", "nosuch"], 1, "no pass is named 'nosuch'"),
+        (["--check-regs", "3", "-d", "nosuch"], 1, "no pass of this Triton is named 'nosuch'"),
         (["--check-regs", "3", "-d", "ttir:cse", "--stage", "llir"], 1, "switches off no pass of llir"),
         (["--check-result"], 1, "--check-result runs the kernel."),
         (["--check-time", "1.1"], 1, "need a GPU"),
@@ -220,7 +220,7 @@ def test_results_and_times_of_a_gpu(
         yield FakeSession(with_gpu)
 
     monkeypatch.setattr(gpu_session, "device_session", device_session)
-    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_: StoredCaptures.of([with_gpu]))
+    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_, **__: StoredCaptures.of([with_gpu]))
     off = [word for name in ("ttgir:triton_licm", "ttgir:pipeline", "ttir:cse") for word in ("-d", name)]
     data = found(irscope, KERNELS, *off, *check)
     assert data["guilty"] == ["ttgir:pipeline#1"]

@@ -281,7 +281,7 @@ def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
         (("dump", "--stge"), 2, "No such option"),
         (("diff", "last", "--vs", "num_warps"), 2, "write KEY=VALUE"),
         (("diff", "last", "--ignore", "colors"), 2, "write locations, names, attributes"),
-        (("passes", "last", "--stage", "cuda"), 1, "no pass ran in stage 'cuda'"),
+        (("passes", "last", "--stage", "cuda"), 1, "--stage 'cuda': there is no such stage"),
         (("dump", *AXPY, "--from-pass", "coalesce"), 2, "go together"),
     ],
 )
@@ -334,7 +334,7 @@ def test_a_kernel_that_was_not_launched(irscope: Callable[..., Answer], tmp_path
     script.write_text(TWO_KERNELS)
     answer = irscope("dump", f"{script}::one")
     assert answer.code == 1
-    assert answer.err.endswith("without launching kernel 'one'. Did you mean 'ones'? It launched ones, twos.\n")
+    assert answer.err.endswith("holds no kernel 'one'. Did you mean 'ones'? Its kernels are ones, twos.\n")
 
 
 @pytest.mark.newest

@@ -50,6 +50,6 @@ def test_what_is_printed_of_variants(
     plan = ("-d", "ttgir:convert_to_ttgpuir", "-d", "ttir:cse", "--stage", "ttgir")
     check(reference, irscope, "bisect", "bisect", "last", *plan, "--check-compiles")
     monkeypatch.setattr(gpu_session, "device_session", device_session)
-    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_: StoredCaptures.of([with_gpu]))
+    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_, **__: StoredCaptures.of([with_gpu]))
     check(reference, irscope, "ablate", "ablate", KERNELS, *passes, "--jobs", 1)
     assert unseen(reference, "ablate", "bisect") == []

@@ -25,13 +25,13 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Capture:
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The limits of the recording processes that were started."""
     started: list[float] = []
-    real = session._follow
+    real = session._Followed.follow
 
-    def follow(child, apart, others, timeout_s, *more):  # type: ignore[no-untyped-def]
-        started.append(timeout_s)
-        return real(child, apart, others, timeout_s, *more)
+    def follow(followed):  # type: ignore[no-untyped-def]
+        started.append(followed.assembly._request.timeout_s)
+        return real(followed)
 
-    monkeypatch.setattr(session, "_follow", follow)
+    monkeypatch.setattr(session._Followed, "follow", follow)
     return started
 
 

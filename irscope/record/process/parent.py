@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import resource
 import signal
 import sys
 import threading
@@ -53,6 +51,10 @@ def flush_streams() -> None:
 
 def _out_of_the_way(descriptor: int) -> int:
     """Move a descriptor to where programs look for none, and hide it from what they start."""
+    # Viewing, which reads this module's neighbours, needs no POSIX.
+    import fcntl
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = max(3, min(_HIGH_DESCRIPTOR, soft) - _ROOM)
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)

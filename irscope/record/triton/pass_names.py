@@ -60,7 +60,10 @@ def _refuse_stage(rule: PassRule) -> None:
 
 
 def _triton_folder() -> Path | None:
-    spec = find_spec("triton")
+    try:
+        spec = find_spec("triton")
+    except ImportError:
+        return None
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     return Path(places[0]) if places else None
 
