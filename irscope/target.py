@@ -29,7 +29,8 @@ class Target:
             backend, arch = ("hip", backend) if backend.startswith("gfx") else ("cuda", backend)
         if backend == "cuda" and (number := _CUDA_ARCH.fullmatch(arch)):
             return Target("cuda", number["number"], 32)
-        if backend == "hip" and arch.startswith("gfx") and len(arch) > 5:
+        # gfx942   |   gfx90a   |   gfx1201   |   gfx9-4-generic
+        if backend == "hip" and re.fullmatch(r"gfx(\d{2,3}[0-9a-f]|[\d-]+-generic)", arch):
             # CDNA (gfx9) runs waves of 64 threads, RDNA (gfx10 and later) waves of 32.
             return Target("hip", arch, 64 if arch.startswith("gfx9") else 32)
         every = ", ".join(str(target) for target in KNOWN_TARGETS)

@@ -269,7 +269,7 @@ def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
     [
         (("dump", "nothing.py"), 1, "'nothing.py' does not exist"),
         (("dump", *AXPY, "--target", "cuda:banana"), 1, "'cuda:banana' is not a target"),
-        (("dump", "last", "--stage", "ttgri"), 1, "Did you mean 'ttgir'"),
+        (("dump", "last", "--stage", "ttgri"), 2, "Did you mean 'ttgir'"),
         (("dump", "last", "--disable-pass", "colesce"), 1, "Did you mean 'coalesce'"),
         (("dump", *AXPY, "--disable-pass", "a b"), 1, "'a b' is not a pass"),
         (("dump", *AXPY, "--constexpr", "BLOCK"), 2, "write NAME=VALUE"),
@@ -281,7 +281,7 @@ def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
         (("dump", "--stge"), 2, "No such option"),
         (("diff", "last", "--vs", "num_warps"), 2, "write KEY=VALUE"),
         (("diff", "last", "--ignore", "colors"), 2, "write locations, names, attributes"),
-        (("passes", "last", "--stage", "cuda"), 1, "--stage 'cuda': there is no such stage"),
+        (("passes", "last", "--stage", "cuda"), 2, "--stage 'cuda': there is no such stage"),
         (("dump", *AXPY, "--from-pass", "coalesce"), 2, "go together"),
     ],
 )

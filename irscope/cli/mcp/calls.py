@@ -93,7 +93,7 @@ def error_text(error: Exception, tool: str, arguments: Mapping[str, Any]) -> str
         return text
     if isinstance(error, CaptureNotFound):
         return f"{text} Next: list()"
-    if isinstance(error, StageNotFound):
+    if isinstance(error, StageNotFound) or (isinstance(error, UsageError) and arguments.get("stage")):
         return f"{text} Next: {call_text('stages', of_it)}"
     if isinstance(error, PlanError) and of_it["capture"]:
         return f"{text} Next: {call_text('passes', of_it)}"

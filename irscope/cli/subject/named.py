@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.subject.stored import is_capture, refuse_empty, stored_captures
-from irscope.errors import StageNotFound, UsageError, did_you_mean
+from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import STAGE_NAMES, stage_named
 from irscope.plan import PassPlan, PassRule
 from irscope.target import Target
@@ -52,7 +52,7 @@ def refuse_unknown_names(
         held = {stage for one in stored_captures(subject).files for stage in one.stages} if stages else set[str]()
         for name in stages:
             if name not in ("all", *STAGE_NAMES, *held):
-                raise StageNotFound(f"--stage {name!r}: there is no such stage.{did_you_mean(name, [*held])}")
+                raise UsageError(f"--stage {name!r}: there is no such stage.{did_you_mean(name, [*held])}")
         stages, passes = (), ()
     backends = {Target.parse(text).backend for text in record_options.targets} or {*_BACKENDS}
     for name in stages if backends <= {*_BACKENDS} else ():

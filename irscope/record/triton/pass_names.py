@@ -42,9 +42,7 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
         having = {backend for backend, builders in by_backend.items() if name in builders}
         if wanted and having and not wanted & having:
             raise PlanError(f"no pass of {' or '.join(sorted(wanted))} is named '{rule}': {', '.join(having)} has one.")
-        # An argument is often the builder's name behind a prefix, and then need not be looked for: tritongpu-coalesce.
-        is_likely = any(name.endswith(f"_{builder}") for builder in names)
-        if not (having or is_likely or rule.name in _OPTIMISERS or _has_argument(folder, rule.name)):
+        if not (having or rule.name in _OPTIMISERS or _has_argument(folder, rule.name)):
             near = did_you_mean(_without_prefix(name), names, or_all=False)
             raise PlanError(f"no pass of this Triton is named '{rule}'.{near} 'irscope passes FILE' lists a kernel's.")
 

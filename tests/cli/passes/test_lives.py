@@ -90,7 +90,7 @@ def test_an_operation_that_was_lowered_with_no_text_kept(irscope: Run, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--op", "load", "--stage", "cuda"), 1, "--stage 'cuda': there is no such stage"),
+        (("--op", "load", "--stage", "cuda"), 2, "--stage 'cuda': there is no such stage"),
         (("--op", "convert_layuot", "--at", "p1"), 2, "Did you mean 'convert_layout'"),
         (("--op", "load", "--line", "99", "--at", "p1"), 2, "no load comes from line 99: they come from 7"),
         (("--line", "3"), 2, "--line, --at and --diff go with --op"),
