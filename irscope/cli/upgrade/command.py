@@ -85,10 +85,8 @@ def upgrade(
     if to_python is None:
         raise UsageError("--to ENV is missing: the environment with the other Triton, such as --to .venv-new.")
     facts = _facts(fail_on)
-    pythons = tuple(
-        None if one is None else str(interpreter_at(one, name))
-        for one, name in ((from_python, "--from"), (to_python, "--to"))
-    )
+    ours = None if from_python is None else str(interpreter_at(from_python, "--from"))
+    pythons = (ours, str(interpreter_at(to_python, "--to")))
     if time:
         _require_launches(subject, record_options, pythons)
     timing = _Timing(rounds, cold=not warm) if time else None

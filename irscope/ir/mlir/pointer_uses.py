@@ -84,7 +84,7 @@ def read_pointer_uses(text: str) -> PointerUses:
     elsewhere = False
     for operation in operations:
         accesses = _accesses(operation)
-        others = operation.operands
+        others: tuple[Value, ...] = tuple(operation.operands)
         for effect in accesses:
             accessed = operation.operand_group(effect.operand)
             sources = flow.of(accessed)

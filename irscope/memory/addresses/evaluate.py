@@ -415,9 +415,11 @@ class Runner:
 
     def _run(self, operation: Operation, place: Place) -> None:
         rule, name = self.rules.get(operation.name), operation.name
-        if rule is not None and not (kind := kinds_of_results(operation)[0]).bits:
-            self._lose(operation)
-        elif rule is not None:
+        if rule is not None:
+            kind = kinds_of_results(operation)[0]
+            if not kind.bits:
+                self._lose(operation)
+                return
             found = rule(operation, [self.number(value) for value in operation.operands], kind)
             self.work += found.known.size >> 10
             self._held[operation.results[0]] = found
