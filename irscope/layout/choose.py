@@ -7,6 +7,7 @@ from math import prod
 
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.locations.user import is_library
+from irscope.ir.tables.operations import opcode_of
 from irscope.layout.described import DescribedLayout
 
 
@@ -62,8 +63,8 @@ def _lines(item: DescribedLayout) -> set[str]:
 
 def _same_operation(name: str, asked: str) -> bool:
     short = name.rpartition(".")[2]
-    # A dot is many operations: tt.dot, ttng.warp_group_dot, …
-    return asked in (name, short) or (asked in ("tt.dot", "dot") and "dot" in short.split("_"))
+    # A dot is many operations: those of tensor cores have names of their own.
+    return asked in (name, short) or (opcode_of(asked) == "dot" and "dot" in short.split("_"))
 
 
 def _is_named(item: DescribedLayout, asked: str) -> bool:

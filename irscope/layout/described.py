@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from irscope.ir.mlir.encoding import Encoding, read_encoding
+from irscope.ir.mlir.typed import parse_type
 from irscope.ir.mlir.types import element_bits
 from irscope.layout.memory_map import BankModel, MemoryMap
 from irscope.layout.rows import parameters_text
@@ -67,7 +68,7 @@ class DescribedLayout:
     @property
     def element_bits(self) -> int:
         """Bits of the widest element type that is not a pointer; 16 if there is none."""
-        bits = [element_bits(name) for name in self.row.elements if "tt.ptr" not in name]
+        bits = [element_bits(name) for name in self.row.elements if parse_type(name).form != "pointer"]
         return max(bits, default=0) or 16
 
     @cached_property
