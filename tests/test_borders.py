@@ -208,6 +208,74 @@ def test_functions_of_the_interface_may_be_called_whatever_is_imported() -> None
         irscope.record()
 
 
+DIALECT_NAME = re.compile(r"(?<![\w.])(?:tt|ttg|ttng|amdg|amdgpu|triton_gpu|triton_nvidia_gpu)\.[a-z]")
+SPELLED = {
+    "analysis.checks.code": "an example in a message for the user",
+    "cli.check.assertions": "an example in a help text",
+    "cli.layout.command": "an example in a help text and in a message",
+    "model.telling": "an attribute of an argument, as Triton writes it in a signature",
+    "record.compile.launches": "an attribute that Triton's compiler is given",
+    "record.compile.recompile": "attributes that Triton's bindings are asked for",
+    "record.compile.retarget": "rewrites the front end's text before any reader of IR is loaded",
+    "record.layouts.compiler": "writes the module by which the compiler is asked about layouts",
+    "render.report.results.ablation": "a sentence that names an operation to the reader",
+}
+"""Modules outside of `ir` that spell a dialect's operation or attribute, and why."""
+SPELLED_UNTIL_REPLACED = ("memory.", "analysis.in_flight.")
+"""What the machine that executes the IR replaces."""
+
+
+def test_only_ir_spells_names_of_dialects() -> None:
+    """An operation is asked for its kind, opcode, operands and attributes: the operation table holds their names."""
+    found = {
+        module
+        for module in MODULES
+        if room_of(module) != "ir" and not module.startswith(SPELLED_UNTIL_REPLACED)
+        for text in strings_of(module)
+        if DIALECT_NAME.search(text)
+    }
+    assert found == SPELLED.keys()
+
+
+def strings_of(module: str) -> Iterator[str]:
+    """The strings of a module but for docstrings."""
+    documented = [ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef]
+    docstrings = {
+        id(statement.value)
+        for node in nodes_of(module)
+        if type(node) in documented
+        for statement in getattr(node, "body", ())
+        if isinstance(statement, ast.Expr)
+    }
+    for node in nodes_of(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+PATTERNS = frozenset({"compile", "match", "search", "fullmatch", "sub", "finditer", "findall", "split"})
+MOST_PATTERNS = {
+    "analysis": 83, "api": 2, "cli": 16, "device": 1, "ir": 289, "layout": 1, "memory": 41, "model": 1, "record": 46,
+    "render": 42, "store": 4, "testing": 0,
+}  # fmt: skip
+"""Regular expressions in each layer: fewer, never more. Texts are read in `ir`; 150 in all are the aim."""
+
+
+def test_regular_expressions_become_fewer() -> None:
+    counts = dict.fromkeys(MOST_PATTERNS, 0)
+    for module in MODULES:
+        layer = module.partition(".")[0]
+        if layer in counts:
+            counts[layer] += sum(map(is_pattern, nodes_of(module)))
+    assert {layer: count for layer, count in counts.items() if count > MOST_PATTERNS[layer]} == {}
+
+
+def is_pattern(node: ast.AST) -> bool:
+    """Whether a node calls a function of the module `re` that reads a text or makes what does."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return ast.unparse(node.func.value) == "re" and node.func.attr in PATTERNS
+
+
 WHOLE = {"cli", "examples", "flows", "gpu", "hostile", "report_browser", ""}
 """Folders of tests that look at more than one module: commands as a user types them, whole recordings, pages, files."""
 

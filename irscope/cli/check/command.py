@@ -13,7 +13,7 @@ from irscope.cli import app, options
 from irscope.cli.check.assertions import Asserted, with_assertions
 from irscope.cli.output.destination import Destination, with_destination, write_output
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.captures import captures_of, tell_unknown
 from irscope.cli.subject.named import is_program
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import readable
@@ -94,6 +94,9 @@ def check(
     if asserted.update:
         write_golden(golden, captures)
     of_each = golden_of_each(golden, captures) if golden else None
+    for one in captures.files:
+        if not is_lean and one.status == "ok":
+            tell_unknown(one.load())
     report = check_captures(captures, assertions, against, of_each, read=readable, tell=say)
     if against is not None and against.is_written:
         _write_baseline(against, report)

@@ -14,7 +14,7 @@ from irscope.cli.layout.arguments import LayoutCommand
 from irscope.cli.output.destination import colored, emit, emit_json, table_width, width
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, run_compile
+from irscope.cli.subject.captures import captures_of, run_compile, tell_unknown
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -224,6 +224,7 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, pai
         emit_json(costs.as_json(found), output)
     else:
         emit(cost_table(found, width=table_width(output), color=paint, callers=callers), output, painted=paint)
+    tell_unknown(capture)
     return 0
 
 

@@ -221,21 +221,29 @@ def tell_failures(captures: StoredCaptures) -> int:
     return code
 
 
+def tell_unknown(capture: Capture) -> None:
+    """Print how many operations of a capture's IR have a form that irscope does not know, if there are any."""
+    from irscope.ir.mlir.reader import parse_mlir
+
+    texts = capture.texts
+    text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
+    unknown = parse_mlir(text).unknown if text else None
+    if not unknown:
+        return
+    names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
+    count = unknown.total()
+    operations = "operation" if count == 1 else "operations"
+    say(f"{capture.name} ({capture.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+
+
 def tell_incomplete(captures: StoredCaptures) -> int:
     """Print which operations irscope does not know, and why compiles failed; returns the exit code.
 
     For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
     """
-    from irscope.ir.mlir.reader import parse_mlir
-
     for one in captures.files:
-        texts = one.load().texts if one.status == "ok" else {}
-        text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
-        if (unknown := parse_mlir(text).unknown) and text:
-            names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
-            count = unknown.total()
-            operations = "operation" if count == 1 else "operations"
-            say(f"{one.name} ({one.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+        if one.status == "ok":
+            tell_unknown(one.load())
     return tell_failures(captures)
 
 

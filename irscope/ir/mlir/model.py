@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irscope.ir.body.columns import Body
 from irscope.ir.mlir.alias_table import AliasTable
 from irscope.ir.mlir.attributes import AttributeValue, Dense, Word, parse_attribute
 from irscope.ir.mlir.encoding import Encoding, read_encoding
 from irscope.ir.mlir.forms import Form, argument_types, read_form
 from irscope.ir.mlir.tokens import parameters_of, trailing_location, types_of
 from irscope.ir.mlir.typed import Type, parse_type
+from irscope.ir.body.columns import Body
 from irscope.ir.tables.attributes import DEFAULTS, ENUMERATIONS
 from irscope.ir.tables.operations import (
     TRITON_DIALECTS,
@@ -232,8 +232,11 @@ class Operation:
             text = DEFAULTS.get(f"{self.name}:{name}", DEFAULTS.get(name))
             if text is None:
                 return None
-        value = parse_attribute(self._module.resolve(text))
         words = ENUMERATIONS.get(f"{self.name}:{name}") or ENUMERATIONS.get(name)
+        if words and text in words:
+            # "tf32" is a word here, and a type elsewhere.
+            return Word(text)
+        value = parse_attribute(self._module.resolve(text))
         if words and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(words):
             return Word(words[value])
         return Word(value) if words and isinstance(value, str) else value

@@ -13,8 +13,6 @@ from irscope.ir.mlir.tokens import parameters_of
 from irscope.ir.mlir.types import LayoutType, read_types, written_result_types
 from irscope.ir.tables.operations import opcode_of
 
-LOOPS = ("scf.for", "scf.while")
-
 
 @dataclass(frozen=True, slots=True)
 class OperationUse:
@@ -122,7 +120,7 @@ def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
     while waiting:
         operation, loops = waiting.pop()
         yield operation, loops
-        inner = loops + (operation.name in LOOPS)
+        inner = loops + (operation.kind == "loop")
         waiting.extend(
             (one, inner)
             for region in reversed(operation.regions)
