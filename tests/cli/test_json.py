@@ -249,7 +249,7 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
         "IRS101", "tt.load", 7, ("%x",), (), (("a.py", 3),), "narrow", "3 more", 3,
         (Cause("n is 7", "launch", "the arguments"),), (Suggestion("num_warps=8", change, proof),),
     )  # fmt: skip
-    monkeypatch.setattr("irscope.analysis.findings.find.findings_of", lambda capture: (one,))
+    monkeypatch.setattr("irscope.api.explain.findings_of", lambda capture: (one,))
     check(reference, irscope, "why", "why", FLASH, "--no-try")
 
 
