@@ -57,7 +57,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("irscope.model.compiler_log", "What the compiler says of its reasons.", "irscope.model.compiler_log", ()),
     ("irscope.model.launch_record", "What a launch was given.", "irscope.model.launch_record", ()),
     ("irscope.model.layout", "The layouts of a capture, with their maps.", "irscope.model.layout", ()),
-    ("", "", "irscope.model.linear_layout", ("LinearLayout",)),
+    ("", "", "irscope.model.layout", ("LinearLayout",)),
     ("irscope.model.operation_lines", "Which operation each instruction is from.", "irscope.model.operation_lines", ()),
     ("irscope.model.profile", "The hardware's counters.", "irscope.model.profile", ()),
     ("irscope.model.graph_origin", "The graphs of TorchInductor's.", "irscope.model.graph_origin", ()),

@@ -28,7 +28,7 @@ from irscope.model.capture import (
     SourceFile,
     Target,
 )
-from irscope.model.layout_json import layout_from_json, layout_to_json
+from irscope.model.layout import layout_from_json, layout_to_json
 from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically

@@ -95,7 +95,7 @@ class _StoredSource:
 
 
 class _StoredLayout(TypedDict, total=False):
-    """A row of `layouts`, of which `irscope.model.layout_json` makes a LayoutRow."""
+    """A row of `layouts`, of which `irscope.model.layout` makes a LayoutRow."""
 
     alias: str
     encoding: str
