@@ -19,10 +19,7 @@ from irscope.target import Target
 
 if TYPE_CHECKING:
     # Few captures hold them: making these classes takes a tenth of the time of a short command.
-    from irscope.model.compiler_log import CompilerLog
-    from irscope.model.graph_origin import GraphOrigin
-    from irscope.model.operation_lines import OperationLines
-    from irscope.model.profile import Profile
+    from irscope.model.baseline import CompilerLog, GraphOrigin, OperationLines, Profile
 
 StageKind = Literal["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 
