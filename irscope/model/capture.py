@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from irscope.errors import StageNotFound, did_you_mean
 from irscope.model.failure import Failure
-from irscope.model.generated import folder_of_generated
 from irscope.model.launch_record import Assumption, Autotuning, LaunchRecord, notes_of
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import ANY_VALUE
+from irscope.model.telling import folder_of_generated
 from irscope.plan import PassPlan
 from irscope.target import Target
 
