@@ -12,9 +12,7 @@ from irscope.layout.memory_map import BankModel, MemoryMap
 from irscope.layout.rows import parameters_text
 from irscope.layout.thread_map import ThreadMap
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutRow
-from irscope.model.layout_json import layout_to_json
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutRow, LinearLayout, layout_to_json
 
 
 @dataclass(frozen=True)

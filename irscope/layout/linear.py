@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from irscope.errors import UsageError
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 __all__ = ["Preimage", "combined", "eliminate", "is_surjective", "kernel", "solve", "span"]
 

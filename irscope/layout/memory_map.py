@@ -8,7 +8,7 @@ from functools import cached_property
 from irscope.errors import UsageError
 from irscope.layout.linear import Preimage
 from irscope.model.capture import Target
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 BANK_BYTES = 4
 """A bank is four bytes wide, on every GPU modelled. Source: "CUDA C++ Programming Guide", shared memory."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from irscope.errors import UsageError
 from irscope.layout.linear import Preimage, eliminate, kernel, span
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 IN_DIMS = ("register", "lane", "warp", "block")
 """The inputs of a layout in registers, in the order of their bits."""

@@ -9,22 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from irscope.errors import StageNotFound, did_you_mean
-from irscope.model.assumption import Assumption, notes_of
-from irscope.model.autotuning import Autotuning
 from irscope.model.failure import Failure
-from irscope.model.generated import folder_of_generated
-from irscope.model.launch_record import LaunchRecord
+from irscope.model.launch_record import Assumption, Autotuning, LaunchRecord, notes_of
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import ANY_VALUE
+from irscope.model.telling import folder_of_generated
 from irscope.plan import PassPlan
 from irscope.target import Target
 
 if TYPE_CHECKING:
     # Few captures hold them: making these classes takes a tenth of the time of a short command.
-    from irscope.model.compiler_log import CompilerLog
-    from irscope.model.graph_origin import GraphOrigin
-    from irscope.model.operation_lines import OperationLines
-    from irscope.model.profile import Profile
+    from irscope.model.baseline import CompilerLog, GraphOrigin, OperationLines, Profile
 
 StageKind = Literal["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 

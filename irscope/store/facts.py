@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, TypeVar
 
-from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
+from irscope.model.launch_record import Autotuning
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of, telling_texts
 from irscope.store.file import head_of

@@ -10,8 +10,8 @@ from typing import overload
 from weakref import ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture, CaptureStatus
+from irscope.model.launch_record import Autotuning
 from irscope.store.disk import write_atomically
 from irscope.store.facts import CaptureFacts, Outline, outline_of
 from irscope.store.file import SUFFIX, from_bytes, load, manifest_in, read_manifest, save, to_bytes

@@ -22,12 +22,10 @@ from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
-from irscope.model.assumption import Assumption, Decision
+from irscope.model.baseline import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
 from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Kernel, Launch, PassSnapshot, Resources
-from irscope.model.ceilings import Ceilings
-from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
-from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
+from irscope.model.launch_record import Assumption, Decision
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions

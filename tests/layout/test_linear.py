@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from irscope.errors import UsageError
 from irscope.layout.linear import Preimage, eliminate, is_surjective, kernel, span
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 # An mma fragment of 16 × 8: 4 registers, 32 lanes.
 MMA = LinearLayout.of(

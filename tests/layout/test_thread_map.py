@@ -8,7 +8,7 @@ from irscope.errors import UsageError
 from irscope.layout.memory_map import BankModel, MemoryMap
 from irscope.layout.thread_map import Owner, ThreadMap
 from irscope.model.capture import Target
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 from tests.layout.cases import offset_of
 
 

@@ -16,8 +16,7 @@ from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutAnswer, LayoutMap
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutAnswer, LayoutMap, LinearLayout
 from tests.layout.cases import CASES, Case
 
 triton = pytest.importorskip("triton", reason="the oracle is the installed compiler, and Triton is not installed")

@@ -19,8 +19,7 @@ from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutMap
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutMap, LinearLayout
 from tests.layout.cases import dot, mfma, mma2, mma3, nvmma, offset_of, wmma
 
 triton = pytest.importorskip(

@@ -12,8 +12,7 @@ from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.conflicts import core_matrix_ways, lane_groups, matrix_choices, shared_access
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutMap
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutMap, LinearLayout
 from tests.layout.cases import blocked, dot, mma2, nvmma, swizzled
 
 REGISTERS = (

@@ -11,7 +11,7 @@ from irscope.layout.conversions import Moves, moved_share, what_moves
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.conflicts import matrix_choices, shared_access
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 
 def threads_of(

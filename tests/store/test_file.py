@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.model.baseline import CompilerLog, GraphCall, GraphNode, GraphOrigin, OperationLines, PassLog, Profile
 from irscope.model.capture import (
     Artifact,
     Autotuning,
@@ -32,10 +33,6 @@ from irscope.model.capture import (
     SourceFile,
     Target,
 )
-from irscope.model.compiler_log import CompilerLog, PassLog
-from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
-from irscope.model.operation_lines import OperationLines
-from irscope.model.profile import Profile
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically
 from irscope.store.file import from_bytes, load, save, to_bytes

@@ -9,8 +9,8 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.output.destination import colored, table_width
-from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Capture
+from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
 from irscope.store.shelf import StoredCaptures
 

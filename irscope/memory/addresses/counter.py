@@ -28,7 +28,7 @@ from irscope.memory.access import Span, Traffic
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.numbers import Number, Tokens
 from irscope.memory.machine import ACCESSES
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 __all__ = [
     "Counter",

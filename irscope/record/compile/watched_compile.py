@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from irscope.model.assumption import Assumption
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
+from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
 from irscope.record.compile.launches import causes
 from irscope.record.compile.pass_logs import PassLogs

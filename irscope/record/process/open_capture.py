@@ -6,11 +6,10 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from irscope.model.assumption import Assumption
+from irscope.model.baseline import GraphOrigin, PassLog
 from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
-from irscope.model.compiler_log import PassLog
 from irscope.model.failure import Failure
-from irscope.model.graph_origin import GraphOrigin
+from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
 from irscope.record.process import events

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from irscope.errors import UsageError
-from irscope.model.assumption import notes_of
 from irscope.model.capture import Autotuning, Target
+from irscope.model.launch_record import notes_of
 from irscope.record.process.events import EventSink, Launched, LaunchLeft, Note, Timed
 from irscope.record.programs.graph_watch import watched_graphs
 from irscope.record.programs.launch_data import launch_contents

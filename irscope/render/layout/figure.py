@@ -12,7 +12,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.linear import Preimage
 from irscope.layout.memory_map import BANK_BYTES, MemoryMap
 from irscope.layout.thread_map import ThreadMap
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 from irscope.render.layout.plane import MAX_RUNS, Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
 from irscope.render.text.figures import percent
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irscope.model.autotuning import Autotuning
+from irscope.model.baseline import GraphCall, GraphNode, GraphOrigin
 from irscope.model.capture import Capture
-from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
+from irscope.model.launch_record import Autotuning
 from irscope.render.text.tables import masked, shorten
 
 __all__ = ["choice_text", "graph_texts", "place_text"]

@@ -12,8 +12,7 @@ from irscope.errors import MissingTool, UsageError
 from irscope.layout.described import DescribedLayout, as_json
 from irscope.layout.linear import Preimage
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LinearLayout
 from irscope.render.canvas import fills, hexadecimal, luminance, render_png, shade_of
 from irscope.render.layout.figure import COLOR_BY, make_figure
 from irscope.render.layout.plane import MAX_RUNS

@@ -34,8 +34,8 @@ from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
-from irscope.model.linear_layout import LinearLayout
-from irscope.model.wording import joined
+from irscope.model.layout import LinearLayout
+from irscope.model.telling import joined
 
 __all__ = ["access_findings", "atomic_findings", "is_seen", "overflow_findings"]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from irscope.model.layout import UNASKED, LayoutMap, LayoutRefusal, LayoutRow
-from irscope.model.layout_json import layout_from_json, layout_to_json
+from irscope.model.layout import UNASKED, LayoutMap, LayoutRefusal, LayoutRow, layout_from_json, layout_to_json
 from irscope.store.file import from_bytes, load, to_bytes
 from tests.layout.values import rows
 
