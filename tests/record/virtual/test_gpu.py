@@ -44,6 +44,7 @@ JOBS = (
     ("hip:gfx942", "addresses.py", "first"),
     ("cuda:90", "refused.py", "first"),
     ("cuda:90", "programs.py", "first"),
+    ("cuda:90", "wrappers.py", "first"),
 )
 """Target, program, autotuning policy. One process runs them all: torch takes longer to import than any of them to run,
 and a virtual GPU that left something behind would trip up the next."""
@@ -202,6 +203,13 @@ def test_generators_profiles_graphs_and_mappings_of_choices(ran: Ran) -> None:
 def test_the_operators_of_a_library(ran: Ran) -> None:
     grids = [launch["grid"][0] for launch in ran("cuda:90", "custom_ops.py")["launches"]]
     assert grids == [1, 1, 2, 1]
+
+
+@NEEDS_TORCH
+def test_tensors_that_wrap_others(ran: Ran) -> None:
+    launches = ran("cuda:90", "wrappers.py")["launches"]
+    assert {(launch["kernel"], launch["grid"][0]) for launch in launches} == {("dequantise", 32)}
+    assert len(launches) == 6
 
 
 @NEEDS_TORCH
