@@ -19,7 +19,7 @@ from irscope.target import Target
 
 if TYPE_CHECKING:
     # Few captures hold them: making these classes takes a tenth of the time of a short command.
-    from irscope.model.baseline import CompilerLog, GraphOrigin, OperationLines, Profile
+    from irscope.model.evidence import CompilerLog, GraphOrigin, OperationLines, Profile
 
 StageKind = Literal["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 

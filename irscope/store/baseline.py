@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import ParseError
-from irscope.model.baseline import Baseline, BaselineFacts, BaselineValue
+from irscope.model.evidence import Baseline, BaselineFacts, BaselineValue
 from irscope.store.disk import write_atomically
 from irscope.store.facts import CaptureFacts, differences
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from irscope.errors import CaptureFormatError
-from irscope.model.baseline import Ceilings
+from irscope.model.evidence import Ceilings
 from irscope.store.disk import default_folder, write_atomically
 from irscope.store.schema import converted
 

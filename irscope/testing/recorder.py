@@ -22,8 +22,8 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.silence import ANY, codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
-from irscope.model.baseline import CompilerLog
 from irscope.model.capture import Capture, stage_named
+from irscope.model.evidence import CompilerLog
 from irscope.record.process.disassembly import disassembled
 from irscope.testing.verdict import Figure, Verdict
 

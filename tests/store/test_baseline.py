@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irscope.errors import ParseError
-from irscope.model.baseline import Baseline
+from irscope.model.evidence import Baseline
 from irscope.store.baseline import baseline_text, load_baseline, save_baseline, variant_names
 from irscope.store.facts import CaptureFacts
 from irscope.store.file import load

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.model.baseline import Ceilings
+from irscope.model.evidence import Ceilings
 from irscope.store.ceilings import load_ceilings, save_ceilings
 
 MEASURED = (

@@ -8,7 +8,7 @@ from math import inf
 from irscope.device.peaks import Peaks, Unit
 from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES, Touched
-from irscope.model.baseline import Ceilings
+from irscope.model.evidence import Ceilings
 
 __all__ = ["MEMORY", "OperationWork", "Requested", "Roofline", "UnitWork", "mark"]
 

@@ -22,8 +22,8 @@ from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
-from irscope.model.baseline import Ceilings
 from irscope.model.capture import Capture
+from irscope.model.evidence import Ceilings
 
 __all__ = ["roofline_of"]
 

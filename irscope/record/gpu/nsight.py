@@ -16,8 +16,8 @@ from pathlib import Path
 
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
 from irscope.ir.logs.source_page import read_source_page
-from irscope.model.baseline import Profile
 from irscope.model.capture import Capture
+from irscope.model.evidence import Profile
 from irscope.record.gpu.messages import (
     DEVICE_EVENTS,
     Fault,
