@@ -62,7 +62,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("irscope.model.evidence", "The hardware's counters.", "irscope.model.evidence", ()),
     ("irscope.model.evidence", "The graphs of TorchInductor's.", "irscope.model.evidence", ()),
     ("irscope.model.launch_record", "What the virtual GPU assumed.", "irscope.model.launch_record", ()),
-    ("irscope.model.failure", "Why a compile failed.", "irscope.model.failure", ()),
+    ("irscope.model.capture", "Why a compile failed.", "irscope.model.capture", ()),
     ("irscope.plan", "Which passes run.", "irscope.plan", ()),
     ("irscope.target", "What is compiled for.", "irscope.target", ()),
     ("irscope.errors", "All errors are IrscopeErrors.", "irscope.errors", ()),

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from irscope.device import occupancy as causes
 from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS, CudaLimits, HipLimits
 from irscope.device.occupancy import occupancy_of
-from irscope.model.capture import Capture, stage_named
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure, stage_named
 
 _MAX_BLOCKS_PER_CLUSTER = 16
 

@@ -22,9 +22,18 @@ from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
-from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Kernel, Launch, PassSnapshot, Resources
+from irscope.model.capture import (
+    Artifact,
+    Autotuning,
+    Capture,
+    Environment,
+    Failure,
+    Kernel,
+    Launch,
+    PassSnapshot,
+    Resources,
+)
 from irscope.model.evidence import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
-from irscope.model.failure import Failure
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session

@@ -71,7 +71,7 @@ def test_without_a_launch_it_says_what_is_missing(irscope: Run, tmp_path: Path) 
 
 
 def test_a_failed_compile_is_told_and_not_counted(irscope: Run, tmp_path: Path) -> None:
-    from irscope.model.failure import Failure
+    from irscope.model.capture import Failure
 
     capture = attention()
     save(replace(capture, status="failed", failure=Failure("fit", "too much", "cubin")), tmp_path / "x.irscope")

@@ -13,9 +13,18 @@ from dataclasses import dataclass, field, replace
 from irscope.device.fit import with_fit
 from irscope.ir.asm.resources import read_resources
 from irscope.ir.quoted import unescape_ir
-from irscope.model.capture import STAGE_NAMES, Autotuning, Capture, Environment, Launch, SourceFile, stage_rank
+from irscope.model.capture import (
+    STAGE_NAMES,
+    Autotuning,
+    Capture,
+    Environment,
+    Failure,
+    FailureKind,
+    Launch,
+    SourceFile,
+    stage_rank,
+)
 from irscope.model.evidence import CompilerLog
-from irscope.model.failure import Failure, FailureKind
 from irscope.model.launch_record import joined
 from irscope.model.plain import tupled
 from irscope.record.process import events

@@ -10,8 +10,7 @@ from pathlib import Path
 from weakref import finalize
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import Capture
-from irscope.model.failure import FailureKind
+from irscope.model.capture import Capture, FailureKind
 from irscope.record.process import events
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.open_capture import LateFacts

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from irscope.model.failure import Failure
+from irscope.model.capture import Failure
 from irscope.record.process.assembler_errors import ASSEMBLED_FROM, assembler_message, unreadable_llvm
 from irscope.record.process.requests import RecordRequest
 

@@ -6,9 +6,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
+from irscope.model.capture import Artifact, Autotuning, Capture, Failure, Kernel, Launch, PassSnapshot, Target
 from irscope.model.evidence import GraphOrigin, PassLog
-from irscope.model.failure import Failure
 from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled

@@ -17,8 +17,7 @@ from typing import Literal
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
-from irscope.model.capture import Capture, stage_named
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
