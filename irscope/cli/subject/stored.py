@@ -18,8 +18,8 @@ from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.store.collection import Collection, Entry
-    from irscope.store.index import StoredRow
     from irscope.store.packed import PackedCollection
+    from irscope.store.recent import StoredRow
 
 __all__ = [
     "collection_at",
