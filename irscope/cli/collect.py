@@ -19,9 +19,8 @@ from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
 from irscope.store.collection import Added, Collection, Entry
-from irscope.store.facts import differences
 from irscope.store.file import SUFFIX
-from irscope.store.shelf import CaptureFile, StoredCaptures
+from irscope.store.shelf import CaptureFile, StoredCaptures, differences
 
 if TYPE_CHECKING:
     from irscope.store.packed import PackedCollection

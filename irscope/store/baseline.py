@@ -11,7 +11,7 @@ from typing import Any
 from irscope.errors import ParseError
 from irscope.model.evidence import Baseline, BaselineFacts, BaselineValue
 from irscope.store.disk import write_atomically
-from irscope.store.facts import CaptureFacts, differences
+from irscope.store.shelf import CaptureFacts, differences
 
 __all__ = ["baseline_text", "load_baseline", "save_baseline", "variant_names"]
 

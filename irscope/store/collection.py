@@ -12,10 +12,9 @@ from typing import Any, Literal
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
 from irscope.store.disk import write_atomically
-from irscope.store.facts import CaptureFacts, outline_of
 from irscope.store.file import SUFFIX, file_name, is_worse, read_manifest, save
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
+from irscope.store.shelf import CaptureFacts, CaptureFile, Shelf, StoredCaptures, outline_of
 
 __all__ = ["Added", "Collection", "Entry", "is_collection"]
 

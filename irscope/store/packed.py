@@ -14,10 +14,9 @@ from typing import Any
 from irscope.errors import CaptureFormatError
 from irscope.store.collection import INDEX, Collection, Entry
 from irscope.store.disk import write_atomically
-from irscope.store.facts import outline_of
 from irscope.store.file import SUFFIX, manifest_in
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, outline_of
 
 __all__ = ["PackedCollection", "pack", "unpack", "working_folder"]
 

@@ -18,9 +18,9 @@ from typing import IO, TYPE_CHECKING, Any
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.store.disk import cannot_write, default_folder, write_atomically
-from irscope.store.facts import CaptureFacts, outline_of
 from irscope.store.file import SUFFIX, file_name, load, read_manifest, to_bytes
 from irscope.store.schema import converted
+from irscope.store.shelf import CaptureFacts, outline_of
 
 _INDEX = "index.jsonl"
 _SPARE_LINES = 200

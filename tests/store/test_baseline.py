@@ -11,8 +11,8 @@ import pytest
 from irscope.errors import ParseError
 from irscope.model.evidence import Baseline
 from irscope.store.baseline import baseline_text, load_baseline, save_baseline, variant_names
-from irscope.store.facts import CaptureFacts
 from irscope.store.file import load
+from irscope.store.shelf import CaptureFacts
 from tests.conftest import DATA
 
 FACTS = {"registers": 4, "findings": ("IRS101",), "failure": "", "matrix_unit": "", "load_bits": 12.5}

@@ -11,10 +11,9 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.endings import note_incomplete
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
-from irscope.store.facts import chosen, differences
 from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, chosen, differences
 
 if TYPE_CHECKING:
     from irscope.store.collection import Collection, Entry
