@@ -16,8 +16,7 @@ from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, chosen, differences
 
 if TYPE_CHECKING:
-    from irscope.store.collection import Collection, Entry
-    from irscope.store.packed import PackedCollection
+    from irscope.store.collection import Collection, Entry, PackedCollection
     from irscope.store.recent import StoredRow
 
 __all__ = [
@@ -119,7 +118,7 @@ def collection_at(path: str | Path) -> Collection | PackedCollection | None:
     if Path(path).suffix == SUFFIX:
         if not is_packed(path):
             return None
-        from irscope.store.packed import PackedCollection
+        from irscope.store.collection import PackedCollection
 
         return PackedCollection(path)
     return None
