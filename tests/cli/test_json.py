@@ -40,7 +40,7 @@ from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
 from irscope.record.process.requests import RecordRequest
-from irscope.store.ceilings import save_ceilings
+from irscope.store.baseline import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.target import Target

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from irscope.model.evidence import Ceilings
-from irscope.store.ceilings import save_ceilings
+from irscope.store.baseline import save_ceilings
 from irscope.store.file import save
 from tests.analysis.roofline.launched import attention
 from tests.cli.product import Run
