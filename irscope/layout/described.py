@@ -8,9 +8,8 @@ from typing import Any
 
 from irscope.ir.mlir.encoding import Encoding, read_encoding
 from irscope.ir.mlir.types import element_bits
-from irscope.layout.memory_map import BankModel, MemoryMap
+from irscope.layout.maps import BankModel, MemoryMap, ThreadMap
 from irscope.layout.rows import parameters_text
-from irscope.layout.thread_map import ThreadMap
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRow, LinearLayout, layout_to_json
 

@@ -16,9 +16,8 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.described import DescribedLayout
-from irscope.layout.linear import eliminate
+from irscope.layout.maps import ThreadMap, eliminate
 from irscope.layout.rows import own_shape
-from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
