@@ -1,6 +1,6 @@
 """The table of real parts, one for each target: what a GPU of that architecture has.
 
-The numbers are the vendors'; those of a multiprocessor are in `irscope.device.limits`. They answer a script that asks
+The numbers are the vendors'; those of a multiprocessor are in `irscope.device.occupancy`. They answer a script that asks
 the device about itself on a machine without one.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
+from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS
 from irscope.target import architecture_rank
 
 _MIB = 1 << 20

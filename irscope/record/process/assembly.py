@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import dataclass, field, replace
 
-from irscope.device.fit import with_fit
+from irscope.device.occupancy import with_fit
 from irscope.ir.asm.resources import read_resources
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import (
