@@ -74,7 +74,7 @@ def _draw(found: Roofline, file: Path, looks: Looks) -> None:
 
 def _counted(capture: Capture, part: str | None) -> Roofline:
     from irscope.analysis.roofline.roofline import roofline_of
-    from irscope.device.peaks import PEAKS, peaks_of_device, peaks_of_target
+    from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
     from irscope.record.variants.completing import with_layouts
     from irscope.store.baseline import load_ceilings
 

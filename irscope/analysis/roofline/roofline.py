@@ -7,8 +7,7 @@ from math import prod
 
 from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, UnitWork
 from irscope.analysis.roofline.work import computing_operations, not_counted, work_of
-from irscope.device.parts import DEVICE_PARTS
-from irscope.device.peaks import Peaks, Unit, peaks_of_target
+from irscope.device.parts import DEVICE_PARTS, Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
 from irscope.ir.locations.user import line_text
 from irscope.ir.mlir.encoding import read_encoding
