@@ -28,8 +28,7 @@ from irscope.model.evidence import CompilerLog
 from irscope.model.launch_record import joined
 from irscope.model.plain import tupled
 from irscope.record.process import events
-from irscope.record.process.assembler_errors import ASSEMBLED_FROM
-from irscope.record.process.diagnosis import explained
+from irscope.record.process.diagnosis import ASSEMBLED_FROM, explained
 from irscope.record.process.open_capture import LateFacts, OpenCapture
 from irscope.record.process.requests import RecordRequest
 
