@@ -12,8 +12,7 @@ from weakref import finalize
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture, FailureKind
 from irscope.record.process import events
-from irscope.record.process.assembly import Assembly
-from irscope.record.process.open_capture import LateFacts
+from irscope.record.process.assembly import Assembly, LateFacts
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
