@@ -30,8 +30,8 @@ from irscope.record.gpu.messages import (
 from irscope.record.gpu.session import load_command
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import child_process, module_command
-from irscope.record.process.codec import MessageReader, frame_of
 from irscope.record.process.events import RecordingEvent, Refused
+from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress

@@ -22,8 +22,8 @@ from irscope.layout.rows import query_type
 from irscope.record.process.child import Child, child_process
 from irscope.record.process.events import Done, Refused
 from irscope.record.process.layout_server import Measure, Measured, Module
+from irscope.record.process.messages import serve_parent
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.parent import serve_parent
 
 _MODULE = "irscope.record.layouts.verify"
 _TIMEOUT_S = 120.0

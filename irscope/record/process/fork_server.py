@@ -24,9 +24,8 @@ from types import ModuleType
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.child import end_group
-from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import Refused
-from irscope.record.process.parent import MOST_DESCRIPTORS
+from irscope.record.process.messages import MOST_DESCRIPTORS, MessageReader, MessageWriter
 
 __all__ = ["ANSWERS", "Fork", "Forked", "Import", "Imported", "Reap", "Reaped", "main"]
 

@@ -22,9 +22,9 @@ from irscope.record.process import events
 from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly, LateFacts
 from irscope.record.process.child import MessageStream
-from irscope.record.process.codec import MessageError, MessageReader, frame_of
 from irscope.record.process.events import EVENTS, EventSink, Joined, Launched, RecordingEvent, Resumed
 from irscope.record.process.meeting import address_in, announced
+from irscope.record.process.messages import MessageError, MessageReader, frame_of
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
