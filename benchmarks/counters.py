@@ -31,8 +31,8 @@ from irscope.analysis.counters.matched import kernel_of_page, matched_instructio
 from irscope.analysis.counters.operations import counted_launch  # noqa: E402
 from irscope.errors import IrscopeError  # noqa: E402
 from irscope.ir.logs.source_page import CountedKernel, read_source_page  # noqa: E402
-from irscope.model.baseline import Profile  # noqa: E402
 from irscope.model.capture import Capture  # noqa: E402
+from irscope.model.evidence import Profile  # noqa: E402
 from irscope.record.gpu.nsight import Nsight, find_nsight  # noqa: E402
 from irscope.render.text.profile import profile_json  # noqa: E402
 from irscope.store.file import from_bytes, to_bytes  # noqa: E402

@@ -16,7 +16,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
 from irscope.record.variants.completing import Tell, update_stored, warned, with_log, with_sass
 from irscope.store.baseline import variant_names
-from irscope.store.facts import CaptureFacts, differences
+from irscope.store.shelf import CaptureFacts, differences
 
 if TYPE_CHECKING:
     from irscope.store.shelf import CaptureFile, StoredCaptures

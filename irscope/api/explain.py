@@ -13,8 +13,8 @@ from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget, Timed, tried
 from irscope.errors import IrscopeError
-from irscope.model.baseline import CompilerLog
 from irscope.model.capture import Capture
+from irscope.model.evidence import CompilerLog
 from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations
 
 if TYPE_CHECKING:

@@ -74,9 +74,9 @@ def _draw(found: Roofline, file: Path, looks: Looks) -> None:
 
 def _counted(capture: Capture, part: str | None) -> Roofline:
     from irscope.analysis.roofline.roofline import roofline_of
-    from irscope.device.peaks import PEAKS, peaks_of_device, peaks_of_target
+    from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
     from irscope.record.variants.completing import with_layouts
-    from irscope.store.ceilings import load_ceilings
+    from irscope.store.baseline import load_ceilings
 
     ceilings = next((one for one in load_ceilings() if one.target == str(capture.target)), None)
     known = peaks_of_target(capture.target)

@@ -11,7 +11,7 @@ from typing import cast
 
 from irscope.errors import UsageError
 from irscope.ir.mlir.encoding import Encoding, Padding
-from irscope.layout.linear import is_surjective
+from irscope.layout.maps import is_surjective
 from irscope.model.layout import LayoutMap, LinearLayout, Vector
 
 __all__ = ["computed_map"]

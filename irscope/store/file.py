@@ -36,7 +36,7 @@ from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operat
 from irscope.store.schema import read_manifest as stored_manifest
 
 if TYPE_CHECKING:
-    from irscope.model.baseline import CompilerLog
+    from irscope.model.evidence import CompilerLog
 
 SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.

@@ -30,7 +30,7 @@ from irscope.model.layout import LayoutUse
 from irscope.model.plain import ANY_VALUE, is_storable
 
 if TYPE_CHECKING:
-    from irscope.model.baseline import CompilerLog, GraphOrigin, OperationLines, Profile
+    from irscope.model.evidence import CompilerLog, GraphOrigin, OperationLines, Profile
 else:
     # Few captures hold them: `_with_rare_parts` checks these once there are any.
     CompilerLog = GraphOrigin = OperationLines = Profile = Any
@@ -268,19 +268,19 @@ def _with_rare_parts(manifest: Manifest) -> Manifest:
     """The manifest with the types of the parts that few captures hold."""
     parts: dict[str, Any] = {}
     if manifest.operations:
-        from irscope.model.baseline import OperationLines
+        from irscope.model.evidence import OperationLines
 
         parts["operations"] = converted(manifest.operations, tuple[OperationLines, ...], ".operations")
     if manifest.log is not None:
-        from irscope.model.baseline import CompilerLog
+        from irscope.model.evidence import CompilerLog
 
         parts["log"] = converted(manifest.log, CompilerLog, ".log")
     if manifest.profile is not None:
-        from irscope.model.baseline import Profile
+        from irscope.model.evidence import Profile
 
         parts["profile"] = converted(manifest.profile, Profile, ".profile")
     if manifest.graphs:
-        from irscope.model.baseline import GraphOrigin
+        from irscope.model.evidence import GraphOrigin
 
         parts["graphs"] = converted(manifest.graphs, tuple[GraphOrigin, ...], ".graphs")
     return replace(manifest, **parts) if parts else manifest

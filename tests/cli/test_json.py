@@ -22,16 +22,25 @@ from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
-from irscope.model.baseline import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
-from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Kernel, Launch, PassSnapshot, Resources
-from irscope.model.failure import Failure
+from irscope.model.capture import (
+    Artifact,
+    Autotuning,
+    Capture,
+    Environment,
+    Failure,
+    Kernel,
+    Launch,
+    PassSnapshot,
+    Resources,
+)
+from irscope.model.evidence import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
 from irscope.record.process.requests import RecordRequest
-from irscope.store.ceilings import save_ceilings
+from irscope.store.baseline import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.target import Target

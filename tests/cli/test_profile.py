@@ -11,8 +11,8 @@ import pytest
 
 from irscope.cli import profile as command
 from irscope.ir.asm.sass import SassInstruction
-from irscope.model.baseline import Profile
 from irscope.model.capture import Capture, Environment, Target
+from irscope.model.evidence import Profile
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.analysis.counters.pages import page_of, small_capture

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from irscope.__main__ import run
-from irscope.model.capture import Artifact, Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Artifact, Capture, Failure
 from irscope.model.launch_record import Argument, LaunchRecord, without_largest
 from irscope.store.file import load, save
 from tests.analysis.recorded import stored

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from irscope.model.baseline import PassLog
 from irscope.model.capture import Capture
+from irscope.model.evidence import PassLog
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.triton.versions import triton_version
 from tests.recording import record_without_sass

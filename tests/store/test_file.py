@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.baseline import CompilerLog, GraphCall, GraphNode, GraphOrigin, OperationLines, PassLog, Profile
 from irscope.model.capture import (
     Artifact,
     Autotuning,
@@ -32,6 +31,15 @@ from irscope.model.capture import (
     Resources,
     SourceFile,
     Target,
+)
+from irscope.model.evidence import (
+    CompilerLog,
+    GraphCall,
+    GraphNode,
+    GraphOrigin,
+    OperationLines,
+    PassLog,
+    Profile,
 )
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically

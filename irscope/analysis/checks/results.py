@@ -10,7 +10,7 @@ from irscope.analysis.checks.baseline import NotWorse, Tolerance, kept_facts, la
 from irscope.analysis.checks.model import Assertion, Breach
 from irscope.analysis.checks.resources import Compiles
 from irscope.analysis.checks.subject import Subject
-from irscope.model.baseline import Baseline, BaselineFacts
+from irscope.model.evidence import Baseline, BaselineFacts
 
 __all__ = ["Against", "BreachGroup", "Checked", "Outcome", "Report", "Variant", "check_against", "check_subject"]
 

@@ -15,7 +15,7 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import OperationUse
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, PassSnapshot
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from irscope.ir.locations.model import Chain
-from irscope.model.baseline import CompilerLog
 from irscope.model.capture import Capture
+from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
     from irscope.ir.logs.reasons.decisions import Decision

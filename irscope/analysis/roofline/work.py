@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 
-from irscope.device.peaks import Unit
+from irscope.device.parts import Unit
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import LayoutType, read_types

@@ -115,7 +115,7 @@ def _against(
         return None
     from irscope.analysis.checks.baseline import read_tolerances
     from irscope.analysis.checks.results import Against
-    from irscope.model.baseline import Baseline
+    from irscope.model.evidence import Baseline
     from irscope.store.baseline import load_baseline
 
     held = Baseline() if updates and not path.exists() else load_baseline(path)

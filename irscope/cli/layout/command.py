@@ -145,7 +145,7 @@ def layout(
     """
     from irscope.cli.layout.memory import show_memory
     from irscope.cli.layout.subject import Typed, given_layouts, layouts_of_capture, layouts_of_file
-    from irscope.layout.choose import choose_layouts
+    from irscope.layout.described import choose_layouts
 
     form = _format(form, output, as_json)
     names = [*(layouts or ()), *(compare or ())]

@@ -15,7 +15,7 @@ from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
 from irscope.render.text.failure import failure_text
 from irscope.store.baseline import variant_names
-from irscope.store.facts import CaptureFacts
+from irscope.store.shelf import CaptureFacts
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Operation
-from irscope.layout.linear import eliminate
-from irscope.layout.thread_map import IN_DIMS, ThreadMap
+from irscope.layout.maps import IN_DIMS, ThreadMap, eliminate
 from irscope.memory.access import Span, Traffic
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.numbers import Number, Tokens

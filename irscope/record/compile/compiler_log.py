@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from irscope.errors import RecordingError
-from irscope.model.baseline import CompilerLog
 from irscope.model.capture import Capture, stage_named
+from irscope.model.evidence import CompilerLog
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.operations import loaded_sections
 from irscope.record.process.requests import RecordRequest, request_from_capture

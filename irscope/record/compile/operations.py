@@ -9,8 +9,8 @@ from irscope.ir.asm.elf import parse_elf
 from irscope.ir.body.clean import clean
 from irscope.ir.locations.operations import read_operation_lines, with_operation_locations
 from irscope.ir.locations.split_loads import with_loads_of_readers
-from irscope.model.baseline import OperationLines
 from irscope.model.capture import Capture, stage_named
+from irscope.model.evidence import OperationLines
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import compiled

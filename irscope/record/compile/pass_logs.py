@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irscope.model.baseline import MOST_LOG_BYTES, MOST_LOG_LINES
+from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES
 from irscope.record.process.events import Logged
 
 __all__ = ["PassLogs", "logged"]

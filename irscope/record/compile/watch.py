@@ -23,8 +23,8 @@ from irscope.record.compile.launch_arguments import PendingLaunches, plain
 from irscope.record.compile.launches import describe_launch, with_constants
 from irscope.record.compile.tap import tap
 from irscope.record.compile.watched_compile import Watch, WatchedCompile
+from irscope.record.process.assembly import OpenCapture
 from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
-from irscope.record.process.open_capture import OpenCapture
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import configuration_under_way, note_deferred
 from irscope.record.triton.identity import code_variables, compiler_parts

@@ -8,8 +8,8 @@ from typing import Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
-from irscope.model.baseline import GraphOrigin
 from irscope.model.capture import Launch, PassSnapshot, Target
+from irscope.model.evidence import GraphOrigin
 from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob

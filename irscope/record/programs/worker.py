@@ -23,7 +23,7 @@ from irscope.record.compile.hand_over import Handover
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
 from irscope.record.compile.watch import Watch
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
-from irscope.record.process.parent import flush_streams, serve_parent
+from irscope.record.process.messages import flush_streams, serve_parent
 from irscope.record.process.requests import RecordRequest, default_jobs
 from irscope.record.programs.joining import program_environment, recorded_processes
 from irscope.record.programs.recording import recorded_launches, recording

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.resources.metrics import resource_rows
-from irscope.device.fit import excesses_of
-from irscope.device.occupancy import occupancy_of
+from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.telling import parts_of

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irscope.layout.conversions import Moves
 from irscope.layout.described import DescribedLayout
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap, Moves
 from irscope.memory.between import Conversion, Relocation, between
 from irscope.memory.conflicts import first_request
 from irscope.render.layout.figure import COLOR_BY, Figure, Marks, Window, make_figure, unit_of

@@ -9,9 +9,7 @@ from typing import Literal, Protocol, get_args
 
 from irscope.errors import UsageError, did_you_mean
 from irscope.layout.described import DescribedLayout
-from irscope.layout.linear import Preimage
-from irscope.layout.memory_map import BANK_BYTES, MemoryMap
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import BANK_BYTES, MemoryMap, Preimage, ThreadMap
 from irscope.model.layout import LinearLayout
 from irscope.render.layout.plane import MAX_RUNS, Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
 from irscope.render.text.figures import percent

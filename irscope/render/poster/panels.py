@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.roofline.model import Roofline
-from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
-from irscope.device.occupancy import REGISTERS, SHARED, TENSOR_MEMORY, WARPS
+from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.user import line_text
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture

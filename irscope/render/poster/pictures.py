@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from irscope.layout.described import DescribedLayout
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.access import MOST, Access, Cost
 from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture

@@ -14,8 +14,7 @@ from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
-from irscope.device.fit import excesses_of
-from irscope.device.occupancy import occupancy_of
+from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import DAMAGE
 from irscope.ir.locations.user import line_text
 from irscope.memory.access import Cost

@@ -14,8 +14,8 @@ from irscope.analysis.movie.follow import follow
 from irscope.analysis.resources.metrics import stage_operations
 from irscope.analysis.source.map import source_map
 from irscope.ir.meanings import meanings_of
-from irscope.model.baseline import CompilerLog, PassLog
 from irscope.model.capture import Capture, StageKind, stage_named
+from irscope.model.evidence import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.graph import has_dot
 from irscope.render.report.columns import column_words, packed_beside, plain_by_number, split_margins, value_columns

@@ -10,8 +10,8 @@ from irscope.ir.locations.user import line_text, place_of
 from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.logs.reasons.entries import LogEntry, read_entries
 from irscope.ir.logs.reasons.readers import read_decisions
-from irscope.model.baseline import PassLog
 from irscope.model.capture import Capture
+from irscope.model.evidence import PassLog
 from irscope.render.text.tables import table
 
 __all__ = ["entries_text", "log_json", "log_text"]

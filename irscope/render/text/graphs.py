@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irscope.model.baseline import GraphCall, GraphNode, GraphOrigin
 from irscope.model.capture import Capture
+from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
 from irscope.model.launch_record import Autotuning
 from irscope.render.text.tables import masked, shorten
 

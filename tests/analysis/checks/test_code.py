@@ -16,8 +16,7 @@ from irscope.analysis.checks.subject import Subject
 from irscope.analysis.checks.texts import FileChecked, Golden
 from irscope.analysis.findings.model import KINDS
 from irscope.errors import UsageError
-from irscope.model.capture import Capture, Resources, SourceFile
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure, Resources, SourceFile
 from irscope.store.file import load
 from tests.conftest import DATA
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from irscope.ir.asm.sass import SassInstruction
 from irscope.ir.asm.sass_reader import parse_sass
-from irscope.model.baseline import OperationLines
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
+from irscope.model.evidence import OperationLines
 
 BASE = 0x7F5A3CFA0000
 COLUMNS = (

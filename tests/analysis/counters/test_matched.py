@@ -8,8 +8,8 @@ import pytest
 
 from irscope.analysis.counters.matched import kernel_of_page, matched_instructions
 from irscope.errors import UsageError
-from irscope.model.baseline import Profile
 from irscope.model.capture import Artifact, Capture
+from irscope.model.evidence import Profile
 from tests.analysis.counters.pages import page_of, small_capture
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from irscope.analysis.passes.decisions import decisions_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.reasons.decisions import ThreadWidth
-from irscope.model.baseline import CompilerLog
 from irscope.model.capture import Artifact, Capture, Kernel, Launch
+from irscope.model.evidence import CompilerLog
 from irscope.target import Target
 from tests.record.reasons import DATA, line_of, stored_logs
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from irscope.analysis.roofline.roofline import roofline_of
-from irscope.device.peaks import PEAKS
+from irscope.device.parts import PEAKS
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.render.chart.roofline import roofline_svg

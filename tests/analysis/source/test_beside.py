@@ -18,8 +18,8 @@ from irscope.ir.asm.sass_reader import parse_sass
 from irscope.ir.asm.spills import spill_of
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.reader import read_body
-from irscope.model.baseline import Profile
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
+from irscope.model.evidence import Profile
 from irscope.store.file import load
 from irscope.target import Target
 

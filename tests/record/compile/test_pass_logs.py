@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.model.baseline import MOST_LOG_BYTES, MOST_LOG_LINES
+from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES
 from irscope.record.compile.pass_logs import PassLogs, logged
 from irscope.record.process.events import Logged
 

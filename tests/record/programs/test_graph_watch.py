@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from irscope.model.baseline import GraphOrigin
 from irscope.model.capture import Capture
+from irscope.model.evidence import GraphOrigin
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.render.text.graphs import graph_texts

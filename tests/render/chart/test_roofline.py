@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from irscope.analysis.roofline.roofline import roofline_of
-from irscope.device.peaks import PEAKS
+from irscope.device.parts import PEAKS
 from irscope.errors import UsageError
-from irscope.model.baseline import Ceilings
+from irscope.model.evidence import Ceilings
 from irscope.render.chart.roofline import roofline_svg
 from tests.analysis.roofline.launched import attention
 

@@ -10,7 +10,7 @@ import pytest
 
 from irscope.errors import MissingTool, UsageError
 from irscope.layout.described import DescribedLayout, as_json
-from irscope.layout.linear import Preimage
+from irscope.layout.maps import Preimage
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LinearLayout
 from irscope.render.canvas import fills, hexadecimal, luminance, render_png, shade_of

@@ -13,8 +13,7 @@ from irscope.analysis.movie.make import movie_of
 from irscope.analysis.movie.model import COUNTERS, Movie, Tile
 from irscope.errors import UsageError
 from irscope.layout.computed import computed_map
-from irscope.layout.memory_map import MemoryMap
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import MemoryMap, ThreadMap
 from irscope.layout.typed import parse_typed
 from irscope.model.capture import Capture, Target
 from irscope.model.layout import LayoutRefusal

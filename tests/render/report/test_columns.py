@@ -9,8 +9,8 @@ from pathlib import Path
 
 from irscope.analysis.source.beside import beside
 from irscope.analysis.source.map import source_map
-from irscope.model.baseline import Profile
 from irscope.model.capture import Artifact
+from irscope.model.evidence import Profile
 from irscope.render.capture.beside import BesideColumns, render_beside
 from irscope.render.report import columns as packing
 from irscope.render.report.columns import packed_beside

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irscope.model.baseline import Profile
 from irscope.model.capture import Capture
+from irscope.model.evidence import Profile
 from irscope.render.report.locations import heat_of
 from tests.analysis.counters.pages import page_of, small_capture
 

@@ -15,8 +15,8 @@ import irscope.render.report.memory as memory_data
 from irscope.memory.access import Access, Certainty, Cost, Span, Traffic
 from irscope.memory.allocation import Buffer, allocations_of
 from irscope.memory.costs import as_json, costs_of
-from irscope.model.baseline import OperationLines
 from irscope.model.capture import Capture
+from irscope.model.evidence import OperationLines
 from irscope.render.layout.timeline import timeline_svg
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import Holder, Memory, MemoryOverTime, packed_memory

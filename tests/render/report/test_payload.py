@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.ir.locations.stages import read_locations
-from irscope.model.baseline import CompilerLog, PassLog
 from irscope.model.capture import Artifact, Capture
+from irscope.model.evidence import CompilerLog, PassLog
 from irscope.render.report import columns
 from irscope.render.report import payload as module
 from irscope.render.report.payload import Payload

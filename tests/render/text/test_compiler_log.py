@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irscope.model.baseline import PassLog
 from irscope.model.capture import Capture, Kernel, Launch, PassSnapshot
+from irscope.model.evidence import PassLog
 from irscope.render.text.compiler_log import entries_text, log_text
 from irscope.target import Target
 

@@ -6,8 +6,8 @@ import pytest
 
 from irscope.analysis.roofline.model import Roofline
 from irscope.analysis.roofline.roofline import roofline_of
-from irscope.device.peaks import PEAKS
-from irscope.model.baseline import Ceilings
+from irscope.device.parts import PEAKS
+from irscope.model.evidence import Ceilings
 from irscope.render.text.roofline import bytes_text, duration_text, roofline_json, roofline_text
 from tests.analysis.roofline.launched import BATCH, HEADS, LENGTH, TENSOR_BYTES, WIDTH, attention
 

@@ -29,7 +29,7 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.sites import factor_sites
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES

@@ -18,8 +18,8 @@ from irscope.ir.logs.inductor.graph_text import read_graph_lines
 from irscope.ir.logs.inductor.output_code import GeneratedKernel, read_output_code
 from irscope.ir.logs.launch_text import UNKNOWN_TARGET
 from irscope.ir.logs.regular_file import FileRefused, inside, read_regular
-from irscope.model.baseline import GraphNode, GraphOrigin
 from irscope.model.capture import Capture, Environment, Kernel, Launch, SourceFile
+from irscope.model.evidence import GraphNode, GraphOrigin
 
 __all__ = ["InductorFiles", "find_inductor_files", "read_inductor"]
 

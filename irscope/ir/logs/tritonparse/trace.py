@@ -11,7 +11,6 @@ from irscope.ir.logs.launch_text import UNKNOWN_TARGET, target_of_module
 from irscope.ir.logs.metadata import launch_of_metadata, number, shown_metadata, target_of_metadata
 from irscope.ir.logs.tritonparse.launches import autotuning_of, grid_of, record_of
 from irscope.ir.logs.tritonparse.source import PythonSource, constants_of
-from irscope.model.baseline import GraphOrigin
 from irscope.model.capture import (
     STAGES,
     Artifact,
@@ -22,6 +21,7 @@ from irscope.model.capture import (
     StageKind,
     stage_rank,
 )
+from irscope.model.evidence import GraphOrigin
 from irscope.model.plain import storable
 
 __all__ = ["captures_from_trace", "is_trace"]

@@ -7,8 +7,7 @@ import shlex
 from typing import Any
 
 from irscope.analysis.reduce.model import Reduced, ReducedPython, Size
-from irscope.model.capture import PassSnapshot
-from irscope.model.failure import Failure
+from irscope.model.capture import Failure, PassSnapshot
 from irscope.plan import PassPlan
 
 __all__ = ["commands", "python_file", "reduced_file", "reduction_json", "reduction_markdown", "reduction_text"]

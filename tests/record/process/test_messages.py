@@ -15,19 +15,17 @@ import pytest
 from irscope.errors import RecordingError
 from irscope.model.capture import PassSnapshot
 from irscope.record.gpu.messages import COMMANDS, DEVICE_EVENTS
-from irscope.record.process import fork_server
+from irscope.record.process import warm
 from irscope.record.process.child import MessageStream
-from irscope.record.process.codec import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead
 from irscope.record.process.layout_server import Message, Question
+from irscope.record.process.messages import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
 from tests.record.telling_child import telling_child
 
 MESSAGES = tuple(
-    dict.fromkeys(
-        (*DEVICE_EVENTS, *COMMANDS, *fork_server.COMMANDS, *fork_server.ANSWERS, Question, Message, RecordRequest)
-    )
+    dict.fromkeys((*DEVICE_EVENTS, *COMMANDS, *warm.COMMANDS, *warm.ANSWERS, Question, Message, RecordRequest))
 )
 SAMPLES: dict[Any, Any] = {
     bool: True,

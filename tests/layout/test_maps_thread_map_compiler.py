@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from irscope.ir.mlir.encoding import parse_encoding
-from irscope.layout.linear import is_surjective
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap, ThreadMap, is_surjective
 from irscope.layout.rows import query_type
-from irscope.layout.thread_map import ThreadMap
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutAnswer, LayoutMap, LinearLayout
 from tests.layout.cases import CASES, Case

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.model.baseline import OperationLines
+from irscope.model.evidence import OperationLines
 
 
 @given(st.lists(st.integers(0, 3)))

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap, ThreadMap
 from irscope.layout.rows import query_type
-from irscope.layout.thread_map import ThreadMap
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LinearLayout
 from tests.layout.cases import dot, mfma, mma2, mma3, nvmma, offset_of, wmma

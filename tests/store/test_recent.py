@@ -12,8 +12,7 @@ import pytest
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch
 from irscope.store.file import save
-from irscope.store.index import StoredRow, stored_rows
-from irscope.store.recent import CaptureStore
+from irscope.store.recent import CaptureStore, StoredRow, stored_rows
 from irscope.target import Target
 
 
@@ -102,7 +101,7 @@ def _adds(folder: Path, first: int) -> None:
 
 def test_no_line_of_another_process_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each process adds its own while this one writes the index again, as fast as it can."""
-    monkeypatch.setattr("irscope.store.index._SPARE_LINES", -1_000_000)
+    monkeypatch.setattr("irscope.store.recent._SPARE_LINES", -1_000_000)
     adding = [multiprocessing.get_context("fork").Process(target=_adds, args=(tmp_path, first)) for first in (0, 60)]
     for process in adding:
         process.start()
@@ -205,6 +204,6 @@ def test_a_store_is_listed_without_their_files(tmp_path: Path, monkeypatch: pyte
     store = CaptureStore(tmp_path)
     for number in range(100):
         store.add(capture("kernel", number))
-    monkeypatch.setattr("irscope.store.index.read_manifest", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr("irscope.store.recent.read_manifest", lambda path: pytest.fail(f"{path} was read"))
     assert len(store.rows()) == 100
     assert os.listdir(tmp_path).count("index.jsonl") == 1

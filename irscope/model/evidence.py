@@ -1,4 +1,4 @@
-"""What is kept beside a capture: the compiler's log, lines of operations, counters, ceilings, the graph, a baseline."""
+"""Evidence beside a capture: the compiler's log, lines of operations, counters, ceilings, a graph, a baseline."""
 
 from __future__ import annotations
 
