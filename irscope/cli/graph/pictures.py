@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
 from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
 from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fold
@@ -16,6 +15,7 @@ from irscope.analysis.flow.partitions import read_partitions
 from irscope.cli.dump.stages import one_pass, parse_lines, snapshot_text
 from irscope.cli.graph.options import GraphOptions
 from irscope.errors import UsageError
+from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.render.capture.partitions import partitions_json

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from irscope.errors import ParseError
-from irscope.ir.asm.cubin import read_cubin
 from irscope.ir.asm.elf import parse_elf
+from irscope.ir.asm.resources import read_cubin
 
 
 def binary_use(binary: bytes, name: str) -> tuple[int, int]:

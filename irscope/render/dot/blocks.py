@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from irscope.analysis.flow.block_parts import PARTS, Part, Row, parts_of
-from irscope.analysis.flow.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.analysis.flow.control_flow_fold import mentions
+from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import StageKind
 from irscope.render.dot.graph import (

@@ -15,7 +15,7 @@ from irscope.analysis.source.blocks import function_blocks
 from irscope.analysis.source.map import SourceMap, StageMap, source_map
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.errors import StageNotFound
-from irscope.ir.asm.reader import read_functions
+from irscope.ir.asm.control_flow import read_functions
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.locations.model import Frame
 from irscope.ir.locations.user import is_library, place_of

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from irscope.analysis.flow.control_flow import BasicBlock, ControlFlow, Jump, Loop, read_control_flow
 from irscope.analysis.flow.control_flow_fold import fold_flows
+from irscope.ir.asm.control_flow import BasicBlock, ControlFlow, Jump, Loop, read_control_flow
 from irscope.ir.asm.instructions import Instruction
 from irscope.render.dot.blocks import ranges, render_blocks
 from tests.analysis.recorded import stored

@@ -1,4 +1,4 @@
-"""The control flow of assembly and of LLVM IR: basic blocks, what follows on them, and the loops they make.
+"""Functions of assembly and LLVM IR as basic blocks, the jumps between them, the loops they make, and live registers.
 
 A block ends before a label and after every instruction that may go elsewhere: branches, ends, calls. nvdisasm cuts
 SASS the same way.
@@ -10,11 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.analysis.flow.branches import Branch, Ending, branch_of
-from irscope.analysis.flow.dataflow_llvm import read_llvm_functions
-from irscope.ir.asm.instructions import Function, Instruction
-from irscope.ir.asm.reader import read_functions
+from irscope.ir.asm.amdgcn import parse_amdgcn
+from irscope.ir.asm.instructions import Branch, Ending, Function, Instruction
+from irscope.ir.asm.llvm import parse_llvm
+from irscope.ir.asm.ptx import parse_ptx
+from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import StageKind
+
+__all__ = [
+    "UNKNOWN", "BasicBlock", "ControlFlow", "Jump", "Loop", "control_flow_of", "live_registers", "read_control_flow",
+    "read_functions", "read_instructions",
+]  # fmt: skip
 
 UNKNOWN = -1
 """The target of a jump that the text does not name: the address stands in a register, or the label elsewhere."""
@@ -83,6 +89,26 @@ class ControlFlow:
         return sum(len(block.instructions) for block in self.blocks)
 
 
+def read_functions(text: str, kind: StageKind) -> tuple[Function, ...]:
+    """The functions of a text, without the padding behind their code; none if the text holds no instructions.
+
+    Never raises: lines that cannot be read are skipped.
+    """
+    if kind == "ptx":
+        return parse_ptx(text)
+    if kind == "sass":
+        return tuple([function.without_padding() for function in parse_sass(text)])
+    if kind == "llvm":
+        return parse_llvm(text)
+    return parse_amdgcn(text) if kind == "amdgcn" else ()
+
+
+def read_instructions(text: str, kind: StageKind) -> list[Instruction]:
+    """All instructions of a text in its order, the padding behind a function of SASS among them."""
+    functions = parse_sass(text) if kind == "sass" else read_functions(text, kind)
+    return [item for function in functions for item in function.instructions]
+
+
 def read_control_flow(text: str, kind: StageKind) -> tuple[ControlFlow, ...]:
     """The control flow of each function of a text that has instructions. Never raises.
 
@@ -90,13 +116,13 @@ def read_control_flow(text: str, kind: StageKind) -> tuple[ControlFlow, ...]:
         text: a stage's text.
         kind: `ptx`, `sass`, `amdgcn` or `llvm`; nothing is found in any other.
     """
-    functions = read_llvm_functions(text) if kind == "llvm" else read_functions(text, kind)
-    return tuple(_graph(function, kind) for function in functions if function.instructions)
+    return tuple(control_flow_of(function) for function in read_functions(text, kind) if function.instructions)
 
 
-def _graph(function: Function, kind: StageKind) -> ControlFlow:
+def control_flow_of(function: Function) -> ControlFlow:
+    """The control flow of one function."""
     code = function.instructions
-    branches = {index: branch for index, item in enumerate(code) if (branch := branch_of(item, kind)) is not None}
+    branches = {index: branch for index, item in enumerate(code) if (branch := item.branch) is not None}
     labels: dict[int, list[str]] = {}
     for label in function.labels:
         labels.setdefault(label.index, []).append(label.name)
@@ -176,3 +202,53 @@ def _loops(jumps: Iterable[Jump]) -> tuple[Loop, ...]:
         and (0 not in body or head == 0)
     ]
     return tuple(sorted(natural, key=lambda loop: (-len(loop.body), loop.head)))
+
+
+def live_registers(graph: ControlFlow) -> tuple[frozenset[str], ...]:
+    """The registers whose values are still read behind each instruction, in the order of the blocks.
+
+    A value is live from where it is written to where it is last read, on any way there; a write under a predicate or
+    to some of the lanes ends none. What is written and never read is not live.
+    """
+    after: dict[int, list[int]] = {}
+    returns = [block.number for block in graph.blocks if block.ending == "return"]
+    for jump in graph.jumps:
+        after.setdefault(jump.source, []).append(jump.target)
+        if jump.kind == "calls":
+            for number in returns:
+                after.setdefault(number, []).append(jump.source + 1)
+    number_of = {block.number: place for place, block in enumerate(graph.blocks)}
+    used = [_used(block) for block in graph.blocks]
+    before = [frozenset[str]() for _ in graph.blocks]
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for place in reversed(range(len(graph.blocks))):
+            behind = _behind(after.get(graph.blocks[place].number, ()), before, number_of)
+            reads, writes = used[place]
+            found = reads | (behind - writes)
+            is_settled = is_settled and found == before[place]
+            before[place] = found
+    live: list[frozenset[str]] = []
+    for block in graph.blocks:
+        behind = _behind(after.get(block.number, ()), before, number_of)
+        rows: list[frozenset[str]] = []
+        for item in reversed(block.instructions):
+            rows.append(behind)
+            behind = (behind if item.keeps_old else behind - frozenset(item.writes)) | frozenset(item.reads)
+        live += reversed(rows)
+    return tuple(live)
+
+
+def _behind(targets: Iterable[int], before: list[frozenset[str]], number_of: dict[int, int]) -> frozenset[str]:
+    return frozenset[str]().union(*[before[number_of[target]] for target in targets if target in number_of])
+
+
+def _used(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
+    """What a block reads before it writes it, and what it writes whatever its predicates are."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for item in block.instructions:
+        reads.update(name for name in item.reads if name not in writes)
+        writes.update(() if item.keeps_old else item.writes)
+    return frozenset(reads), frozenset(writes)
