@@ -1,7 +1,7 @@
 """The table of real parts, one for each target: what a GPU of that architecture has, and its peaks.
 
-The numbers are the vendors'; those of a multiprocessor are in `irscope.device.occupancy`. They answer a script that asks
-the device about itself on a machine without one.
+The numbers are the vendors'; those of a multiprocessor are in `irscope.device.occupancy`. They answer a script that
+asks the device about itself on a machine without one.
 
 Every figure is the vendor's, dense (without structured sparsity), at the clock that the vendor assumes. What no
 document gives has no row: nothing is filled in by a rule of thumb. `tests/device/test_parts.py` holds the figures

@@ -1,4 +1,4 @@
-"""DescribedLayout: a row of a capture, with its encoding and its map read; and the choice of some by what a user names."""
+"""DescribedLayout: a row of a capture, with its encoding and its map read; and the choice of some by a user's words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.locations.user import is_library
 from irscope.ir.mlir.encoding import Encoding, read_encoding
+from irscope.ir.mlir.typed import parse_type
 from irscope.ir.mlir.types import element_bits
+from irscope.ir.tables.operations import opcode_of
 from irscope.layout.maps import BankModel, MemoryMap, ThreadMap
 from irscope.layout.rows import parameters_text
 from irscope.model.capture import Target
@@ -68,7 +70,7 @@ class DescribedLayout:
     @property
     def element_bits(self) -> int:
         """Bits of the widest element type that is not a pointer; 16 if there is none."""
-        bits = [element_bits(name) for name in self.row.elements if "tt.ptr" not in name]
+        bits = [element_bits(name) for name in self.row.elements if parse_type(name).form != "pointer"]
         return max(bits, default=0) or 16
 
     @cached_property
@@ -189,8 +191,8 @@ def _lines(item: DescribedLayout) -> set[str]:
 
 def _same_operation(name: str, asked: str) -> bool:
     short = name.rpartition(".")[2]
-    # A dot is many operations: tt.dot, ttng.warp_group_dot, …
-    return asked in (name, short) or (asked in ("tt.dot", "dot") and "dot" in short.split("_"))
+    # A dot is many operations: those of tensor cores have names of their own.
+    return asked in (name, short) or (opcode_of(asked) == "dot" and "dot" in short.split("_"))
 
 
 def _is_named(item: DescribedLayout, asked: str) -> bool:

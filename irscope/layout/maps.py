@@ -1,4 +1,4 @@
-"""Maps of layouts: elements to threads, elements to banks, the algebra over GF(2) below both, and what conversions move.
+"""Maps of layouts: elements to threads and to banks, the algebra over GF(2) below both, and what conversions move.
 
 Whether the thread, warp or CTA that needs an element holds it in the source already follows from the bases alone: both
 maps are linear, so it holds for all inputs if it holds for each basis vector.

@@ -10,6 +10,9 @@ from typing import Any, Protocol
 _MOST_COLUMNS = 6
 """Parts with a column of their own; more are one column of NAME=VALUE."""
 _ABSENT = "–"
+_DIVISIBILITY = "tt.divisibility"
+DIVISIBLE = f"{_DIVISIBILITY}=16"
+"""What a signature says of an argument that 16 divides, as Triton writes it."""
 
 Row = tuple[Hashable, Mapping[str, str]]
 """What rows are compared within (the kernel, and its target where options are among the parts), and its parts."""
@@ -35,14 +38,20 @@ def parts_of(launch: _HasParts) -> dict[str, str]:
     """
     known: dict[str, str] = {}
     for path, text in launch.attributes:
-        # tt.divisibility=16, as signatures write it.
-        known[path] = known.get(path, "") + ":" + text.removeprefix("tt.divisibility=")
+        known[path] = known.get(path, "") + ":" + text.removeprefix(f"{_DIVISIBILITY}=")
     constants = dict(launch.constants)
     parts = {name: constants.get(name, kind) + known.get(name, "") for name, kind in launch.signature}
     # Elements of tuples: x[0].
     parts |= {path: value for path, value in constants.items() if path not in parts}
     parts |= {path: text.lstrip(":") for path, text in known.items() if path not in parts}
     return parts | {name: str(value) for name, value in launch.options if name not in parts}
+
+
+def divisor_of(attributes: str) -> int:
+    """The number that divides an argument, as the text of its attributes in a signature says; 1 if it says none."""
+    digits = attributes.partition(_DIVISIBILITY)[2].lstrip(" =:'\",")
+    length = next((at for at, one in enumerate(digits) if not one.isdecimal()), len(digits))
+    return int(digits[:length]) if 0 < length < 10 else 1
 
 
 def telling_names(rows: Sequence[Mapping[str, str]], shown: Sequence[str] = ()) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from irscope.errors import CaptureFormatError, ParseError
 from irscope.model.evidence import Baseline, BaselineFacts, BaselineValue, Ceilings
+from irscope.model.telling import DIVISIBLE
 from irscope.store.disk import default_folder, write_atomically
 from irscope.store.schema import converted
 from irscope.store.shelf import CaptureFacts, differences
@@ -46,7 +47,7 @@ def _variant(facts: CaptureFacts) -> str:
     attributes = dict(facts.attributes)
     # *fp16%16: a pointer that is a multiple of 16
     types = [
-        f"{name}={kind}{'%16' if 'tt.divisibility=16' in attributes.get(name, '') else ''}"
+        f"{name}={kind}{'%16' if DIVISIBLE in attributes.get(name, '') else ''}"
         for name, kind in facts.signature
         if kind != "constexpr"
     ]

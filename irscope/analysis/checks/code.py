@@ -10,25 +10,24 @@ from typing import ClassVar
 from irscope.analysis.checks.breaches import at_finding, at_line, of_kernel
 from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.subject import AccessWidth, Subject
-from irscope.analysis.findings.kinds.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
+from irscope.analysis.findings.kinds.loops import LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import KINDS
 from irscope.analysis.resources.metrics import instruction_families
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.opcodes import FAMILIES
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.mlir.model import Operation
+from irscope.ir.tables.operations import is_of_dialect, opcode_of
 from irscope.memory.machine import ACCESSES
 
 __all__ = ["MinWidth", "NoFinding", "Pipelined", "Uses", "widths_named"]
 
-_DIALECTS = ("tt.", "ttg.", "ttng.", "amdg.", "amdgpu.", "gluon.", "scf.", "arith.", "math.")
 _CONTROL = ("control", "wait")
 """Families of instructions that only prepare others, or wait for them."""
-_COPIES = ("ttg.async_copy_global_to_local", "ttng.async_tma_copy_global_to_local", "amdg.buffer_load_to_local")
+_COPIES = ("async_copy_global_to_local", "async_tma_copy_global_to_local", "buffer_load_to_local")
 _ACCESS_NAMES = {
     "load": "load", "store": "store", "atomic": "atomic",
-    "tt.load": "load", "tl.load": "load", "gl.load": "load",
-    "tt.store": "store", "tl.store": "store", "gl.store": "store",
+    "tl.load": "load", "gl.load": "load", "tl.store": "store", "gl.store": "store",
     **{name: "load" if action == "copy" else action for name, action in ACCESSES.items()},
 }  # fmt: skip
 # tl.load=128   store@31=64
@@ -44,7 +43,7 @@ class Uses:
 
     def __post_init__(self) -> None:
         family = re.sub(r"\.\d{1,4}$", "", self.name)
-        if not self.name.startswith(_DIALECTS) and not any(_is_of(family, one) for one in FAMILIES):
+        if not is_of_dialect(self.name) and not any(_is_of(family, one) for one in FAMILIES):
             raise UsageError(
                 f"--uses {self.name!r} is no family of instructions, and no operation of the IR such as "
                 f"tt.dot_scaled.{did_you_mean(self.name, FAMILIES)}"
@@ -55,7 +54,7 @@ class Uses:
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
         """The kernel, with what it uses instead."""
-        if self.name.startswith(_DIALECTS):
+        if is_of_dialect(self.name):
             return self._of_operation(subject)
         families = instruction_families(subject.capture)
         if any(_is_of(self.name, one) for one in families):
@@ -66,7 +65,7 @@ class Uses:
         is_matrix = any(self.name.startswith(one) for one in ("wgmma", "mma", "mfma", "wmma", "tcgen05"))
         if is_matrix and matrix:
             text += f", it has {' and '.join(matrix)}"
-        dots = [one for one, _ in subject.studied.operations.values() if one.name in DOTS] if is_matrix else []
+        dots = [one for one, _ in subject.studied.operations.values() if one.kind == "dot"] if is_matrix else []
         if dots:
             return tuple(_at_operation(self, subject, one, text, ["IRS301", "IRS601", "IRS302"]) for one in dots[:1])
         return (of_kernel(self, subject, text),)
@@ -137,7 +136,7 @@ class MinWidth:
 def widths_named(subject: Subject, name: str) -> list[AccessWidth]:
     """The accesses that a name means: `tl.load` means those that became asynchronous copies too."""
     kind = _ACCESS_NAMES[name]
-    exact = name in ACCESSES and name not in ("tt.load", "tt.store")
+    exact = name in ACCESSES and opcode_of(name) not in ("load", "store")
     return [one for one in subject.accesses if one.action == kind and (not exact or one.operation == name)]
 
 
@@ -159,7 +158,7 @@ class Pipelined:
         found: dict[int, Breach] = {}
         for loop in loops:
             inside = list(loop.walk())
-            for dot in (one for one in inside if one.name in DOTS):
+            for dot in (one for one in inside if one.kind == "dot"):
                 for load in loads_of_dot(studied, dot):
                     text = f"{load.name} is not pipelined: each iteration of its loop waits for it"
                     found[load.first_line] = _at_operation(self, subject, load, text, ["IRS201", "IRS202"])
@@ -167,13 +166,13 @@ class Pipelined:
             begun_before = {
                 studied.chain_at(line)
                 for line, (one, _) in studied.operations.items()
-                if line not in lines and one.name in (*_COPIES, *LOADS)
+                if line not in lines and one.opcode in (*_COPIES, *LOADS)
             }
             for copy in inside:
-                if copy.name in _COPIES and studied.chain_at(copy.first_line) not in begun_before:
+                if copy.opcode in _COPIES and studied.chain_at(copy.first_line) not in begun_before:
                     text = f"no {copy.name} is begun before the loop: each iteration waits for its own"
                     found[copy.first_line] = _at_operation(self, subject, copy, text, ["IRS201", "IRS202"])
-            is_left = not any(one.name in (*LOADS, *_COPIES) for one in inside)
+            is_left = not any(one.opcode in (*LOADS, *_COPIES) for one in inside)
             if not found and is_left and any("descriptor" in one.name for one in inside):
                 # What became of a block's load is not in the TTGIR: say nothing of it rather than that it is fine.
                 found[loop.first_line] = _at_operation(

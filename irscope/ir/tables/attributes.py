@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["DEFAULTS", "ENUMERATIONS"]
+__all__ = ["DEFAULTS", "ENUMERATIONS", "NUM_STAGES"]
+
+NUM_STAGES = "tt.num_stages"
+"""What `tl.range(…, num_stages=…)` asks for, on its loop."""
 
 _CACHES = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")
 _COMPARISONS = "eq ne slt sle sgt sge ult ule ugt uge"

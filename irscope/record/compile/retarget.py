@@ -205,9 +205,9 @@ def _front_end_notes(text: str, origin: Target, target: Target) -> list[str]:
     if origin.backend == target.backend:
         return []
     notes: list[str] = []
-    if "tt.extern_elementwise" in text:
+    if "extern_elementwise" in text:
         notes.append(f"It calls functions of {origin}'s device library, which the front end chose.")
-    if "tt.elementwise_inline_asm" in text:
+    if "elementwise_inline_asm" in text:
         notes.append(f"It holds inline assembly of {origin}, from the program or from a type's conversion.")
     return notes
 

@@ -1,4 +1,4 @@
-"""The requests for recording processes, made of what a user names: a file, a kernel, a capture; wrong kernels are refused."""
+"""The requests for recording processes, made of what a user names: a file, a kernel, a capture."""
 
 from __future__ import annotations
 

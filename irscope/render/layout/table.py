@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from irscope.ir.mlir.short_types import short_type
 from irscope.layout.described import DescribedLayout
 from irscope.memory.costs import Cost
 from irscope.render.text.figures import percent, short_name
@@ -69,11 +70,12 @@ def _place(frame: str, usual: str) -> str:
 
 
 def _short(element: str) -> str:
-    return element.replace("!tt.ptr<", "*").rstrip(">")
+    return short_type(element)
 
 
 def _counted(name: str, count: int) -> str:
-    short = name.partition(".")[2] if name.startswith(("tt.", "ttg.", "arith.")) else name
+    dialect, _, own = name.partition(".")
+    short = own if dialect in ("tt", "ttg", "arith") else name
     return f"{short}×{count}" if count > 1 else short
 
 

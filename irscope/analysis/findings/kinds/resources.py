@@ -10,7 +10,6 @@ from functools import cached_property
 from math import prod
 from os.path import basename
 
-from irscope.analysis.findings.kinds.loops import DOTS
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.source.lines import python_line
@@ -308,7 +307,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     found = occupancy_of(capture) if capture.failure is None else None
     if found is None or not found.blocks_per_sm or not {REGISTERS, SHARED, TENSOR_MEMORY} & set(found.limited_by):
         return
-    has_dots = any(use.name in DOTS for use in studied.uses.operations)
+    has_dots = any(one.kind == "dot" for one, _ in studied.operations.values())
     few = _FEW_WITH_DOTS if has_dots else _FEW * found.max_warps
     if found.warps_per_sm >= few or has_few_programs(capture, found):
         return

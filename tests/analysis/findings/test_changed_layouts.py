@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from irscope.analysis.findings.changed import edited, laid_along
 from irscope.analysis.findings.model import Change
-from irscope.analysis.findings.relayout import edited, laid_along
 from irscope.analysis.findings.studied import Studied
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, PassSnapshot
