@@ -126,11 +126,17 @@ def forked_recordings(clean_session: None) -> Iterator[None]:
 
 @pytest.fixture
 def new_processes() -> Iterator[None]:
-    """Recordings in new processes, for tests of what these are, and what they import."""
+    """Recordings in new processes, for tests of what these are, and what they import; none of the run's session."""
+    from irscope.record.process import warm
     from irscope.record.process.child import starts_children
 
     with starts_children(lambda start: None):
-        yield
+        # Within the session of the whole run, one of a test's own would be none.
+        token = warm._current.set(None)
+        try:
+            yield
+        finally:
+            warm._current.reset(token)
 
 
 @pytest.fixture(scope="session")
