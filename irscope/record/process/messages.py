@@ -274,7 +274,9 @@ def _end_with_parent(descriptor: int) -> None:
     except OSError:
         return
     if pid:
-        os.waitpid(pid, 0)
+        # Where a process ignores SIGCHLD, from its own parent on, the wait ends with this error.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
         return
     try:
         # No child of this process's, which may wait for all of its own.
