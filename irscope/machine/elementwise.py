@@ -293,7 +293,7 @@ def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
 
     def apply(*operands: Array) -> Array:
         dtype = operands[0].dtype
-        if dtype in (np.float32, np.float64):
+        if dtype.name in ("float32", "float64"):
             return function(*operands).astype(dtype, copy=False)
         return function(*[one.astype(np.float32) for one in operands]).astype(dtype)
 

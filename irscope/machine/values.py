@@ -36,7 +36,8 @@ _INTEGERS = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 def dtype_of(kind: Type) -> np.dtype[Any]:
     """The NumPy type of a type's elements: of a pointer its address; raises NotRun if there is none."""
     element = kind.element if kind.element is not None and kind.form != "pointer" else kind
-    if element.form in ("pointer", "index"):
+    # A token has no value: something stands for it.
+    if element.form in ("pointer", "index", "token"):
         return np.dtype(np.int64)
     if element.form == "integer" and element.bits in _INTEGERS:
         return np.dtype(_INTEGERS[element.bits])
