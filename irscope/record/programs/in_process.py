@@ -20,8 +20,7 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.launch_watch import real_launches, virtual_launches
 from irscope.record.programs.recording import SourceFiles, describe_environment
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.names import require_names
-from irscope.record.triton.versions import untried_note
+from irscope.record.triton.versions import require_names, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way
 
 
