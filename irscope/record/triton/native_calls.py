@@ -32,7 +32,7 @@ from typing import Any
 
 from irscope.errors import IrscopeError
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.contents import digest_of_file
+from irscope.record.triton.identity import digest_of_file
 from irscope.record.triton.library_functions import function_addresses
 
 SWITCH = "IRSCOPE_NATIVE"
