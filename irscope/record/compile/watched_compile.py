@@ -25,8 +25,7 @@ from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.module_text import LatestText
-from irscope.record.triton.native_calls import NativeCalls
+from irscope.record.triton.native_calls import LatestText, NativeCalls
 from irscope.record.triton.patches import environment_variable, replaced
 
 LLVM_OPTIMISER, _PTXAS_OPTIMISER = "llvm-opt", "ptxas-opt"
