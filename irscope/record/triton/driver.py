@@ -11,8 +11,7 @@ from typing import Any
 from irscope.device.parts import DevicePart
 from irscope.model.capture import Target
 from irscope.record.triton.api import gpu_target
-from irscope.record.triton.autotuner import is_rehearsal
-from irscope.record.triton.benchmarks import call_once
+from irscope.record.triton.autotuner import call_once, is_rehearsal
 from irscope.record.triton.launch_checks import IsHost, check_arguments, check_grid
 from irscope.record.triton.loaded_binary import binary_use
 from irscope.record.triton.patches import Patches, replaced_item
