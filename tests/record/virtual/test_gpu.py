@@ -182,7 +182,7 @@ def test_what_the_launcher_refuses(ran: Ran) -> None:
 
 @pytest.mark.parametrize("backend", ["nvidia", "amd"])
 def test_a_refusal_is_in_the_words_of_the_installed_launcher(backend: str) -> None:
-    from irscope.record.triton.launch_checks import refusal_of
+    from irscope.record.triton.driver import refusal_of
 
     folder = Path(str(import_module(f"triton.backends.{backend}").__file__)).parent
     text = "".join(path.read_text() for path in (folder / "driver.py", folder / "driver.c") if path.exists())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.record.triton.loaded_binary import binary_use
+from irscope.record.triton.driver import binary_use
 from tests.record.process.test_disassembly import usage_of
 
 
