@@ -317,7 +317,7 @@ def _with_log(capture: Capture) -> Capture:
 @functools.lru_cache(maxsize=16)
 def _log_of(capture: Capture) -> CompilerLog | None:
     """What another compile of a capture logs: made once, also where each test loads the file again."""
-    from irscope.record.compile.compiler_log import find_log
+    from irscope.record.compile.second import find_log
     from irscope.record.process.session import compiled
 
     return find_log(capture, compiled)

@@ -14,7 +14,7 @@ from unittest.mock import ANY
 import pytest
 
 from irscope.model.capture import Capture
-from irscope.record.compile.compiler_log import find_log
+from irscope.record.compile.second import find_log
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Recording, record_request
 from irscope.record.triton import api as triton_api

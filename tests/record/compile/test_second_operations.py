@@ -14,7 +14,7 @@ from irscope.errors import RecordingError
 from irscope.memory.costs import costs_of
 from irscope.memory.machine import Machine, read_machine
 from irscope.model.capture import Artifact, Capture
-from irscope.record.compile.operations import find_operations
+from irscope.record.compile.second import find_operations
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import compiled
 from tests.recording import record_without_sass
