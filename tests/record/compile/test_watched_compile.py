@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES
-from irscope.record.compile.pass_logs import PassLogs, logged
+from irscope.record.compile.watched_compile import PassLogs, logged
 from irscope.record.process.events import Logged
 
 
