@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from irscope.record.compile import handlers
-from irscope.record.compile.handlers import may_be_caught
+from irscope.record.compile import hand_over
+from irscope.record.compile.hand_over import may_be_caught
 
 
 @pytest.fixture(autouse=True)
 def pytest_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs these tests catches too."""
-    monkeypatch.setattr(handlers, "_REPORTERS", (*handlers._REPORTERS, "_pytest", "pluggy", "xdist", "execnet"))
+    monkeypatch.setattr(hand_over, "_REPORTERS", (*hand_over._REPORTERS, "_pytest", "pluggy", "xdist", "execnet"))
 
 
 def here() -> bool:
