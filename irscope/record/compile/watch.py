@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from irscope.model.capture import Artifact, Capture, Environment
-from irscope.record.compile.front_end import describe_compile_error
 from irscope.record.compile.hand_over import LeftOut, deferred_kernel
 from irscope.record.compile.launch_arguments import PendingLaunches, plain
-from irscope.record.compile.launches import describe_launch, with_constants
+from irscope.record.compile.launches import describe_compile_error, describe_launch, with_constants
 from irscope.record.compile.tap import tap
 from irscope.record.compile.watched_compile import Watch, WatchedCompile
 from irscope.record.process.assembly import OpenCapture

@@ -13,7 +13,7 @@ from typing import Any
 from irscope.ir.logs.inductor.output_code import read_output_code
 from irscope.model.capture import Autotuning
 from irscope.model.evidence import GraphNode
-from irscope.record.compile.user_files import is_users
+from irscope.record.compile.launches import is_users
 from irscope.record.process.events import EventSink, KernelGenerated, Note, Timed
 from irscope.record.triton.autotuner import ConfigPolicy, configuration_set
 from irscope.record.triton.patches import Patches
