@@ -155,7 +155,7 @@ def _with_streams(end: ScriptEnd) -> ScriptEnd:
 
 
 def _signature(watch: Watch, target: Target) -> None:
-    from irscope.record.compile.retarget import left_out_of_pointers
+    from irscope.record.compile.recompile import left_out_of_pointers
     from irscope.record.programs.launch_watch import virtual_launches
 
     request = watch.request
