@@ -207,7 +207,7 @@ def test_the_operators_of_a_library(ran: Ran) -> None:
 @NEEDS_TORCH
 @pytest.mark.exhaustive
 def test_the_kernels_that_torch_compile_writes(tmp_path: Path) -> None:
-    """tests/record/programs/test_graph_watch.py records others, and says more of them."""
+    """tests/record/programs/test_launch_watch_graph_watch.py records others, and says more of them."""
     (result,) = run_jobs(tmp_path, ("cuda:90", "compiled.py", "first"))
     assert not result["error"], result["error"]
     names = kernels_of(result)
