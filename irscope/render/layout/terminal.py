@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from irscope.render.canvas import Rgb, fills, ink_of
-from irscope.render.layout.figure import Figure
-from irscope.render.layout.plane import Run
+from irscope.render.layout.figure import Figure, Run
 from irscope.render.text.tables import shorten, visible
 
 _RESET = "\x1b[0m"

@@ -12,8 +12,7 @@ from irscope.memory.access import MOST, Access, Cost
 from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
-from irscope.render.layout.figure import unit_of
-from irscope.render.layout.plane import sizes_of, unit_worth_showing
+from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
 from irscope.render.poster.facts import Facts, Registers
 from irscope.render.text.memory import headline, owner_text, place_text, size_text
 

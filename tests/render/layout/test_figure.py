@@ -14,8 +14,7 @@ from irscope.layout.maps import Preimage
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LinearLayout
 from irscope.render.canvas import fills, hexadecimal, luminance, render_png, shade_of
-from irscope.render.layout.figure import COLOR_BY, make_figure
-from irscope.render.layout.plane import MAX_RUNS
+from irscope.render.layout.figure import COLOR_BY, MAX_RUNS, make_figure
 from irscope.render.layout.svg import render_svg
 from irscope.render.layout.table import layout_table
 from irscope.render.layout.terminal import render_terminal
