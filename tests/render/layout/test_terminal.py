@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from irscope.memory.costs import costs_of
-from irscope.render.layout.table import cost_table
+from irscope.render.layout.terminal import cost_table
 from irscope.store.file import load
 
 DATA = Path(__file__).parents[2] / "data" / "layouts"
