@@ -13,8 +13,8 @@ from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
 from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
+from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
 from irscope.render.poster.facts import Facts, Registers
-from irscope.render.text.memory import headline, owner_text, place_text, size_text
 
 __all__ = ["draw_accesses", "draw_buffers", "draw_registers", "draw_source", "draw_tile", "rows_of"]
 
