@@ -12,8 +12,8 @@ from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, wrapped
 from irscope.render.poster.facts import WORST, Facts
+from irscope.render.roofline import duration_text, floor_line
 from irscope.render.text.figures import percent
-from irscope.render.text.roofline import duration_text, floor_line
 
 __all__ = ["draw_conversions", "draw_findings", "draw_limits", "draw_mix", "draw_roofline"]
 
