@@ -18,7 +18,7 @@ from irscope.cli.graph.options import GraphOptions
 from irscope.errors import UsageError
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
-from irscope.render.capture.partitions import partitions_json
+from irscope.render.capture.page import partitions_json
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
 from irscope.render.warps.picture import WarpsPicture, warps_picture
