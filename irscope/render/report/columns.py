@@ -20,7 +20,7 @@ from irscope.ir.asm.control import column_meaning, columns_of, without_columns
 from irscope.ir.body.reader import Body, read_body
 from irscope.ir.locations.strip import lines_without_locations
 from irscope.model.capture import Capture, StageKind
-from irscope.render.capture.beside import BesideColumns
+from irscope.render.text.source import BesideColumns
 
 __all__ = [
     "TOKEN",

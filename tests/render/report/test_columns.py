@@ -11,10 +11,9 @@ from irscope.analysis.source.beside import beside
 from irscope.analysis.source.map import source_map
 from irscope.model.capture import Artifact
 from irscope.model.evidence import Profile
-from irscope.render.capture.beside import BesideColumns, render_beside
 from irscope.render.report import columns as packing
 from irscope.render.report.columns import packed_beside
-from irscope.render.text.source import render_table
+from irscope.render.text.source import BesideColumns, render_beside, render_table
 from tests.report_browser.captures import softmax
 
 SOURCES = Path(packing.__file__).parent / "frontend" / "src" / "data"

@@ -12,7 +12,7 @@ from irscope.__main__ import run
 from irscope.analysis.source.beside import Beside, BesideInstruction, beside
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.logs.source_page import Counters
-from irscope.render.capture.beside import COLUMNS, BesideColumns, beside_json, render_beside
+from irscope.render.text.source import COLUMNS, BesideColumns, beside_json, render_beside
 from irscope.store.file import load, save
 
 DATA = Path(__file__).parents[2] / "data"
