@@ -21,7 +21,7 @@ from irscope.interruption import Interrupted, exit_code
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
 from irscope.record.variants.pool import VariantPool
-from irscope.render.text.searches.ablation import render_ablation
+from irscope.render.text.searches import render_ablation
 
 _option = in_panel("Ablation")
 

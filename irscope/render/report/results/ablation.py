@@ -5,7 +5,7 @@ from __future__ import annotations
 from irscope.analysis.passes.ablation import Ablation, SortKey, Variant
 from irscope.model.capture import Capture
 from irscope.render.report.results.model import Cell, Results, Section, Table, Tone, View
-from irscope.render.text.searches.ablation import about, cell, column_title, columns, idle, measured, outcome
+from irscope.render.text.searches import about, cell, column_title, columns, idle, measured, outcome
 
 __all__ = ["ablation_results"]
 

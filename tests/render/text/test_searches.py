@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irscope.analysis.passes.ablation import Ablation, Counts, Variant
 from irscope.device.measurement import Agreement, Ratio, Timing
-from irscope.render.text.searches.ablation import render_ablation
+from irscope.render.text.searches import render_ablation
 
 BASE = Variant((), "", Counts(100, 32, None, 0, 1024, 50.0, 2), program="p")
 CHANGED = Variant(
