@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irscope.render.report.page import render_report
-from irscope.render.report.results.ablation import ablation_results
+from irscope.render.report.results import ablation_results
 from tests.render.report.test_locations_heat import heated
 from tests.render.text.test_searches import ABLATION, CHANGED
 from tests.report_browser.captures import softmax

@@ -26,7 +26,7 @@ from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import Between, packed_layouts, packed_memory
 from irscope.render.report.pictures import movie_text, packed_poster
-from irscope.render.report.results.model import Results
+from irscope.render.report.results import Results
 from irscope.render.report.texts import WINDOW, Blobs, TextTable, as_bytes, deflated
 
 _PAYLOAD_VERSION = 1
