@@ -62,7 +62,7 @@ def packed_beside(capture: Capture) -> dict[str, Any] | None:
     stage = next((name for name in MACHINE_CODE if name in capture.texts), None)
     if stage is None:
         return None
-    # Samples are in the page already: `irscope.render.report.locations`.
+    # Samples are in the page already: `irscope.render.report.facts`.
     alone = replace(capture, profile=None)
     try:
         found = beside(alone, stage)

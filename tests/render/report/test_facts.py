@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from irscope.render.report.lives import packed_lives
+from irscope.render.report.facts import packed_lives
 from tests.analysis.lives.test_operations import plain_counts
 from tests.analysis.trails import eventful
 from tests.report_browser.captures import softmax

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from irscope.model.capture import Capture
 from irscope.model.evidence import Profile
-from irscope.render.report.locations import heat_of
+from irscope.render.report.facts import heat_of
 from tests.analysis.counters.pages import page_of, small_capture
 
 
