@@ -11,8 +11,8 @@ from irscope.analysis.source.beside import beside
 from irscope.analysis.source.map import source_map
 from irscope.model.capture import Artifact
 from irscope.model.evidence import Profile
-from irscope.render.report import columns as packing
-from irscope.render.report.columns import packed_beside
+from irscope.render.report import texts as packing
+from irscope.render.report.texts import packed_beside
 from irscope.render.text.source import BesideColumns, render_beside, render_table
 from tests.report_browser.captures import softmax
 
