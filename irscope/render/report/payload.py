@@ -19,9 +19,8 @@ from irscope.model.evidence import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.graph import has_dot
 from irscope.render.report.facts import NO_LIVES, costs_of_layouts, facts_of, findings_in, packed_lives, stage_locations
-from irscope.render.report.graphs import packed_graphs
 from irscope.render.report.memory import Between, packed_layouts, packed_memory
-from irscope.render.report.pictures import movie_text, packed_poster
+from irscope.render.report.pictures import movie_text, packed_graphs, packed_poster
 from irscope.render.report.results import Results
 from irscope.render.report.texts import (
     WINDOW,
