@@ -25,7 +25,7 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 from irscope.record.process.disassembly import disassembled
-from irscope.render.checks.forms import breach_lines
+from irscope.render.checks import breach_lines
 
 
 @dataclass(frozen=True, slots=True, repr=False)

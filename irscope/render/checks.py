@@ -15,22 +15,8 @@ from irscope.analysis.checks.results import BreachGroup, Checked, Report
 from irscope.analysis.findings.model import KINDS
 from irscope.render.text.tables import visible
 
-__all__ = [
-    "RULES",
-    "breach_lines",
-    "file_and_line",
-    "file_uri",
-    "others_text",
-    "render_github",
-    "render_markdown",
-    "render_report",
-    "report_json",
-    "sarif_log",
-    "summary_line",
-]
 
-
-def file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
+def _file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
     """The path of a breach from `root`, absolute if it is outside of it, and its line, 1-based; empty if not known."""
     first = group.captures[0]
     file, line = group.breach.place[0] if group.breach.place else (first.file, first.line)
@@ -42,7 +28,7 @@ def file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
     return path.as_posix(), max(1, line)
 
 
-def file_uri(path: str) -> str:
+def _file_uri(path: str) -> str:
     """A path as a URI: relative as it is, absolute as `file://`."""
     return f"file://{quote(path)}" if path.startswith("/") else quote(path)
 
@@ -56,7 +42,7 @@ def render_report(report: Report, *, color: bool) -> str:
     return "\n".join("\n".join(rows) for rows in _parts(report, color)) + "\n"
 
 
-def summary_line(report: Report) -> str:
+def _summary_line(report: Report) -> str:
     """`2 assertions are broken, in 3 of 12 captures.`"""
     total = sum(bool(one.id) for one in report.captures)
     captures = f"{total} capture{'s' * (total != 1)}"
@@ -94,7 +80,7 @@ def breach_lines(breach: Breach) -> Iterator[str]:
         yield visible(f"  {breach.stage} {mark} {number:>{width}} | {row}")
 
 
-def others_text(group: BreachGroup) -> str:
+def _others_text(group: BreachGroup) -> str:
     """The other captures that it is of: empty, or `and 3 more: 1f0c2b3a, …`."""
     others = [one.id[:8] for one in group.captures[1:]]
     if not others:
@@ -106,7 +92,7 @@ def others_text(group: BreachGroup) -> str:
 def _parts(report: Report, color: bool) -> Iterator[list[str]]:
     bold, red, green, dim, plain = (_BOLD, _RED, _GREEN, _DIM, _PLAIN) if color else ("",) * 5
     for group in report.groups:
-        others = others_text(group)
+        others = _others_text(group)
         first = group.captures[0]
         more = "  ".join(filter(None, (first.differs, others)))
         head = f"{red}{bold}broken{plain} {bold}{group.breach.assertion}{plain}  {visible(first.name)}"
@@ -114,7 +100,7 @@ def _parts(report: Report, color: bool) -> Iterator[list[str]]:
     if report.better:
         yield [f"{green}better{plain} {visible(line)}" for line in report.better]
     end = f"{bold}{green if report.passed else red}"
-    yield [*map(visible, report.notes), f"{end}{summary_line(report)}{plain}"]
+    yield [*map(visible, report.notes), f"{end}{_summary_line(report)}{plain}"]
 
 
 # What Markdown, or the HTML in it, would read as its own.
@@ -130,7 +116,7 @@ def render_markdown(report: Report, root: Path) -> str:
 def _lines(report: Report, root: Path) -> Iterator[str]:
     yield f"### irscope check: {'passed' if report.passed else 'failed'}"
     yield ""
-    yield _plain(summary_line(report))
+    yield _plain(_summary_line(report))
     if report.groups:
         yield ""
         yield "| assertion | kernel | line | what is the case |"
@@ -150,9 +136,9 @@ def _lines(report: Report, root: Path) -> Iterator[str]:
 
 
 def _row(group: BreachGroup, root: Path) -> str:
-    file, line = file_and_line(group, root)
+    file, line = _file_and_line(group, root)
     kernel = _plain(group.captures[0].name)
-    if others := others_text(group):
+    if others := _others_text(group):
         kernel += f" ({_plain(others)})"
     where = _plain(f"{file}:{line}") if file else ""
     return f"| {_plain(group.breach.assertion)} | {kernel} | {where} | {_plain(group.breach.text)} |"
@@ -180,8 +166,8 @@ def render_github(report: Report, root: Path) -> str:
     """One command a line: an error for each breach, a notice for what got better; then the sum, which is plain text."""
     lines: list[str] = []
     for group in report.groups:
-        file, line = file_and_line(group, root)
-        name = " ".join(filter(None, (group.captures[0].name, others_text(group))))
+        file, line = _file_and_line(group, root)
+        name = " ".join(filter(None, (group.captures[0].name, _others_text(group))))
         message = "\n".join([name, *(row[2:] for row in breach_lines(group.breach))])
         place = f"file={_property(file)},line={line}," if file else ""
         lines.append(f"::error {place}title={_property(f'irscope {group.breach.assertion}')}::{_data(message)}")
@@ -189,7 +175,7 @@ def render_github(report: Report, root: Path) -> str:
     if report.better:
         better = "\n".join(["better than the baseline:", *report.better])
         lines.append(f"::notice title=irscope::{_data(better)}")
-    return "\n".join([*lines, *map(visible, report.notes), summary_line(report)]) + "\n"
+    return "\n".join([*lines, *map(visible, report.notes), _summary_line(report)]) + "\n"
 
 
 def _data(text: str) -> str:
@@ -289,16 +275,16 @@ def _rule(breach: Breach) -> str:
 
 def _result(group: BreachGroup, used: list[str], root: Path) -> dict[str, Any]:
     breach, first = group.breach, group.captures[0]
-    file, line = file_and_line(group, root)
+    file, line = _file_and_line(group, root)
     text = "\n".join(
-        [" ".join(filter(None, (first.name, others_text(group)))), *(row[2:] for row in breach_lines(breach))]
+        [" ".join(filter(None, (first.name, _others_text(group)))), *(row[2:] for row in breach_lines(breach))]
     )
     location: dict[str, Any] = {"logicalLocations": [{"name": first.kernel, "kind": "function"}]}
     if file:
         region: dict[str, Any] = {"startLine": line}
         if breach.python:
             region["snippet"] = {"text": breach.python}
-        location["physicalLocation"] = {"artifactLocation": {"uri": file_uri(file)}, "region": region}
+        location["physicalLocation"] = {"artifactLocation": {"uri": _file_uri(file)}, "region": region}
     identity = "\n".join([first.kernel, breach.assertion, breach.python, breach.text])
     rule = _rule(breach)
     return {

@@ -11,7 +11,7 @@ import pytest
 
 from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.results import Checked, Outcome, Report
-from irscope.render.checks.forms import RULES, render_github, render_markdown, render_report, report_json, sarif_log
+from irscope.render.checks import RULES, render_github, render_markdown, render_report, report_json, sarif_log
 
 ROOT = Path("/checkout")
 HOSTILE = "a|b\n::error::x\x1b[2J <script>`````` %0A, 100%"
