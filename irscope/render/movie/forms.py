@@ -1,20 +1,40 @@
-"""A movie as one SVG whose frames CSS shows in turn, as single frames, or as an animated GIF."""
+"""A movie as one SVG whose frames CSS shows in turn, as single frames, as an animated GIF, or as JSON."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from io import BytesIO
 from typing import Any
 
-from irscope.analysis.movie.model import Movie
+from irscope.analysis.movie.model import Frame, Movie
 from irscope.errors import MissingTool, UsageError
 from irscope.model.capture import Capture
 from irscope.render.canvas import render_png
 from irscope.render.movie.scene import Answers, Scene
 from irscope.render.theme import theme_named
 
-__all__ = ["MOST_SECONDS", "frame_svg", "movie_svg", "render_gif", "timed_frames"]
+
+def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:
+    """The numbers of a movie: the fields of `irscope.analysis.movie.model`."""
+    return {
+        "id": capture.id,
+        "kernel": capture.name,
+        "target": str(capture.target),
+        "chosen_after": movie.chosen_after,
+        "not_kept": list(movie.not_kept),
+        "values": [asdict(value) | {"title": value.title} for value in movie.values],
+        "frames": [_frame_json(frame) for frame in movie.frames],
+    }
+
+
+def _frame_json(frame: Frame) -> dict[str, Any]:
+    data = asdict(frame)
+    data["net"] = dict(frame.net)
+    data["families"] = dict(frame.families)
+    return data
+
 
 _COLORS = 96
 """Of a picture that has some 30 and the shades at the edges of letters."""
@@ -55,7 +75,7 @@ def _beside(image: Any, pictures: list[Any]) -> Any:
     return whole
 
 
-MOST_SECONDS = 60.0
+_MOST_SECONDS = 60.0
 """Of one frame."""
 _FIRST_HOLD, _LAST_HOLD = 2, 3
 """Frames that the first and the last are worth."""
@@ -110,8 +130,8 @@ def timed_frames(
 
 def _holds(movie: Movie, seconds: float) -> list[int]:
     """How many times the time of a frame each is shown; raises UsageError for a time that is none."""
-    if not 0.1 <= seconds <= MOST_SECONDS:
-        raise UsageError(f"{seconds!r} seconds a pass: at least 0.1, at most {MOST_SECONDS:g}.")
+    if not 0.1 <= seconds <= _MOST_SECONDS:
+        raise UsageError(f"{seconds!r} seconds a pass: at least 0.1, at most {_MOST_SECONDS:g}.")
     holds = [1] * len(movie.frames)
     if holds:
         holds[0] += _FIRST_HOLD - 1

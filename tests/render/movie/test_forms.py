@@ -18,7 +18,7 @@ from irscope.layout.typed import parse_typed
 from irscope.model.capture import Capture, Target
 from irscope.model.layout import LayoutRefusal
 from irscope.render.canvas import LEAST
-from irscope.render.movie.animated import frame_svg, movie_svg
+from irscope.render.movie.forms import frame_svg, movie_svg
 from irscope.render.movie.scene import COLORS, Answers, draw_tile
 from irscope.render.theme import THEMES
 from irscope.store.file import load
