@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
-from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.results import BreachGroup, Checked, Report
+from irscope.analysis.checks.subject import Breach
 from irscope.analysis.findings.model import KINDS
 from irscope.render.text.tables import visible
 

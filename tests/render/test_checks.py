@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.results import Checked, Outcome, Report
+from irscope.analysis.checks.subject import Breach
 from irscope.render.checks import RULES, render_github, render_markdown, render_report, report_json, sarif_log
 
 ROOT = Path("/checkout")

@@ -9,10 +9,8 @@ from functools import cache
 from itertools import product
 from typing import ClassVar
 
-from irscope.analysis.checks.breaches import at_finding, at_line, at_place, of_kernel
-from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.resources import with_largest_buffer, with_registers
-from irscope.analysis.checks.subject import Subject
+from irscope.analysis.checks.subject import Breach, Subject, at_finding, at_line, at_place, of_kernel
 from irscope.analysis.regressions import (
     FACTS,
     MEASURED,

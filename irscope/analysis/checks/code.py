@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from irscope.analysis.checks.breaches import at_finding, at_line, of_kernel
-from irscope.analysis.checks.model import Breach
-from irscope.analysis.checks.subject import AccessWidth, Subject
+from irscope.analysis.checks.subject import AccessWidth, Breach, Subject, at_finding, at_line, of_kernel
 from irscope.analysis.findings.kinds.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import KINDS
 from irscope.analysis.resources.metrics import instruction_families

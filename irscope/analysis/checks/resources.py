@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from irscope.analysis.checks.breaches import at_place, of_kernel
-from irscope.analysis.checks.model import Assertion, Breach
-from irscope.analysis.checks.subject import Subject
+from irscope.analysis.checks.subject import Assertion, Breach, Subject, at_place, of_kernel
 from irscope.analysis.findings.kinds.resources import register_peak
 from irscope.ir.locations.user import place_of
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irscope.analysis.checks.baseline import NotWorse, Tolerance, kept_facts, launch_changes, paired_variants
-from irscope.analysis.checks.model import Assertion, Breach
 from irscope.analysis.checks.resources import Compiles
-from irscope.analysis.checks.subject import Subject
+from irscope.analysis.checks.subject import Assertion, Breach, Subject
 from irscope.model.evidence import Baseline, BaselineFacts
 
 __all__ = ["Against", "BreachGroup", "Checked", "Outcome", "Report", "Variant", "check_against", "check_subject"]

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from os.path import basename
 from typing import ClassVar
 
-from irscope.analysis.checks.breaches import of_kernel
-from irscope.analysis.checks.model import Breach
-from irscope.analysis.checks.subject import Subject
+from irscope.analysis.checks.subject import Breach, Subject, of_kernel
 from irscope.analysis.diff.texts import diff_texts
 from irscope.model.capture import stage_named
 

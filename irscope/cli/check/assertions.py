@@ -13,7 +13,7 @@ from irscope.cli.grouped import grouped
 from irscope.errors import ParseError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from irscope.analysis.checks.model import Assertion
+    from irscope.analysis.checks.subject import Assertion
 
 __all__ = ["Asserted", "file_and_stage", "is_folder", "read_bytes", "read_golden", "with_assertions"]
 

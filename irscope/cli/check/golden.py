@@ -14,7 +14,7 @@ from irscope.cli.output.talk import say
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from irscope.analysis.checks.model import Assertion
+    from irscope.analysis.checks.subject import Assertion
     from irscope.store.shelf import StoredCaptures
 
 __all__ = ["golden_of_each", "write_golden"]

@@ -10,9 +10,8 @@ from functools import cache
 import pytest
 
 from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
-from irscope.analysis.checks.model import Assertion, Breach
 from irscope.analysis.checks.resources import Compiles, MaxRegisters, MaxShared, NoSpills
-from irscope.analysis.checks.subject import Subject
+from irscope.analysis.checks.subject import Assertion, Breach, Subject
 from irscope.analysis.checks.texts import FileChecked, Golden
 from irscope.analysis.findings.model import KINDS
 from irscope.errors import UsageError
