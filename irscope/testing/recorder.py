@@ -12,10 +12,19 @@ from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar, ParamSpec, TypeVar, overload
 
 from irscope import api
-from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
-from irscope.analysis.checks.resources import Compiles, MaxRegisters, MaxShared, NoSpills
+from irscope.analysis.checks.assertions import (
+    Compiles,
+    FileChecked,
+    Golden,
+    MaxRegisters,
+    MaxShared,
+    MinWidth,
+    NoFinding,
+    NoSpills,
+    Pipelined,
+    Uses,
+)
 from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
-from irscope.analysis.checks.texts import FileChecked, Golden
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.silence import ANY, codes_of
 from irscope.errors import IrscopeError, UsageError

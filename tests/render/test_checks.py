@@ -122,9 +122,9 @@ def test_sarif() -> None:
 
 
 def test_every_rule_has_a_description() -> None:
-    from irscope.analysis.checks import baseline, code, resources, texts
+    from irscope.analysis.checks import assertions, baseline
 
-    modules = (baseline, code, resources, texts)
+    modules = (baseline, assertions, assertions, assertions)
     rules = {
         one.rule
         for module in modules

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import product
 from typing import ClassVar
 
-from irscope.analysis.checks.resources import with_largest_buffer, with_registers
+from irscope.analysis.checks.assertions import with_largest_buffer, with_registers
 from irscope.analysis.checks.subject import Breach, Subject, at_finding, at_line, at_place, of_kernel
 from irscope.analysis.regressions import (
     FACTS,

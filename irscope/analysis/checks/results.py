@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from irscope.analysis.checks.assertions import Compiles
 from irscope.analysis.checks.baseline import NotWorse, Tolerance, kept_facts, launch_changes, paired_variants
-from irscope.analysis.checks.resources import Compiles
 from irscope.analysis.checks.subject import Assertion, Breach, Subject
 from irscope.model.evidence import Baseline, BaselineFacts
 

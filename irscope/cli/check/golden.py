@@ -38,7 +38,7 @@ def write_golden(options: Sequence[str], captures: StoredCaptures) -> None:
 
 def golden_of_each(options: Sequence[str], captures: StoredCaptures) -> list[list[Assertion]]:
     """What is asserted of each capture alone: that its text is that of its file in a folder."""
-    from irscope.analysis.checks.texts import Golden
+    from irscope.analysis.checks.assertions import Golden
 
     _require_one(options, captures)
     folders = [one for one in options if is_folder(file_and_stage(one, "--golden")[0])]

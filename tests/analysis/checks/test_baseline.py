@@ -8,7 +8,7 @@ from irscope.analysis.checks.baseline import compared, kept_facts, launch_change
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.regressions import Value
 from irscope.errors import UsageError
-from tests.analysis.checks.test_code import ATTENTION, MATMUL, capture
+from tests.analysis.checks.test_assertions import ATTENTION, MATMUL, capture
 
 BEFORE: dict[str, Value] = {
     "registers": 100, "spilled_bytes": 0, "load_bits": 128.0, "matrix_unit": "wgmma", "findings": ("IRS101",),

@@ -1,23 +1,152 @@
-"""Assertions about the code of a kernel: its instructions, the width of its accesses, its pipelined loops, findings."""
+"""Assertions about a kernel: what it takes, its instructions, accesses, loops and findings, and a stage's text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from os.path import basename
 from typing import ClassVar
 
-from irscope.analysis.checks.subject import AccessWidth, Breach, Subject, at_finding, at_line, of_kernel
+from irscope.analysis.checks.subject import (
+    AccessWidth,
+    Assertion,
+    Breach,
+    Subject,
+    at_finding,
+    at_line,
+    at_place,
+    of_kernel,
+)
+from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.findings.kinds.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
+from irscope.analysis.findings.kinds.resources import register_peak
 from irscope.analysis.findings.model import KINDS
 from irscope.analysis.resources.metrics import instruction_families
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.opcodes import FAMILIES
 from irscope.ir.body.counts import operation_counts
+from irscope.ir.locations.user import place_of
 from irscope.ir.mlir.model import Operation
 from irscope.memory.machine import ACCESSES
+from irscope.model.capture import stage_named
 
-__all__ = ["MinWidth", "NoFinding", "Pipelined", "Uses", "widths_named"]
+
+@dataclass(frozen=True, slots=True)
+class Compiles:
+    """The kernel compiles, and fits on the device: asserted of every capture."""
+
+    rule: ClassVar[str] = "compiles"
+
+    def __str__(self) -> str:
+        return "compiles"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The failure of its compile, if there is one."""
+        failure = subject.capture.failure
+        if failure is None and subject.capture.status == "ok":
+            return ()
+        text = failure.why_not_run if failure is not None else "it failed to compile"
+        if failure is not None and failure.kind == "fit":
+            return (of_kernel(self, subject, text, ["IRS503"]),)
+        more = failure.message.strip().splitlines()[1:12] if failure is not None else ()
+        return (at_place(self, subject, (), text, more),)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxRegisters:
+    """At most so many registers per thread."""
+
+    limit: int
+    rule: ClassVar[str] = "max-regs"
+
+    def __str__(self) -> str:
+        return f"--max-regs {self.limit}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with what its registers hold where most of them do."""
+        resources = subject.capture.resources
+        if resources.registers is None:
+            return (of_kernel(self, subject, "how many registers it takes is not known"),)
+        # On AMD the accumulators have registers of their own, of the same file.
+        count = resources.registers + (resources.accumulator_registers or 0)
+        if count <= self.limit:
+            return ()
+        text = f"takes {count} registers a thread, {self.limit} are allowed"
+        if (resources.spilled_bytes or 0) > 0:
+            return (of_kernel(self, subject, text, ["IRS501"]),)
+        return (with_registers(self, subject, text),)
+
+
+@dataclass(frozen=True, slots=True)
+class NoSpills:
+    """No register is spilled to local memory."""
+
+    rule: ClassVar[str] = "no-spills"
+
+    def __str__(self) -> str:
+        return "--no-spills"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with the line that spills most."""
+        resources = subject.capture.resources
+        spilled = resources.spilled_bytes
+        if spilled is None:
+            return (of_kernel(self, subject, "whether it spills registers is not known"),)
+        if not spilled and not resources.scalar_spills:
+            return ()
+        what = f"{spilled} bytes of registers" if spilled else f"{resources.scalar_spills} scalar registers"
+        return (of_kernel(self, subject, f"spills {what} a thread", ["IRS501"]),)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxShared:
+    """At most so many bytes of shared memory per block."""
+
+    limit: int
+    rule: ClassVar[str] = "max-shared"
+
+    def __str__(self) -> str:
+        return f"--max-shared {self.limit}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with its largest buffer."""
+        size = subject.capture.resources.shared_bytes
+        if size is None:
+            return (of_kernel(self, subject, "how much shared memory it takes is not known"),)
+        if size <= self.limit:
+            return ()
+        text = f"takes {size} bytes of shared memory a block, {self.limit} are allowed"
+        return (with_largest_buffer(self, subject, text),)
+
+
+def with_registers(assertion: Assertion, subject: Subject, text: str) -> Breach:
+    """A breach with the line that made most of what the registers hold at their peak."""
+    chain, causes = register_peak(subject.complete)
+    place = place_of(chain, subject.capture.launch.kernel.file)
+    return at_place(assertion, subject, place, text, (f"{one.text} [{one.evidence}: {one.source}]" for one in causes))
+
+
+def with_largest_buffer(assertion: Assertion, subject: Subject, text: str) -> Breach:
+    """A breach with the line that the largest buffer in shared memory is of."""
+    from irscope.memory.allocation import allocations_of
+
+    buffers = [
+        (one, memory.unit)
+        for memory in allocations_of(subject.complete)
+        if memory.space == "shared"
+        for one in memory.buffers
+    ]
+    if not buffers:
+        return of_kernel(assertion, subject, text, ["IRS503"])
+    buffer, unit = max(buffers, key=lambda row: row[0].size)
+    file, _, line = buffer.place.rpartition(":")
+    place = ((file, int(line)),) if line.isdecimal() else ()
+    cause = f"its largest buffer: {buffer.size} {unit} of {buffer.owner}, {buffer.what} [ir: the allocation]"
+    stages = subject.capture.launch.option("num_stages")
+    more = [f"num_stages is {stages} [launch: the options of the launch]"] if isinstance(stages, int) else []
+    return at_place(assertion, subject, place, text, [cause, *more])
+
 
 _DIALECTS = ("tt.", "ttg.", "ttng.", "amdg.", "amdgpu.", "gluon.", "scf.", "arith.", "math.")
 _CONTROL = ("control", "wait")
@@ -109,7 +238,7 @@ class MinWidth:
         """The accesses that are narrower, and those of which no instruction was found."""
         found = [
             one
-            for one in widths_named(subject, self.name)
+            for one in _widths_named(subject, self.name)
             if not self.python_line or any(line == self.python_line for _, line in one.place)
         ]
         if not found:
@@ -132,7 +261,7 @@ class MinWidth:
         return at_line(self, subject, one.line, one.place, text, ["IRS101", "IRS102", "IRS103"])
 
 
-def widths_named(subject: Subject, name: str) -> list[AccessWidth]:
+def _widths_named(subject: Subject, name: str) -> list[AccessWidth]:
     """The accesses that a name means: `tl.load` means those that became asynchronous copies too."""
     kind = _ACCESS_NAMES[name]
     exact = name in ACCESSES and name not in ("tt.load", "tt.store")
@@ -207,3 +336,66 @@ def _is_of(name: str, family: str) -> bool:
     if family == name:
         return True
     return family.startswith(f"{name}.") and family.rpartition(".")[2] not in _CONTROL
+
+
+_MOST_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecked:
+    """The text of a stage has what a file of FileCheck's patterns says."""
+
+    path: str
+    stage: str
+    run: Callable[[str, str], str]
+    """(file of patterns, text) → what FileCheck says against it; empty if it accepts the text."""
+    rule: ClassVar[str] = "filecheck"
+
+    def __str__(self) -> str:
+        return f"--filecheck {self.path}:{self.stage}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """What FileCheck says."""
+        if self.stage not in subject.capture.texts:
+            return (_without_stage(self, subject, self.stage),)
+        said = self.run(self.path, subject.capture.text(self.stage))
+        if not said:
+            return ()
+        text = f"FileCheck rejects its {self.stage} by {basename(self.path)}"
+        return (_with_lines(of_kernel(self, subject, text), said.splitlines()),)
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """The text of a stage is that of a file, but for names, numbers, locations and the order of what is independent."""
+
+    path: str
+    stage: str
+    text: str
+    """Of the file."""
+    rule: ClassVar[str] = "golden"
+
+    def __str__(self) -> str:
+        return f"--golden {self.path}:{self.stage}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """How the text differs."""
+        if self.stage not in subject.capture.texts:
+            return (_without_stage(self, subject, self.stage),)
+        found = diff_texts(self.text, subject.capture.text(self.stage), stage_named(self.stage).kind)
+        if found.is_empty:
+            return ()
+        diff = found.unified(2, basename(self.path), f"{self.stage} of {subject.capture.name}")
+        text = f"its {self.stage} is not that of {basename(self.path)}: {found.summary}"
+        return (_with_lines(of_kernel(self, subject, text), diff.splitlines()),)
+
+
+def _without_stage(assertion: FileChecked | Golden, subject: Subject, stage: str) -> Breach:
+    return of_kernel(
+        assertion, subject, f"it has no text of stage {stage}: it holds {', '.join(subject.capture.texts)}"
+    )
+
+
+def _with_lines(breach: Breach, lines: Sequence[str]) -> Breach:
+    left_out = [f"… {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
+    return replace(breach, causes=(*lines[:_MOST_LINES], *left_out))

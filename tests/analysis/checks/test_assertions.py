@@ -9,10 +9,19 @@ from functools import cache
 
 import pytest
 
-from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
-from irscope.analysis.checks.resources import Compiles, MaxRegisters, MaxShared, NoSpills
+from irscope.analysis.checks.assertions import (
+    Compiles,
+    FileChecked,
+    Golden,
+    MaxRegisters,
+    MaxShared,
+    MinWidth,
+    NoFinding,
+    NoSpills,
+    Pipelined,
+    Uses,
+)
 from irscope.analysis.checks.subject import Assertion, Breach, Subject
-from irscope.analysis.checks.texts import FileChecked, Golden
 from irscope.analysis.findings.model import KINDS
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Failure, Resources, SourceFile
