@@ -122,9 +122,9 @@ def test_sarif() -> None:
 
 
 def test_every_rule_has_a_description() -> None:
-    from irscope.analysis.checks import assertions, baseline
+    from irscope.analysis.checks import assertions, results
 
-    modules = (baseline, assertions, assertions, assertions)
+    modules = (results, assertions, assertions, assertions)
     rules = {
         one.rule
         for module in modules

@@ -113,8 +113,7 @@ def _against(
 ) -> Against | None:
     if path is None:
         return None
-    from irscope.analysis.checks.baseline import read_tolerances
-    from irscope.analysis.checks.results import Against
+    from irscope.analysis.checks.results import Against, read_tolerances
     from irscope.model.evidence import Baseline
     from irscope.store.baseline import load_baseline
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.checks.baseline import compared, kept_facts, launch_changes, paired_variants, read_tolerances
+from irscope.analysis.checks.results import compared, kept_facts, launch_changes, paired_variants, read_tolerances
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.regressions import Value
 from irscope.errors import UsageError
