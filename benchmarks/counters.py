@@ -207,7 +207,7 @@ def paired(run: Run, captures: Sequence[Capture], kernels: Sequence[Profiled]) -
 
 def compared(run: Run, pairs: Sequence[tuple[Capture, tuple[int, ...]]]) -> list[dict[str, Any]]:
     """The figures of each capture; its operations are found by a compile, in parallel."""
-    from irscope.record.compile.operations import find_operations
+    from irscope.record.compile.second import find_operations
 
     workers = max((os.cpu_count() or 4) - 2, 2)
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from irscope.analysis.checks.model import Assertion
 from irscope.analysis.checks.results import Against, Report, check_against, check_subject
-from irscope.analysis.checks.subject import Subject
+from irscope.analysis.checks.subject import Assertion, Subject
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -115,7 +115,7 @@ class Explainer:
 
     def _log(self, capture: Capture, needs: LogNeeds, run: Run) -> CompilerLog:
         """The parts of the log that are needed; raises RecordingError where it cannot be compiled again here."""
-        from irscope.record.compile.compiler_log import find_assembler_log, find_log
+        from irscope.record.compile.second import find_assembler_log, find_log
 
         tell_origin(capture, self.tell)
         logs = [find_log(capture, run, parts=needs.parts, last_stage="ttgir")] if needs.parts else []

@@ -46,7 +46,7 @@ def roofline(
 
     Nothing is run: the counts come from the IR and what the launch was given. -o FILE.svg draws the chart.
     """
-    from irscope.render.text.roofline import roofline_json, roofline_text
+    from irscope.render.roofline import roofline_json, roofline_text
 
     captures = captures_of(subject, record_options)
     counted: Callable[[Capture], Roofline] = lambda capture: _counted(capture, part)  # noqa: E731
@@ -67,7 +67,7 @@ def roofline(
 
 
 def _draw(found: Roofline, file: Path, looks: Looks) -> None:
-    from irscope.render.chart.roofline import roofline_svg
+    from irscope.render.roofline import roofline_svg
 
     write_picture(roofline_svg(found), file.suffix.lower().removeprefix("."), file, looks)
 

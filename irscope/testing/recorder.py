@@ -12,12 +12,19 @@ from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar, ParamSpec, TypeVar, overload
 
 from irscope import api
-from irscope.analysis.checks.breaches import at_line
-from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
-from irscope.analysis.checks.model import Assertion, Breach
-from irscope.analysis.checks.resources import Compiles, MaxRegisters, MaxShared, NoSpills
-from irscope.analysis.checks.subject import AccessWidth, Subject
-from irscope.analysis.checks.texts import FileChecked, Golden
+from irscope.analysis.checks.assertions import (
+    Compiles,
+    FileChecked,
+    Golden,
+    MaxRegisters,
+    MaxShared,
+    MinWidth,
+    NoFinding,
+    NoSpills,
+    Pipelined,
+    Uses,
+)
+from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.silence import ANY, codes_of
 from irscope.errors import IrscopeError, UsageError
@@ -25,7 +32,7 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 from irscope.record.process.disassembly import disassembled
-from irscope.render.checks.forms import breach_lines
+from irscope.render.checks import breach_lines
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -317,7 +324,7 @@ def _with_log(capture: Capture) -> Capture:
 @functools.lru_cache(maxsize=16)
 def _log_of(capture: Capture) -> CompilerLog | None:
     """What another compile of a capture logs: made once, also where each test loads the file again."""
-    from irscope.record.compile.compiler_log import find_log
+    from irscope.record.compile.second import find_log
     from irscope.record.process.session import compiled
 
     return find_log(capture, compiled)

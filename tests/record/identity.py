@@ -26,7 +26,7 @@ from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.requests import CompileJob, RecordRequest, request_from_capture
 from irscope.record.programs.compile_worker import _resume
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.module_text import LatestText
+from irscope.record.triton.native_calls import LatestText
 from irscope.record.triton.patches import replaced
 
 

@@ -107,7 +107,7 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     from irscope.render.text.tables import masked
 
     text = table(columns, rows, width=table_width(), color=colored(color))
-    from irscope.render.text.graphs import graph_texts
+    from irscope.render.capture.page import graph_texts
 
     if graphs := graph_texts(of_graphs, detailed=len(captures) == 1):
         text += f"\n{graphs}\n"

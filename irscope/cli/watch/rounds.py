@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from irscope.analysis.checks.baseline import kept_facts
+from irscope.analysis.checks.results import kept_facts
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange, changed_facts

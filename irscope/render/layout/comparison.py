@@ -8,8 +8,16 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import MemoryMap, Moves
 from irscope.memory.between import Conversion, Relocation, between
 from irscope.memory.conflicts import first_request
-from irscope.render.layout.figure import COLOR_BY, Figure, Marks, Window, make_figure, unit_of
-from irscope.render.layout.plane import Plane, unit_worth_showing
+from irscope.render.layout.figure import (
+    COLOR_BY,
+    Figure,
+    Marks,
+    Plane,
+    Window,
+    make_figure,
+    unit_of,
+    unit_worth_showing,
+)
 from irscope.render.text.figures import percent
 
 

@@ -16,7 +16,7 @@ from irscope.layout.typed import parse_typed
 from irscope.model.capture import Capture, Target
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LayoutRow
 from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect
-from irscope.render.layout.plane import sizes_of
+from irscope.render.layout.figure import sizes_of
 from irscope.render.text.figures import short_name
 from irscope.render.theme import Theme
 

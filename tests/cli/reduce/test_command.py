@@ -17,7 +17,7 @@ from irscope.api.reduction.kept import kept_check, kept_failure, kept_finding, r
 from irscope.model.capture import Capture, Failure
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
-from irscope.render.text.searches.reduction import python_file, reduction_json, reduction_markdown, reduction_text
+from irscope.render.text.searches import python_file, reduction_json, reduction_markdown, reduction_text
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.analysis.findings.cases import compiled

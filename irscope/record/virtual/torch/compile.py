@@ -22,7 +22,7 @@ import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 from torch.utils import _pytree
 
-from irscope.record.compile.user_files import is_users
+from irscope.record.compile.launches import is_users
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.virtual.after_import import AfterImport
