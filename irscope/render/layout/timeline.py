@@ -1,4 +1,4 @@
-"""A kernel's memory over time: as text, and as SVG: offset upwards, program order to the right, a box for each buffer."""
+"""A kernel's memory over time, as text and as SVG: offset upwards, program order to the right, a box per buffer."""
 
 from __future__ import annotations
 

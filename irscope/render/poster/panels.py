@@ -1,4 +1,4 @@
-"""The panels of a poster beside its loop: limits, findings, tiles, buffers, registers, accesses, and lines of Python."""
+"""The panels of a poster beside its loop: limits, findings, tiles, buffers, registers, accesses, Python lines."""
 
 from __future__ import annotations
 
