@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from irscope.analysis.diff.texts import Ignored, diff_texts
 from irscope.analysis.passes.effects import count_text
-from irscope.analysis.source.operations import read_stage_operations
 from irscope.errors import ParseError
+from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.elf import parse_elf
-from irscope.ir.asm.instructions import split_operands
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.ptx_opcodes import ptx_opcode
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 
@@ -40,8 +42,6 @@ _ARITHMETIC = (
     "atomic.global", "atomic.shared",
 )  # fmt: skip
 """Families of instructions whose number and modifiers decide what floating point operations give."""
-# FSEL chooses; I2I, cvt.s64.s32 and v_cvt_pk_u16_u32 convert integers
-_NO_ARITHMETIC = re.compile(r"U?FSEL|I2I|cvt[\w.]*\.[us]\d{1,2}\.[us]\d{1,2}$|v_cvt_\w*[iu]\d{1,2}_[iu]\d{1,2}")
 # HFMA2 R4, -RZ, RZ, 1.5, 0 loads a constant
 _CONSTANT = "-RZ, RZ,"
 _BUTTERFLY = {"SHFL.BFLY": -2, "shfl.sync.bfly.b32": -3}
@@ -117,26 +117,35 @@ def arithmetic_and_order(capture: Capture) -> tuple[tuple[str, ...], tuple[str, 
     stage = assembly_of(capture)
     if not stage:
         return (), ()
-    operations = read_stage_operations(capture.text(stage), stage_named(stage).kind)
     counts: Counter[str] = Counter()
     order: list[str] = []
     accesses: set[str] = set()
-    for line, kind, name in zip(operations.lines, operations.kinds, operations.names, strict=True):
-        family, opcode = operations.kind_names[kind], operations.full_names[name]
+    for item in read_instructions(capture.text(stage), stage_named(stage).kind):
+        family, opcode = item.family or "", item.opcode
         if family in _ARITHMETIC:
-            is_constant = opcode.startswith("HFMA2") and _CONSTANT in operations.text[line - 1]
-            if not is_constant and _NO_ARITHMETIC.match(opcode) is None:
-                counts[opcode] += 1
+            counts[opcode] += _is_arithmetic(item)
         elif opcode in _BUTTERFLY:
-            operands = split_operands(operations.text[line - 1].partition(opcode)[2].partition(";")[0])
-            distance = operands[_BUTTERFLY[opcode]] if len(operands) >= -_BUTTERFLY[opcode] else ""
+            place = _BUTTERFLY[opcode]
+            distance = item.operands[place] if len(item.operands) >= -place else ""
             counts[f"{opcode} {distance}"] += 1
         if family in _SYNCHRONISATION:
             order.append(" ".join([*sorted(accesses), "|", opcode]))
             accesses.clear()
         else:
             accesses.update(access for access in _ACCESSES if family.startswith(access))
-    return tuple(f"{name} ×{count}" for name, count in sorted(counts.items())), tuple(order)
+    return tuple(f"{name} ×{count}" for name, count in sorted(counts.items()) if count), tuple(order)
+
+
+def _is_arithmetic(item: Instruction) -> bool:
+    """Whether it is arithmetic of floating point numbers; FSEL chooses, and some conversions are of integers alone."""
+    if item.kind == "ptx" and item.family == "convert":
+        return not all(kind[0] in "us" for kind in ptx_opcode(item.opcode).types[-2:])
+    if item.kind == "amdgcn" and item.family == "convert":
+        integers = [word[:1] in "iu" and word[1:].isdecimal() for word in item.opcode.split("_")[2:]]
+        return not any(left and right for left, right in pairwise(integers))
+    if item.opcode.startswith("HFMA2") and _CONSTANT in item.text:
+        return False
+    return not item.opcode.startswith(("FSEL", "UFSEL", "I2I"))
 
 
 @lru_cache(maxsize=_RETAINED)

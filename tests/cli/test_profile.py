@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from irscope.cli import profile as command
-from irscope.ir.asm.sass import SassInstruction
+from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import Capture, Environment, Target
-from irscope.model.profile import Profile
+from irscope.model.evidence import Profile
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.analysis.counters.pages import page_of, small_capture
@@ -22,7 +22,7 @@ FAKE = ROOT / "tests" / "record" / "device" / "fake_ncu.py"
 SCRIPT = ROOT / "tests" / "gpu" / "scripts" / "row_sum.py"
 
 
-def planted(one: SassInstruction) -> dict[str, object]:
+def planted(one: Instruction) -> dict[str, object]:
     """A load that is waited for at the addition, and a store of twice the sectors that it needs."""
     if one.opcode == "FADD":
         return {"# Samples": 40, "stall_long_sb": 30, "stall_wait": 8, "stall_selected": 2}

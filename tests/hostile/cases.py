@@ -12,14 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from irscope.analysis.diff.texts import diff_texts
-from irscope.analysis.flow.control_flow import read_control_flow
 from irscope.analysis.flow.control_flow_fold import fold_flows
 from irscope.analysis.flow.dataflow import read_dataflow
 from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
 from irscope.ir.asm.amdgcn import parse_amdgcn
+from irscope.ir.asm.control_flow import read_control_flow, read_functions
 from irscope.ir.asm.ptx import parse_ptx
-from irscope.ir.asm.reader import read_functions
-from irscope.ir.asm.sass_reader import parse_sass
+from irscope.ir.asm.sass import parse_sass
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.body.reader import read_body
 from irscope.ir.locations.filter import filter_lines

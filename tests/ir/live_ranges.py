@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from irscope.ir.asm.operands import register_templates
 from irscope.ir.asm.register_flow import line_access, successors
-from irscope.ir.asm.register_sass import read_sass
-from irscope.ir.body.registers import register_templates
+from irscope.ir.asm.sass_opcodes import sass_access
 
 #         /*0010*/                   S2R R3, SR_TID.X ;        // |  2   :   ^     |
 _INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s*([^;]*?)\s*;")
@@ -89,7 +89,7 @@ def model_liveness(rows: list[Row], *, guards_keep: bool = True, counts_masks: b
     for row in rows:
         text = row.text.replace(".reuse", "")
         template = re.sub(r"\.L_\w+", "\x02", register_templates(text, "sass"))
-        access = read_sass(template) if row.text else None
+        access = sass_access(template) if row.text else None
         own = line_access(access, _REGISTER.findall(text), ()) if access is not None else None
         accesses.append(access)
         called = re.search(r"`\(([^)]+)\)", row.text)

@@ -6,8 +6,8 @@ waited for. Source: see `irscope.ir.asm.control`.
 
 from __future__ import annotations
 
-from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow
-from irscope.ir.asm.sass import SassInstruction
+from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow
+from irscope.ir.asm.instructions import Instruction
 
 __all__ = ["Scoreboards"]
 
@@ -16,25 +16,25 @@ class Scoreboards:
     """The scoreboards of one function."""
 
     def __init__(self, graph: ControlFlow) -> None:
-        self._code = [[one for one in block.instructions if isinstance(one, SassInstruction)] for block in graph.blocks]
+        self._code = [list(block.instructions) for block in graph.blocks]
         self._places = {one.line: (number, at) for number, code in enumerate(self._code) for at, one in enumerate(code)}
         self._before: dict[int, list[int]] = {}
         for jump in graph.jumps:
             if jump.target != UNKNOWN:
                 self._before.setdefault(jump.target, []).append(jump.source)
 
-    def awaited(self, line: int) -> tuple[SassInstruction, ...]:
+    def awaited(self, line: int) -> tuple[Instruction, ...]:
         """The instructions whose results the one on a line of the text may wait for, on any way there."""
         number, at = self._places.get(line, (UNKNOWN, 0))
         if number == UNKNOWN or (control := self._code[number][at].control) is None:
             return ()
-        found: dict[int, SassInstruction] = {}
+        found: dict[int, Instruction] = {}
         for board in control.waits_for:
             found |= {one.line: one for one in self._setters(board, number, at)}
         return tuple(found[line] for line in sorted(found))
 
-    def _setters(self, board: int, number: int, at: int) -> list[SassInstruction]:
-        found: list[SassInstruction] = []
+    def _setters(self, board: int, number: int, at: int) -> list[Instruction]:
+        found: list[Instruction] = []
         seen: set[int] = set()
         waiting = [(number, at)]
         while waiting:

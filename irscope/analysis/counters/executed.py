@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import prod
 
 from irscope.analysis.counters.predicted import GLOBAL_OPCODES
-from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow
+from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow
 from irscope.ir.asm.instructions import Instruction
 from irscope.memory.access import Access, Cost
 from irscope.model.capture import Capture, Launch

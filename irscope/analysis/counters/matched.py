@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irscope.errors import UsageError
-from irscope.ir.asm.sass import SassFunction
-from irscope.ir.asm.sass_reader import parse_sass
+from irscope.ir.asm.operands import register_names
+from irscope.ir.asm.sass import SassFunction, parse_sass, parse_sass_instruction
 from irscope.ir.logs.source_page import CountedInstruction, CountedKernel, Counters, read_source_page
 from irscope.model.capture import Capture
 
 __all__ = ["MatchedInstruction", "kernel_of_page", "matched_instructions"]
 
-# @!UP0 LDG.E.128 R4, desc[UR4][R2.64]
-_INSTRUCTION = re.compile(r"(?:(?P<predicate>@!?U?P\w+)\s+)?(?P<opcode>[\w.]+)(?P<operands>[^;]*)")
-# R12, but not UR12, and not the .R12 of a name
-_REGISTER = re.compile(r"(?<![\w.])R\d+")
 _PADDING = frozenset({"NOP", "BRA"})
 
 
@@ -96,11 +91,8 @@ def _difference(function: SassFunction, counted: Sequence[CountedInstruction]) -
 
 
 def _key(text: str) -> tuple[str, str, tuple[str, ...]]:
-    match = _INSTRUCTION.match(text.strip())
-    if match is None:
+    item = parse_sass_instruction(text.partition(";")[0])
+    if item is None:
         return "", text, ()
-    return (
-        match["predicate"] or "",
-        match["opcode"].partition(".")[0],
-        tuple(sorted(_REGISTER.findall(match["operands"]))),
-    )
+    registers = [name for name in register_names(", ".join(item.operands), "sass") if name.startswith("R")]
+    return item.predicate, item.opcode.partition(".")[0], tuple(sorted(registers))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from irscope.analysis.diff.matching import Matching
-from irscope.ir.asm.registers import joined_name
+from irscope.ir.asm.operands import joined_name
 from irscope.ir.body.aliases import Definition
 from irscope.ir.body.reader import Body
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from irscope.analysis.diff.entries import TextDiff
 from irscope.ir.asm.control import ControlInfo
-from irscope.ir.asm.sass import SassInstruction
-from irscope.ir.asm.sass_reader import parse_sass
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.sass import parse_sass
 
 __all__ = ["FieldChange", "InstructionSchedule", "ScheduleDiff", "diff_schedules"]
 
@@ -76,7 +76,7 @@ def diff_schedules(left: str, right: str, text_diff: TextDiff | None) -> Schedul
     return ScheduleDiff(compared, len(ours) + len(theirs) - 2 * compared, tuple(changes))
 
 
-def _by_line(text: str) -> dict[int, SassInstruction]:
+def _by_line(text: str) -> dict[int, Instruction]:
     return {item.line: item for function in parse_sass(text) for item in function.instructions}
 
 
@@ -91,7 +91,7 @@ def _partners(text_diff: TextDiff) -> list[tuple[int, int]]:
     return found
 
 
-def _values(item: SassInstruction) -> dict[str, str]:
+def _values(item: Instruction) -> dict[str, str]:
     control = item.control or ControlInfo()
     # Which operands are kept counts by their place: registers may have other names.
     kept = [str(place) for place, operand in enumerate(item.operands, 1) if ".reuse" in operand]

@@ -14,7 +14,7 @@ from irscope.ir.mlir.model import Value
 from irscope.ir.mlir.sites import SAME, constant_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
-from irscope.model.wording import joined
+from irscope.model.telling import joined
 
 __all__ = [
     "aligned", "divisibility_cause", "factor_cause", "hinted", "is_hidden_unit", "not_so", "other_factors",

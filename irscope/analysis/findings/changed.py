@@ -25,7 +25,7 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.sites import sites_of
 from irscope.ir.mlir.typed import parse_type
 from irscope.ir.mlir.uses import OperationUse
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, PassSnapshot
 

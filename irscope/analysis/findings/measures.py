@@ -13,9 +13,7 @@ from irscope.analysis.findings.kinds.loops import LOADS, loads_of_dot, loops_wit
 from irscope.analysis.findings.kinds.stages import buffers_of
 from irscope.analysis.findings.model import Finding, Proof
 from irscope.analysis.findings.studied import Studied
-from irscope.device.fit import excesses_of
-from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
-from irscope.device.occupancy import occupancy_of
+from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, excesses_of, occupancy_of
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.access import Cost
 from irscope.memory.machine import ACCESSES, count_actions

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.analysis.flow.dataflow_llvm import llvm_role
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.asm.opcodes import classify
+from irscope.ir.asm.llvm import llvm_role, operation_name
 from irscope.model.capture import StageKind
 
 Part = Literal["dot", "memory", "shared", "spill", "exchange", "sync"]
@@ -52,7 +51,7 @@ def parts_of(instructions: Iterable[Instruction], kind: StageKind) -> tuple[Row,
     """The kinds of instructions that stand out, by part, the most frequent first."""
     counts: Counter[tuple[Part, str]] = Counter()
     for item in instructions:
-        found = _llvm_part(item) if kind == "llvm" else _part(classify(item.opcode, item.operands) or "")
+        found = _llvm_part(item) if kind == "llvm" else _part(item.family or "")
         if found is not None:
             counts[found] += 1
     order = list(PARTS)
@@ -68,7 +67,7 @@ def _part(family: str) -> tuple[Part, str] | None:
 
 
 def _llvm_part(item: Instruction) -> tuple[Part, str] | None:
-    text = item.operands[0] if item.operands else ""
-    shared = item.opcode in ("load", "store") and "addrspace(3)" in text
-    part = _LLVM.get(llvm_role(f"{item.opcode} addrspace(3)" if shared else item.opcode))
-    return None if part is None else (part, f"{item.opcode} (shared)" if shared else item.opcode)
+    name = operation_name(item.opcode, item.text)
+    shared = name in ("load", "store") and "addrspace(3)" in item.text
+    part = _LLVM.get(llvm_role(f"{name} addrspace(3)" if shared else name))
+    return None if part is None else (part, f"{name} (shared)" if shared else name)

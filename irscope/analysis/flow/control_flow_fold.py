@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from irscope.analysis.flow.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.analysis.flow.dataflow_select import NO_LINES, within
 from irscope.errors import UsageError, did_you_mean
+from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 
 _LEVELS = (
     "every basic block",

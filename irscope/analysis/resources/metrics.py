@@ -38,15 +38,12 @@ def instruction_families(capture: Capture) -> dict[str, int]:
     A family with a width ends in it: `ld.global.128` moves 128 bits per thread.
     """
     # Readers of IR: what asks for resources alone needs none.
-    from irscope.analysis.source.operations import read_stage_operations
-    from irscope.ir.asm.opcodes import classify
+    from irscope.ir.asm.control_flow import read_instructions
 
     for stage in ("sass", "amdgcn", "ptx"):
         if stage in capture.stages:
-            found = read_stage_operations(capture.text(stage), stage_named(stage).kind)
-            known = [classify(name) is not None for name in found.full_names]
-            kinds = Counter(kind for kind, name in zip(found.kinds, found.names, strict=True) if known[name])
-            families = {found.kind_names[kind]: count for kind, count in kinds.items()}
+            found = read_instructions(capture.text(stage), stage_named(stage).kind)
+            families = Counter(item.family or "" for item in found)
             key = [name for name in families if name.startswith(KEY_FAMILIES)]
             return {name: families[name] for name in sorted(key, key=lambda name: (family_rank(name), name))}
     return {}

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from irscope.device.peaks import Unit
+from irscope.device.parts import Unit
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.typed import Type
 

@@ -11,7 +11,7 @@ from typing import Literal
 from irscope.analysis.counters.matched import matched_instructions
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.errors import UsageError
-from irscope.ir.asm.spills import Spill, spill_of
+from irscope.ir.asm.instructions import Spill, spill_of
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.live import live_values
 from irscope.ir.body.reader import read_body

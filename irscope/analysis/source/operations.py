@@ -6,29 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from irscope.ir.asm.instructions import split_operands
-from irscope.ir.asm.opcodes import classify
+from irscope.ir.asm.control_flow import read_instructions
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.llvm import symbol_of
 from irscope.ir.locations.model import text_lines
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import StageKind
-
-#   %12 = tail call float @llvm.exp2.f32(    ret void     define void @kernel(
-_LLVM = re.compile(r'(?:  (?:%(?:"[^"]*"|[\w$.-]+) = )?(?:tail |musttail |notail )?(?P<name>[a-z]\w*)\b)')
-# @llvm.nvvm.ex2.approx.ftz.f32(
-_CALLEE = re.compile(r'@(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+))\(')
-#   @%p1 ld.global.v4.b32 	{%r1, …     	wgmma.mma_async.sync.aligned…    { setp.ne.b32 p, %r1, 0;
-_PTX = re.compile(
-    r"[\t ]*(?:[{}] *)?(?:@!?%?\w+[\t ]+)?(?P<name>[a-z]\w*(?:(?:::|\.)\w+)*)(?=[\t ;])(?P<operands>[^;]*)"
-)
-_PTX_NONE = re.compile(r"\s*(?:\.|//|\$?\w+:|[)}\]]|\(|$)")
-#         00f0  B------:R-:W-:-:S01  G020:P0:U06:Q0  @!P0 LDG.E.128 R4, desc[UR6][R4.64]
-_SASS = re.compile(
-    r"\s*(?:/\*[0-9a-f]{4,}\*/|[0-9a-f]{4,}  (?:B\S*|-))\s+(?:G(?P<live>\d{1,9})\S*\s+)?"
-    r"(?:@!?U?P\w+\s+)?(?P<name>[A-Z][\w.]*)"
-)
-# 	v_add_f32_e32 v0, v1, v2
-_AMDGCN = re.compile(r"[\t ]+(?P<name>[a-z]\w*)(?P<operands>[^;]*)")
-_AMDGCN_END = re.compile(r"\s*\.section|\.Lfunc_end\d+:|.*-- (?:End|Begin) function")
 
 
 @dataclass(frozen=True)
@@ -69,89 +52,43 @@ def without_location(line: str) -> str:
 
 def read_stage_operations(text: str, kind: StageKind) -> Operations:
     """Find the operations of a text. Never raises: lines that cannot be read are skipped."""
-    lines = text_lines(text)
-    found = _mlir(text) if kind == "mlir" else _FINDERS[kind](lines) if kind in _FINDERS else ()
+    found = _mlir(text) if kind == "mlir" else _assembly(text, kind)
     numbers: list[int] = []
     kinds: list[int] = []
     names: list[int] = []
     live: list[int] = []
     kind_names: dict[str, int] = {}
     full_names: dict[str, int] = {}
-    families: dict[str, str | None] = {}
-    for number, name, operands, registers in found:
-        family = None
-        if kind in _ASSEMBLY:
-            # Only of copies do the operands tell the width; all others are classified once per name.
-            if name.startswith("cp.async") or "lds" in operands:
-                family = classify(name, split_operands(operands))
-            else:
-                family = families[name] if name in families else families.setdefault(name, classify(name))
+    for number, name, family, registers in found:
         numbers.append(number)
         kinds.append(kind_names.setdefault(family or name, len(kind_names)))
         names.append(full_names.setdefault(name, len(full_names)))
         live.append(registers)
     known = tuple(live) if any(count >= 0 for count in live) else ()
-    return Operations(tuple(numbers), tuple(kinds), tuple(names), tuple(kind_names), tuple(full_names), known, lines)
+    columns = tuple(numbers), tuple(kinds), tuple(names), tuple(kind_names), tuple(full_names), known
+    return Operations(*columns, text_lines(text))
+
+
+_Found = tuple[int, str, str | None, int]
+"""Line, name as it is written, family, and live registers or -1."""
 
 
 def _mlir(text: str) -> Iterator[_Found]:
     for operation in parse_mlir(text).walk():
         if "." in operation.name:
             # As it is written, which is how people search for it.
-            yield operation.first_line, operation.name.replace("builtin.module", "module"), "", -1
+            yield operation.first_line, operation.name.replace("builtin.module", "module"), None, -1
 
 
-def _llvm(lines: list[str]) -> Iterator[_Found]:
-    inside = False
-    for number, line in enumerate(lines, 1):
-        if line[:1] != " ":
-            inside = line.startswith("define ") or (inside and line[:1] != "}")
-            continue
-        match = _LLVM.match(line) if inside else None
-        if match is None or line[2:3] in " ]":
-            continue
-        name = match["name"]
-        callee = _CALLEE.search(line) if name in ("call", "invoke") else None
-        if callee is not None:
-            name = f"call {callee['quoted'] or callee['name']}"
-        elif name == "call" and " asm " in line:
-            name = "call asm"
-        yield number, name, "", -1
+def _assembly(text: str, kind: StageKind) -> Iterator[_Found]:
+    for item in read_instructions(text, kind):
+        live = item.live.general if item.live is not None else -1
+        yield item.line, _llvm_name(item) if kind == "llvm" else item.opcode, item.family, live
 
 
-def _ptx(lines: list[str]) -> Iterator[_Found]:
-    in_head = False
-    for number, line in enumerate(lines, 1):
-        if ".entry" in line or ".func" in line:
-            in_head = True
-        if in_head:
-            in_head = not line.startswith("{")
-            continue
-        match = _PTX.match(line) if not _PTX_NONE.match(line) else None
-        if match is not None:
-            yield number, match["name"], match["operands"], -1
-
-
-def _sass(lines: list[str]) -> Iterator[_Found]:
-    for number, line in enumerate(lines, 1):
-        match = _SASS.match(line)
-        if match is not None:
-            yield number, match["name"], "", int(match["live"] or -1)
-
-
-def _amdgcn(lines: list[str]) -> Iterator[_Found]:
-    inside = False
-    for number, line in enumerate(lines, 1):
-        if _AMDGCN_END.match(line):
-            inside = False
-        elif line[:1] not in " \t." and ":" in line:
-            inside = True
-        match = _AMDGCN.match(line) if inside else None
-        if match is not None:
-            yield number, match["name"], match["operands"], -1
-
-
-_ASSEMBLY = ("ptx", "sass", "amdgcn")
-_Found = tuple[int, str, str, int]
-"""Line, name as it is written, operands as far as they matter, and live registers or -1."""
-_FINDERS = {"llvm": _llvm, "ptx": _ptx, "sass": _sass, "amdgcn": _amdgcn}
+def _llvm_name(item: Instruction) -> str:
+    """`fadd`, `call llvm.exp2.f32`, `call asm`."""
+    called = symbol_of(item.text) if item.opcode in ("call", "invoke") else ""
+    if called:
+        return f"call {called}"
+    return "call asm" if item.opcode == "call" and " asm " in item.text else item.opcode

@@ -17,8 +17,8 @@ from irscope.errors import DAMAGE
 from irscope.ir.body.clean import Ignored
 from irscope.ir.mlir.encoding import Encoding, read_aliases, read_encoding
 from irscope.model.capture import Capture
-from irscope.model.graft import Graft, Side
 from irscope.model.telling import parts_of, telling_names
+from irscope.model.trial import Graft, Side
 
 __all__ = [
     "Disassemble",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from irscope.ir.asm.instructions import Function, Instruction, Label, split_operands
+from irscope.ir.asm.instructions import Function, Instruction, Label
+from irscope.ir.asm.operands import split_operands
 
 # 	.type	softmax_kernel,@function
 _FUNCTION_TYPE = re.compile(r"\s*\.type\s+(?P<name>[^\s,]+),\s*@function")
@@ -64,6 +65,7 @@ def parse_amdgcn(text: str) -> tuple[AmdgcnFunction, ...]:
     reader = _Reader()
     for number, line in enumerate(text.split("\n"), 1):
         reader.read(line, number)
+        reader.start += len(line) + 1
     return tuple(draft.finished() for draft in reader.drafts.values())
 
 
@@ -72,6 +74,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self.drafts: dict[str, _Draft] = {}
+        self.start = 0
+        """Where the line begins in the text."""
         self.open: _Draft | None = None
         """The function whose code is being read."""
         self.last: _Draft | None = None
@@ -107,7 +111,8 @@ class _Reader:
         match = _INSTRUCTION.match(code)
         if match is not None:
             operands = split_operands(match["operands"] or "")
-            self.open.instructions.append(Instruction(match["opcode"], operands, line=number))
+            span = self.start + match.start("opcode"), self.start + len(code)
+            self.open.instructions.append(Instruction(match["opcode"], operands, line=number, kind="amdgcn", span=span))
 
     def _read_label(self, name: str) -> None:
         draft = self.drafts.get(name)

@@ -116,3 +116,22 @@ class ControlInfo:
     def waits_for(self) -> tuple[int, ...]:
         """The scoreboards it waits for."""
         return tuple(n for n in range(6) if self.wait_mask >> n & 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRegisters:
+    """How many registers hold a value at an instruction. As text `G013:P2:U04:Q0`."""
+
+    general: int = 0
+    predicate: int = 0
+    uniform: int = 0
+    uniform_predicate: int = 0
+
+    @staticmethod
+    def parse(text: str) -> LiveRegisters:
+        """Read `G013:P2:U04:Q0`; a part that is not there is 0."""
+        parts = {part[0]: int(part[1:]) for part in text.split(":")}
+        return LiveRegisters(parts.get("G", 0), parts.get("P", 0), parts.get("U", 0), parts.get("Q", 0))
+
+    def __str__(self) -> str:
+        return f"G{self.general:03}:P{self.predicate}:U{self.uniform:02}:Q{self.uniform_predicate}"

@@ -1,26 +1,176 @@
-"""The model that the readers of PTX, SASS, AMDGCN and LLVM IR share: functions, instructions, labels, operand lists."""
+"""The one model of PTX, SASS, AMD GPU assembly and LLVM IR as code: functions, labels and instructions.
+
+What an instruction does is a reading of its text by the table of its language: `family` and `effect` say what kind it
+is and which memory it touches, `writes` and `reads` name its registers one by one, `branch` says where it goes on.
+What a table does not know is opaque: `is_known` is False, and it is taken to do anything.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from irscope.ir.asm.amdgcn_opcodes import amdgcn_access
+from irscope.ir.asm.control import ControlInfo, LiveRegisters
+from irscope.ir.asm.opcodes import Effect, effect_of, family_of
+from irscope.ir.asm.operands import (
+    Access,
+    Mode,
+    Operand,
+    parse_operand,
+    register_names,
+    register_templates,
+    registers_of,
+)
+from irscope.ir.asm.ptx_opcodes import ptx_opcode
+from irscope.ir.asm.sass_opcodes import sass_access, sass_flow
+from irscope.ir.locations.model import Chain
+from irscope.model.capture import StageKind
+
+__all__ = ["Branch", "Ending", "Function", "Instruction", "Label", "Spill", "opaque_instructions", "spill_of"]
+
+Ending = Literal["", "exit", "return"]
+Spill = Literal["", "store", "load"]
+_ALWAYS = ("", "@PT", "@UPT")
+# label %12       label %"a b"       i32 3, label %7
+_LLVM_LABEL = re.compile(r'(?:\bi\d+ (?P<value>-?\d+), )?\blabel %("?)(?P<name>[^",\s\]]+|[^"]+)\2')
+# %12       %"a name", but not the label of a block
+_LLVM_VALUE = re.compile(r'(?<!label )%(?:"[^"]*"|[\w.$-]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What may run after an instruction that the next one does not always follow."""
+
+    targets: tuple[tuple[str, str], ...] = ()
+    """(label, the condition for it)."""
+    falls: bool = False
+    """Whether the next instruction may run."""
+    ending: Ending = ""
+    calls: tuple[str, ...] = ()
+    is_unknown: bool = False
+    """Whether it goes where a register says."""
+    condition: str = ""
+    """Of a jump to an unknown place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction; `irscope.ir.locations.stages` says where its line comes from."""
+    """One instruction."""
 
     opcode: str
-    """With every suffix: `ld.global.v4.b32`, `v_add_f32_e32`, `LDG.E.128`."""
+    """With every suffix: `ld.global.v4.b32`, `v_add_f32_e32`, `LDG.E.128`; of LLVM IR `add`, `call`."""
     operands: tuple[str, ...] = ()
+    """As they are written; of LLVM IR one, the whole text of the instruction."""
     predicate: str = ""
     """`@%p1`, `@!UP1`, or an empty string."""
     line: int = field(default=0, compare=False)
     """1-based line of the text it begins on."""
+    kind: StageKind = field(default="ptx", compare=False)
+    """The language: `ptx`, `sass`, `amdgcn` or `llvm`."""
+    span: tuple[int, int] = field(default=(0, 0), compare=False)
+    """Where it stands in the text: the first character and the one behind the last."""
+    offset: int = 0
+    """Of SASS: bytes from the start of its section."""
+    control: ControlInfo | None = None
+    """Of SASS: how it is scheduled."""
+    location: Chain = ()
+    """Of SASS, as its text states it; `irscope.ir.locations.stages` says where each line of a text comes from."""
+    live: LiveRegisters | None = None
+    """Of SASS: how many registers hold a value at it, where nvdisasm counted them."""
+    encoding: tuple[int, int] | None = field(default=None, compare=False)
+    """Of SASS: its low and its high 64 bits; None in irscope's normal form, which has the control fields only."""
 
     @property
     def text(self) -> str:
         """The instruction on one line, predicate included, blanks normalised."""
+        if self.kind == "llvm":
+            return self.operands[0] if self.operands else self.opcode
         return " ".join(part for part in (self.predicate, self.opcode, ", ".join(self.operands)) if part)
+
+    @property
+    def family(self) -> str | None:
+        """What it is: `mma`, `ld.global.128`; None if it belongs to no family, or if no table knows it."""
+        return family_of(self.kind, self.opcode, self.operands)
+
+    @property
+    def effect(self) -> Effect:
+        """What it does to memory."""
+        return effect_of(self.family)
+
+    @property
+    def arguments(self) -> tuple[Operand, ...]:
+        """Of PTX: its operands, taken apart."""
+        return tuple([parse_operand(operand) for operand in self.operands])
+
+    @property
+    def access(self) -> Access | None:
+        """Of machine code: what it does with the registers that its text names, and with others."""
+        return _access(self.text, self.kind)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the table of its language knows what it does to registers or memory."""
+        if self.kind in _ACCESSES:
+            access = self.access
+            return access is not None and not access.is_unknown
+        return self.kind == "llvm" or self.family is not None
+
+    @property
+    def registers(self) -> tuple[tuple[str, Mode], ...]:
+        """Each single register with how it is used: `R4` to `R7` of `LDG.E.128 R4`, `scc` of an `s_addc_u32`.
+
+        Of PTX they are all names that stand where a register may: a variable of shared memory is among them.
+        """
+        if self.kind in _ACCESSES:
+            return _machine_registers(self.text, self.kind)
+        if self.kind == "llvm":
+            return _llvm_values(self.text)
+        return self._virtual_registers() if self.kind == "ptx" else ()
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The registers it writes."""
+        return tuple([name for name, mode in self.registers if mode != "r"])
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The registers it reads, those it modifies in place among them."""
+        return tuple([name for name, mode in self.registers if mode != "w"])
+
+    @property
+    def keeps_old(self) -> bool:
+        """Whether what stood in a register that it writes may remain: under a predicate, in lanes that are off."""
+        access = self.access if self.kind in _ACCESSES else None
+        return bool(self.predicate) or (access is not None and (access.is_partial or access.is_vector))
+
+    @property
+    def reused(self) -> tuple[int, ...]:
+        """Of SASS: the operands that are kept in the operand cache for the next instruction."""
+        return tuple([index for index, operand in enumerate(self.operands) if ".reuse" in operand])
+
+    @property
+    def branch(self) -> Branch | None:
+        """Where it may go; None if the next instruction always follows."""
+        reader = {"ptx": _ptx_branch, "sass": _sass_branch, "amdgcn": _amdgcn_branch, "llvm": _llvm_branch}.get(
+            self.kind
+        )
+        return reader(self) if reader is not None else None
+
+    def _virtual_registers(self) -> tuple[tuple[str, Mode], ...]:
+        opcode = ptx_opcode(self.opcode)
+        found: list[tuple[str, Mode]] = []
+        if self.predicate:
+            found.append((self.predicate.lstrip("@!"), "r"))
+        arguments = () if opcode.flow in ("jump", "call") else self.arguments
+        for index, argument in enumerate(arguments):
+            mode = opcode.mode(index, argument)
+            found.extend((name, mode) for name in argument.names if name != "_")
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +191,106 @@ class Function:
     labels: tuple[Label, ...] = ()
 
 
-def split_operands(text: str) -> tuple[str, ...]:
-    """Split an operand list at the commas that stand in no bracket, and normalise blanks.
+def opaque_instructions(functions: Iterable[Function]) -> Counter[str]:
+    """The opcodes that no table knows, and how often each occurs: what a reading of these functions may miss."""
+    items = [item for function in functions for item in function.instructions]
+    return Counter(item.opcode for item in items if not item.is_known)
 
-    `{%r1, %r2}, [%rd1 + 0]` has two operands. An empty text has none.
-    """
-    text = " ".join(text.split())
-    if not text:
+
+def spill_of(line: str) -> Spill:
+    """Whether a line of SASS or AMD GPU assembly stores to local memory, or loads from it: with Triton, a spill."""
+    if "Folded Spill" in line or "Folded Reload" in line:
+        return "store" if "Folded Spill" in line else "load"
+    names = {word.partition(".")[0] for word in line.split()}
+    if "STL" in names or any(name.startswith("scratch_store") for name in names):
+        return "store"
+    return "load" if "LDL" in names or any(name.startswith("scratch_load") for name in names) else ""
+
+
+_ACCESSES = {"sass": sass_access, "amdgcn": amdgcn_access}
+
+
+@lru_cache(1 << 14)
+def _access(text: str, kind: StageKind) -> Access | None:
+    return _ACCESSES[kind](register_templates(text, kind)) if kind in _ACCESSES else None
+
+
+@lru_cache(1 << 14)
+def _machine_registers(text: str, kind: StageKind) -> tuple[tuple[str, Mode], ...]:
+    access = _access(text, kind)
+    if access is None:
         return ()
-    parts: list[str] = []
-    depth = start = 0
-    for position, character in enumerate(text):
-        if character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-        elif character == "," and depth <= 0:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    return (*parts, text[start:].strip())
+    found: list[tuple[str, Mode]] = []
+    for (width, mode), name in zip(access.holes, register_names(text, kind), strict=True):
+        found.extend((register, mode) for register in registers_of(name, width))
+    return (*found, *access.implicit)
+
+
+def _llvm_values(text: str) -> tuple[tuple[str, Mode], ...]:
+    names = _LLVM_VALUE.findall(text)
+    is_result = text.lstrip().startswith("%")
+    return tuple([(name, "w" if is_result and not place else "r") for place, name in enumerate(names)])
+
+
+def _ptx_branch(item: Instruction) -> Branch | None:
+    name = item.opcode.partition(".")[0]
+    conditional = bool(item.predicate)
+    if name == "bra" and item.operands:
+        return Branch(((item.operands[-1], item.predicate),), conditional)
+    if name == "brx":
+        return Branch(falls=conditional, is_unknown=True, condition=item.predicate)
+    if name in ("ret", "exit", "trap"):
+        return Branch(falls=conditional, ending="return" if name == "ret" else "exit")
+    if name == "call":
+        named = [operand for operand in item.operands if not operand.startswith("(")]
+        called = named[0] if named and not named[0].startswith("%") else ""
+        return Branch(falls=True, calls=(called,))
+    return None
+
+
+def _sass_branch(item: Instruction) -> Branch | None:
+    flow = sass_flow(item.opcode)
+    if flow == "next":
+        return None
+    labels = [operand.partition("`(")[2].partition(")")[0] for operand in item.operands if "`(" in operand]
+    label = labels[0] if labels else ""
+    predicate = "" if item.predicate in _ALWAYS else item.predicate
+    if flow == "call":
+        return Branch(falls=True, calls=(label,))
+    if flow in ("end", "return"):
+        return Branch(falls=bool(predicate), ending="exit" if flow == "end" else "return")
+    if flow == "branch" and label:
+        # The predicate may stand among the operands too: BRA P1, `(.L_x_3)      BRA.DIV UR4, `(.L_x_9)
+        others = [operand for operand in item.operands if "`(" not in operand]
+        condition = " ".join([part for part in (predicate, *others) if part])
+        return Branch(((label, condition),), bool(condition))
+    return Branch(falls=bool(predicate), is_unknown=True, condition=predicate)
+
+
+def _amdgcn_branch(item: Instruction) -> Branch | None:
+    name = item.opcode
+    if name == "s_branch" and item.operands:
+        return Branch(((item.operands[0], ""),))
+    if name.startswith("s_cbranch_") and item.operands:
+        return Branch(((item.operands[-1], name.removeprefix("s_cbranch_")),), True)
+    if name == "s_setpc_b64":
+        # The calling convention keeps the address to return to in these.
+        returns = item.operands == ("s[30:31]",)
+        return Branch(ending="return" if returns else "", is_unknown=not returns)
+    if name in ("s_swappc_b64", "s_call_b64"):
+        return Branch(falls=True, calls=("",))
+    return Branch(ending="exit") if name.startswith("s_endpgm") else None
+
+
+def _llvm_branch(item: Instruction) -> Branch | None:
+    if item.opcode in ("indirectbr", "callbr", "invoke"):
+        return Branch(is_unknown=True)
+    if item.opcode in ("ret", "unreachable"):
+        return Branch(ending="return" if item.opcode == "ret" else "exit")
+    if item.opcode not in ("br", "switch"):
+        return None
+    found = [(match["name"], match["value"]) for match in _LLVM_LABEL.finditer(item.text)]
+    if item.opcode == "switch":
+        return Branch(tuple([(name, value or "default") for name, value in found]))
+    conditions = ("true", "false") if len(found) == 2 else ("",) * len(found)
+    return Branch(tuple([(name, condition) for (name, _), condition in zip(found, conditions, strict=True)]))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from irscope.ir.asm.registers import Access, registers_of
+from irscope.ir.asm.operands import Access, registers_of
 
 _DEEPEST = 6
 """Depths of nested masks that are distinguished; a deeper write hides nothing."""

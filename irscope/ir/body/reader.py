@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import cast
 
+from irscope.ir.asm.operands import register_templates
 from irscope.ir.body.aliases import Resolver, split_definitions
 from irscope.ir.body.clean import Ignored, clean
 from irscope.ir.body.columns import Body
-from irscope.ir.body.registers import RegisterReader, register_templates
+from irscope.ir.body.registers import RegisterReader
 from irscope.ir.body.tokens import LABEL, VALUE, Shape, Syntax, shape_of, syntax_of
 from irscope.model.capture import StageKind
 

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 import re
 
+from irscope.ir.asm.operands import Access
 from irscope.ir.asm.register_flow import LineAccess, Webs, line_access, successors
-from irscope.ir.asm.registers import Access
 from irscope.ir.body.columns import Body
 from irscope.ir.body.tokens import Shape, shape_of
-from irscope.model.capture import StageKind
 
 # CALL.REL.NOINC `($__internal_0_$__cuda_sm20_div_s64)
 _FUNCTION = re.compile(r"`\((?P<name>[^)`]+)\)")
-# R12   UR4   B0
-_SASS_REGISTER = re.compile(r"\b(U?[RP]|B)\d+\b")
-# v12   s[4:7]
-_AMD_REGISTER = re.compile(r"\b([vas])(?:\d+\b|\[(\d+):(\d+)\])")
-
-
-def register_templates(text: str, kind: StageKind) -> str:
-    """The text with each register replaced by a hole, its register file, and its width if it is a range."""
-    if kind == "sass":
-        return _SASS_REGISTER.sub("\x01\\1", text)
-    return _AMD_REGISTER.sub(_amd_hole, text)
-
-
-def _amd_hole(match: re.Match[str]) -> str:
-    # More digits than a register number has: no width.
-    if match[2] is None or len(match[2]) > 4 or len(match[3]) > 4:
-        return f"\x01{match[1]}"
-    return f"\x01{match[1]}{max(int(match[3]) - int(match[2]) + 1, 1)}"
-
-
 # More than any GPU has per thread; a hostile text may name any number.
 _MOST_REGISTERS = 1000
 _MOST_READS = 1_000_000

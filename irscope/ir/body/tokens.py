@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from irscope.ir.asm.registers import Access
+from irscope.ir.asm.operands import Access
 from irscope.ir.mlir.tokens import ALIAS, STRING
 from irscope.model.capture import StageKind
 
@@ -215,12 +215,12 @@ def _registers_of(template: str, kind: StageKind) -> Access | None:
     """The registers that a line of machine code reads and writes; None if it is no instruction."""
     # Imported where they are needed: most texts are none.
     if kind == "sass":
-        from irscope.ir.asm.register_sass import read_sass
+        from irscope.ir.asm.sass_opcodes import sass_access
 
-        return read_sass(template)
-    from irscope.ir.asm.register_amdgcn import read_amdgcn
+        return sass_access(template)
+    from irscope.ir.asm.amdgcn_opcodes import amdgcn_access
 
-    return read_amdgcn(template)
+    return amdgcn_access(template)
 
 
 def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tuple[int, ...], bool]:

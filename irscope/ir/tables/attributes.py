@@ -80,5 +80,6 @@ DEFAULTS: dict[str, str] = {
     "unnamed_addr": "0 : i64", "visibility_": "0 : i64", "aligned": "true", "abs": "false", "nan": "false",
     "boundaryCheck": "array<i32>",
     "ub.poison:value": "#ub.poison",
+    "ttng.tmem_subslice:dim": "1 : i32", "ttg.global_scratch_alloc:backend": "default",
 }  # fmt: skip
 """The value of an attribute that a text leaves out, for the operations that have such an attribute."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from irscope.record.compile.retarget import chosen_options
+from irscope.record.compile.recompile import chosen_options
 from irscope.record.gpu.kernels import with_binary
 from irscope.record.triton import api as triton_api
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 
-from irscope.analysis.flow.control_flow import read_control_flow
 from irscope.analysis.flow.control_flow_fold import fold_flows
 from irscope.analysis.flow.dataflow import Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import fold
@@ -20,12 +19,12 @@ from irscope.analysis.flow.loop_stages import (
     read_schedules,
 )
 from irscope.analysis.passes.effects import PassEffect, pass_effects
+from irscope.ir.asm.control_flow import read_control_flow
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.canvas import shades
-from irscope.render.dot.blocks import render_blocks
-from irscope.render.dot.dataflow import render_dataflow
+from irscope.render.dot.flows import render_blocks, render_dataflow
 from irscope.render.dot.graph import (
     BAD,
     BORDER,

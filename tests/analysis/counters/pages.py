@@ -6,10 +6,10 @@ import csv
 import io
 from collections.abc import Callable, Mapping
 
-from irscope.ir.asm.sass import SassInstruction
-from irscope.ir.asm.sass_reader import parse_sass
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
-from irscope.model.operation_lines import OperationLines
+from irscope.model.evidence import OperationLines
 
 BASE = 0x7F5A3CFA0000
 COLUMNS = (
@@ -22,7 +22,7 @@ COLUMNS = (
     "stall_barrier (Not Issued)", "stall_long_sb (Not Issued)",
 )  # fmt: skip
 
-Plant = Callable[[SassInstruction], Mapping[str, object]]
+Plant = Callable[[Instruction], Mapping[str, object]]
 """An instruction → the cells of its row, by column."""
 
 

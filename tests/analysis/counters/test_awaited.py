@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irscope.analysis.counters.awaited import Scoreboards
-from irscope.analysis.flow.control_flow import read_control_flow
+from irscope.ir.asm.control_flow import read_control_flow
 from tests.analysis.counters.measured import NAMES, counted
 
 LOOP = """.target sm_90a

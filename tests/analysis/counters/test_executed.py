@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irscope.analysis.counters.executed import executed_instructions
-from irscope.analysis.flow.control_flow import read_control_flow
+from irscope.ir.asm.control_flow import read_control_flow
 from irscope.model.capture import Capture
 from tests.analysis.counters.measured import NAMES, counted
 from tests.analysis.counters.pages import small_capture

@@ -12,14 +12,13 @@ import pytest
 
 from irscope.analysis.source.beside import beside
 from irscope.errors import UsageError
-from irscope.ir.asm.registers import registers_of
-from irscope.ir.asm.sass import format_sass, with_live_registers
-from irscope.ir.asm.sass_reader import parse_sass
-from irscope.ir.asm.spills import spill_of
+from irscope.ir.asm.instructions import spill_of
+from irscope.ir.asm.operands import registers_of
+from irscope.ir.asm.sass import format_sass, parse_sass, with_live_registers
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
-from irscope.model.profile import Profile
+from irscope.model.evidence import Profile
 from irscope.store.file import load
 from irscope.target import Target
 

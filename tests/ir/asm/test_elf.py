@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from irscope.errors import ParseError
-from irscope.ir.asm.cubin import count_instructions, read_cubin
 from irscope.ir.asm.elf import parse_elf
-from irscope.ir.asm.sass_reader import parse_sass
+from irscope.ir.asm.resources import count_instructions, read_cubin
+from irscope.ir.asm.sass import parse_sass
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
 BINARIES = sorted(path.name for path in DATA.iterdir() if path.suffix in (".cubin", ".hsaco"))

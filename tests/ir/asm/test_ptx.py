@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.asm.instructions import Instruction, Label, split_operands
+from irscope.ir.asm.instructions import Instruction, Label
 from irscope.ir.asm.opcodes import classify
+from irscope.ir.asm.operands import split_operands
 from irscope.ir.asm.ptx import parse_ptx
 
 DATA = Path(__file__).parents[2] / "data" / "asm"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.diff.texts import diff_texts
-from irscope.ir.asm.register_amdgcn import read_amdgcn
-from irscope.ir.asm.register_sass import read_sass
+from irscope.ir.asm.amdgcn_opcodes import amdgcn_access
+from irscope.ir.asm.operands import register_templates
+from irscope.ir.asm.sass_opcodes import sass_access
 from irscope.ir.body.reader import read_body
-from irscope.ir.body.registers import register_templates
 from irscope.ir.body.tokens import shape_of
 from irscope.model.capture import StageKind
 from tests.hostile.originals import texts
@@ -53,7 +53,7 @@ def test_live_ranges_agree_with_nvdisasm(name: str) -> None:
     ],
 )
 def test_sass_operands_have_these_widths(template: str, holes: list[tuple[int, str]]) -> None:
-    access = read_sass(template)
+    access = sass_access(template)
     assert access is not None
     assert list(access.holes) == holes
     assert not access.is_unknown
@@ -75,7 +75,7 @@ def test_sass_operands_have_these_widths(template: str, holes: list[tuple[int, s
     ],
 )
 def test_amd_operands_are_used_so(template: str, modes: str, implicit: set[str]) -> None:
-    access = read_amdgcn(template)
+    access = amdgcn_access(template)
     assert access is not None
     assert "".join(mode for _, mode in access.holes) == modes
     assert {f"{name} {mode}" for name, mode in access.implicit} == implicit

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irscope.ir.asm.control import ControlInfo
+from irscope.ir.asm.control_flow import read_functions
 from irscope.ir.asm.instructions import Label
 from irscope.ir.asm.opcodes import classify
-from irscope.ir.asm.reader import read_functions
 from irscope.ir.asm.sass import (
+    Instruction,
     LiveRegisters,
     OpaqueLine,
     SassFunction,
-    SassInstruction,
     format_sass,
+    parse_sass,
     with_live_registers,
 )
-from irscope.ir.asm.sass_reader import parse_sass
 from irscope.ir.locations.model import Frame
 from irscope.ir.locations.sass import read_sass
 
@@ -188,7 +188,7 @@ def test_control_text_and_bits_round_trip(control: ControlInfo) -> None:
 
 frames = st.builds(Frame, st.sampled_from(["/k/a.py", "b.py", "my file.py"]), st.integers(1, 999), st.just(0))
 instructions = st.builds(
-    SassInstruction,
+    Instruction,
     offset=st.integers(0, 2**40),
     opcode=st.sampled_from(["LDG.E.128", "FFMA", "BRA.U", "UTCHMMA", "CS2R"]),
     operands=st.lists(

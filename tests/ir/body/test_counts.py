@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.asm.reader import read_functions
+from irscope.ir.asm.control_flow import read_functions
 from irscope.ir.body.counts import operation_counts
 from tests.analysis.snapshots import stage_text
 
@@ -16,8 +16,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 @pytest.mark.parametrize("path", sorted((DATA / "diff").glob("*.sass.xz")), ids=lambda path: path.name)
 def test_sass_counts_are_its_instructions(path: Path) -> None:
-    from irscope.ir.asm.sass import format_sass
-    from irscope.ir.asm.sass_reader import parse_sass
+    from irscope.ir.asm.sass import format_sass, parse_sass
 
     text = format_sass(
         [function.without_padding() for function in parse_sass(lzma.decompress(path.read_bytes()).decode())]

@@ -28,13 +28,13 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.sites import factor_sites
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
-from irscope.model.linear_layout import LinearLayout
-from irscope.model.wording import joined
+from irscope.model.layout import LinearLayout
+from irscope.model.telling import joined
 
 __all__ = ["access_findings", "atomic_findings", "is_seen", "overflow_findings"]
 

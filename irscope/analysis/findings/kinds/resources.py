@@ -13,10 +13,9 @@ from os.path import basename
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.source.lines import python_line
-from irscope.device.limits import HIP_LIMITS
-from irscope.device.occupancy import REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
+from irscope.device.occupancy import HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
 from irscope.device.parts import part_of
-from irscope.ir.asm.spills import spill_of
+from irscope.ir.asm.instructions import spill_of
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.live import LiveValues, live_values, makers_of
 from irscope.ir.body.reader import read_body

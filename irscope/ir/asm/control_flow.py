@@ -1,0 +1,254 @@
+"""Functions of assembly and LLVM IR as basic blocks, the jumps between them, the loops they make, and live registers.
+
+A block ends before a label and after every instruction that may go elsewhere: branches, ends, calls. nvdisasm cuts
+SASS the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from irscope.ir.asm.amdgcn import parse_amdgcn
+from irscope.ir.asm.instructions import Branch, Ending, Function, Instruction
+from irscope.ir.asm.llvm import parse_llvm
+from irscope.ir.asm.ptx import parse_ptx
+from irscope.ir.asm.sass import parse_sass
+from irscope.model.capture import StageKind
+
+__all__ = [
+    "UNKNOWN", "BasicBlock", "ControlFlow", "Jump", "Loop", "control_flow_of", "live_registers", "read_control_flow",
+    "read_functions", "read_instructions",
+]  # fmt: skip
+
+UNKNOWN = -1
+"""The target of a jump that the text does not name: the address stands in a register, or the label elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class BasicBlock:
+    """Instructions that run one after the other; of a folded graph, several such blocks."""
+
+    number: int
+    labels: tuple[str, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+    ending: Ending = ""
+    """What ends the program or the function here, if anything does."""
+    calls: tuple[str, ...] = ()
+    """The functions it calls; an empty name where a register holds the address."""
+    blocks: int = 1
+    """How many basic blocks it stands for."""
+    is_loop: bool = False
+    """Whether it stands for a whole loop."""
+    faded: bool = False
+    """Whether it is only a neighbour of the selected blocks."""
+
+    @property
+    def name(self) -> str:
+        """Its first label, or else its number."""
+        return self.labels[0] if self.labels else f"block {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """What may run after a block."""
+
+    source: int
+    target: int
+    """The number of a block, or `UNKNOWN`."""
+    kind: Literal["falls", "jumps", "calls"]
+    condition: str = ""
+    """`@!P0`, `scc1`, `true`; an empty string if it is always taken or falls through."""
+    back: bool = False
+    """Whether it goes back to a block that leads here: the next iteration of a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: its first block, and all that lead back to it."""
+
+    head: int
+    body: frozenset[int]
+    """The numbers of its blocks, the first among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFlow:
+    """The graph of one function; in SASS of a kernel with the functions behind it."""
+
+    function: str
+    blocks: tuple[BasicBlock, ...] = ()
+    jumps: tuple[Jump, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    """The outer before the inner."""
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions it has."""
+        return sum(len(block.instructions) for block in self.blocks)
+
+
+def read_functions(text: str, kind: StageKind) -> tuple[Function, ...]:
+    """The functions of a text, without the padding behind their code; none if the text holds no instructions.
+
+    Never raises: lines that cannot be read are skipped.
+    """
+    if kind == "ptx":
+        return parse_ptx(text)
+    if kind == "sass":
+        return tuple([function.without_padding() for function in parse_sass(text)])
+    if kind == "llvm":
+        return parse_llvm(text)
+    return parse_amdgcn(text) if kind == "amdgcn" else ()
+
+
+def read_instructions(text: str, kind: StageKind) -> list[Instruction]:
+    """All instructions of a text in its order, the padding behind a function of SASS among them."""
+    functions = parse_sass(text) if kind == "sass" else read_functions(text, kind)
+    return [item for function in functions for item in function.instructions]
+
+
+def read_control_flow(text: str, kind: StageKind) -> tuple[ControlFlow, ...]:
+    """The control flow of each function of a text that has instructions. Never raises.
+
+    Args:
+        text: a stage's text.
+        kind: `ptx`, `sass`, `amdgcn` or `llvm`; nothing is found in any other.
+    """
+    return tuple(control_flow_of(function) for function in read_functions(text, kind) if function.instructions)
+
+
+def control_flow_of(function: Function) -> ControlFlow:
+    """The control flow of one function."""
+    code = function.instructions
+    branches = {index: branch for index, item in enumerate(code) if (branch := item.branch) is not None}
+    labels: dict[int, list[str]] = {}
+    for label in function.labels:
+        labels.setdefault(label.index, []).append(label.name)
+    starts = sorted({0, *labels, *(index + 1 for index in branches)} & set(range(len(code))))
+    number_of = {name: starts.index(index) for index, names in labels.items() if index < len(code) for name in names}
+    blocks: list[BasicBlock] = []
+    jumps: list[Jump] = []
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(code)], strict=True)):
+        branch = branches.get(end - 1, Branch(falls=True))
+        blocks.append(BasicBlock(number, tuple(labels.get(start, ())), code[start:end], branch.ending, branch.calls))
+        jumps.extend(_jumps(number, branch, number_of, number + 1 < len(starts)))
+    back = _back_edges(len(blocks), jumps)
+    jumps = [replace(one, back=one.kind != "calls" and (one.source, one.target) in back) for one in jumps]
+    return ControlFlow(function.name, tuple(blocks), tuple(jumps), _loops(jumps))
+
+
+def _jumps(number: int, branch: Branch, number_of: dict[str, int], has_next: bool) -> Iterable[Jump]:
+    for target, condition in branch.targets:
+        yield Jump(number, number_of.get(target, UNKNOWN), "jumps", condition)
+    if branch.is_unknown:
+        yield Jump(number, UNKNOWN, "jumps", branch.condition)
+    for name in branch.calls:
+        if name in number_of:
+            yield Jump(number, number_of[name], "calls")
+    if branch.falls and has_next:
+        yield Jump(number, number + 1, "falls")
+
+
+def _back_edges(count: int, jumps: Iterable[Jump]) -> set[tuple[int, int]]:
+    """The edges to a block that is still being followed, depth first from each block that nothing before it reached."""
+    successors: dict[int, list[int]] = {}
+    for jump in jumps:
+        if jump.kind != "calls" and jump.target != UNKNOWN:
+            successors.setdefault(jump.source, []).append(jump.target)
+    back: set[tuple[int, int]] = set()
+    state = [0] * count  # 1: being followed; 2: done
+    for root in range(count):
+        if state[root]:
+            continue
+        state[root] = 1
+        path = [(root, iter(successors.get(root, ())))]
+        while path:
+            block, following = path[-1]
+            target = next(following, None)
+            if target is None:
+                state[block] = 2
+                path.pop()
+            elif state[target] == 1:
+                back.add((block, target))
+            elif not state[target]:
+                state[target] = 1
+                path.append((target, iter(successors.get(target, ()))))
+    return back
+
+
+def _loops(jumps: Iterable[Jump]) -> tuple[Loop, ...]:
+    """The natural loop of each block that an edge goes back to; none if the loop has another entry."""
+    jumps = [jump for jump in jumps if jump.kind != "calls" and jump.target != UNKNOWN]
+    before: dict[int, list[int]] = {}
+    for jump in jumps:
+        before.setdefault(jump.target, []).append(jump.source)
+    bodies: dict[int, set[int]] = {}
+    for jump in jumps:
+        if not jump.back:
+            continue
+        body = bodies.setdefault(jump.target, {jump.target})
+        waiting = [jump.source]
+        while waiting:
+            block = waiting.pop()
+            if block not in body:
+                body.add(block)
+                waiting.extend(before.get(block, ()))
+    natural = [
+        Loop(head, frozenset(body))
+        for head, body in bodies.items()
+        if not any(source not in body for block in body - {head} for source in before.get(block, ()))
+        and (0 not in body or head == 0)
+    ]
+    return tuple(sorted(natural, key=lambda loop: (-len(loop.body), loop.head)))
+
+
+def live_registers(graph: ControlFlow) -> tuple[frozenset[str], ...]:
+    """The registers whose values are still read behind each instruction, in the order of the blocks.
+
+    A value is live from where it is written to where it is last read, on any way there; a write under a predicate or
+    to some of the lanes ends none. What is written and never read is not live.
+    """
+    after: dict[int, list[int]] = {}
+    returns = [block.number for block in graph.blocks if block.ending == "return"]
+    for jump in graph.jumps:
+        after.setdefault(jump.source, []).append(jump.target)
+        if jump.kind == "calls":
+            for number in returns:
+                after.setdefault(number, []).append(jump.source + 1)
+    number_of = {block.number: place for place, block in enumerate(graph.blocks)}
+    used = [_used(block) for block in graph.blocks]
+    before = [frozenset[str]() for _ in graph.blocks]
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for place in reversed(range(len(graph.blocks))):
+            behind = _behind(after.get(graph.blocks[place].number, ()), before, number_of)
+            reads, writes = used[place]
+            found = reads | (behind - writes)
+            is_settled = is_settled and found == before[place]
+            before[place] = found
+    live: list[frozenset[str]] = []
+    for block in graph.blocks:
+        behind = _behind(after.get(block.number, ()), before, number_of)
+        rows: list[frozenset[str]] = []
+        for item in reversed(block.instructions):
+            rows.append(behind)
+            behind = (behind if item.keeps_old else behind - frozenset(item.writes)) | frozenset(item.reads)
+        live += reversed(rows)
+    return tuple(live)
+
+
+def _behind(targets: Iterable[int], before: list[frozenset[str]], number_of: dict[int, int]) -> frozenset[str]:
+    return frozenset[str]().union(*[before[number_of[target]] for target in targets if target in number_of])
+
+
+def _used(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
+    """What a block reads before it writes it, and what it writes whatever its predicates are."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for item in block.instructions:
+        reads.update(name for name in item.reads if name not in writes)
+        writes.update(() if item.keeps_old else item.writes)
+    return frozenset(reads), frozenset(writes)
