@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from irscope.ir.body.columns import Body
 from irscope.ir.mlir.alias_table import AliasTable
 from irscope.ir.mlir.attributes import AttributeValue, Dense, Word, parse_attribute
 from irscope.ir.mlir.encoding import Encoding, read_encoding
 from irscope.ir.mlir.forms import Form, argument_types, read_form
 from irscope.ir.mlir.tokens import parameters_of, trailing_location, types_of
 from irscope.ir.mlir.typed import Type, parse_type
-from irscope.ir.body.columns import Body
 from irscope.ir.tables.attributes import DEFAULTS, ENUMERATIONS
 from irscope.ir.tables.operations import (
     TRITON_DIALECTS,
