@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from irscope.analysis.findings.kinds.loops import loads_of_dot
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.asm.control_flow import read_instructions
+from irscope.ir.asm.opcodes import rounds_to_tf32
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.uses import OperationUse, maker_in
+from irscope.model.capture import stage_named
 from irscope.target import architecture_rank
 
 if TYPE_CHECKING:
@@ -157,8 +160,6 @@ def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
 
 
 _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
-# mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32    tcgen05.mma.cta_group::1.kind::tf32    v_mfma_f32_32x32x4_xf32
-_ROUNDED = re.compile(r"(?:\bw?g?mma\.|\btcgen05\.mma\.)[\w.:]{0,80}\btf32\b|\bv_s?mfmac?_\w{1,40}_xf32\b")
 _ASKED = "inputPrecision = tf32 "
 _WIDENED = ("arith.extf", "tt.fp_to_fp")
 # %a = arith.sitofp %b : tensor<64x64xi8> to tensor<64x64xf32>
@@ -168,11 +169,12 @@ _SAME_VALUES = ("tt.trans", "tt.reshape", "tt.broadcast", "tt.expand_dims", "tt.
 
 def may_round(studied: Studied) -> bool:
     """Whether a dot is a finding if its instructions are known: others of its place are dots too."""
-    assembly = studied.capture.texts.get(studied.machine.text_stage, "")
-    return (
-        _ASKED in studied.capture.texts.get("ttir", "")
-        and _ROUNDED.search(assembly) is not None
-        and any(use.name in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations)
+    stage = studied.machine.text_stage
+    if _ASKED not in studied.capture.texts.get("ttir", "") or not stage:
+        return False
+    code = read_instructions(studied.capture.texts[stage], stage_named(stage).kind)
+    return any(rounds_to_tf32(item.kind, item.opcode) for item in code) and any(
+        use.name in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations
     )
 
 
@@ -181,7 +183,7 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
     for use in studied.uses.operations:
         if use.name not in _DOTS:
             continue
-        rounded = sum(_ROUNDED.search(text) is not None for text in studied.instructions_of(use.line))
+        rounded = sum(rounds_to_tf32(item.kind, item.opcode) for item in studied.instructions_of(use.line))
         dot = studied.dot_as_written(use) if rounded else None
         if dot is None or _ASKED not in dot.text:
             continue
