@@ -32,7 +32,7 @@ from irscope.analysis.counters.operations import counted_launch  # noqa: E402
 from irscope.errors import IrscopeError  # noqa: E402
 from irscope.ir.logs.source_page import CountedKernel, read_source_page  # noqa: E402
 from irscope.model.capture import Capture  # noqa: E402
-from irscope.model.profile import Profile  # noqa: E402
+from irscope.model.evidence import Profile  # noqa: E402
 from irscope.record.gpu.nsight import Nsight, find_nsight  # noqa: E402
 from irscope.render.text.profile import profile_json  # noqa: E402
 from irscope.store.file import from_bytes, to_bytes  # noqa: E402
@@ -207,7 +207,7 @@ def paired(run: Run, captures: Sequence[Capture], kernels: Sequence[Profiled]) -
 
 def compared(run: Run, pairs: Sequence[tuple[Capture, tuple[int, ...]]]) -> list[dict[str, Any]]:
     """The figures of each capture; its operations are found by a compile, in parallel."""
-    from irscope.record.compile.operations import find_operations
+    from irscope.record.compile.second import find_operations
 
     workers = max((os.cpu_count() or 4) - 2, 2)
 

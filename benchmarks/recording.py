@@ -29,7 +29,7 @@ from compile_cases import CASES, compile_case
 from irscope.record.triton import api as triton_api
 from irscope.record.process.assembly import Assembly
 from irscope.record.compile.watch import Watch, watch_compiles
-from irscope.record.process.codec import MessageWriter
+from irscope.record.process.messages import MessageWriter
 from irscope.record.process.requests import RecordRequest
 from irscope.store.file import to_bytes
 triton_api.silence_known_noise()

@@ -159,7 +159,7 @@ def reduced(found: Found, interpreter: str | None) -> Row:
 def _runs_again(made: Reduced, found: Found, interpreter: str | None) -> bool:
     """Whether the file fails as the capture does, when it is compiled as its `RUN:` line says."""
     from irscope.record.process.session import record_request
-    from irscope.render.text.searches.reduction import reduced_file
+    from irscope.render.text.searches import reduced_file
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "reduced.mlir")

@@ -18,7 +18,7 @@ from irscope.analysis.source.map import SourceMap, StageMap, source_map
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
-from irscope.render.report.locations import stage_locations
+from irscope.render.report.facts import stage_locations
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = ("softmax.py", "flash_attention.py", "matmul.py", "layer_norm.py", "cross_entropy.py")

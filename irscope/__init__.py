@@ -93,7 +93,7 @@ def load_ipython_extension(shell: Any) -> None:
     """What `%load_ext irscope` calls: registers the cell magic `%%irscope`."""
     # It says how a notebook displays a capture.
     import_module("irscope.api")
-    import_module("irscope.record.programs.magics").register(shell)
+    import_module("irscope.record.programs.in_process").register(shell)
 
 
 def __dir__() -> list[str]:

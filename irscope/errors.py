@@ -12,6 +12,8 @@ IrscopeError                the base: every message names the value and the reme
 ├── RecordingError          nothing could be recorded; the message quotes the recording process
 ├── NoDevice                there is no GPU to run on
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
+├── NotRun                  the machine cannot execute a kernel; the message names what is missing
+├── WrongProgram            a kernel does what no kernel may, such as an access out of bounds
 ├── ToolTooSlow             a program exceeded its limits of processor time or sleep, and was ended
 └── MissingTool             a required program or package is not installed
 """
@@ -75,6 +77,14 @@ class NoDevice(IrscopeError):
 
 class DeviceFault(IrscopeError):
     """A launch crashed its process: an illegal access, another fault of the GPU, or a time-out."""
+
+
+class NotRun(IrscopeError):
+    """The machine cannot execute a kernel: the message names the operation, or what else is missing."""
+
+
+class WrongProgram(IrscopeError):
+    """A kernel does what no kernel may: an access out of bounds, a wait that never ends, a failed assertion."""
 
 
 class ToolTooSlow(IrscopeError):

@@ -127,10 +127,16 @@ def forked_recordings(clean_session: None) -> Iterator[None]:
 @pytest.fixture
 def new_processes() -> Iterator[None]:
     """Recordings in new processes, for tests of what these are, and what they import."""
+    from irscope.record.process import warm
     from irscope.record.process.child import starts_children
 
-    with starts_children(lambda start: None):
-        yield
+    # Outside of the block that the tests run in, in which another one does nothing.
+    token = warm._current.set(None)
+    try:
+        with starts_children(lambda start: None):
+            yield
+    finally:
+        warm._current.reset(token)
 
 
 @pytest.fixture(scope="session")

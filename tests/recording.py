@@ -19,8 +19,8 @@ def record_without_sass(source: str | Path, *, kernel: str = "", target: str, **
 
 
 def without_torch(script: Path, folder: Path) -> Path:
-    """A copy of a script, to compile its kernels by their signatures: its torch is the types of annotations."""
+    """A copy of a script, to compile its kernels by their signatures: its torch is the types that it names."""
     copy = folder / script.name
-    stand_in = "\nclass torch: Tensor = device = object\n"
-    copy.write_text(script.read_text("utf-8").replace("\nimport torch\n", stand_in), "utf-8")
+    types = "\nclass torch: Tensor = device = object; autograd = type('autograd', (), {'Function': object})\n"
+    copy.write_text(script.read_text("utf-8").replace("\nimport torch\n", types), "utf-8")
     return copy

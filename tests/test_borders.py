@@ -20,7 +20,7 @@ PACKAGE = Path(irscope.__file__).parent
 TESTS = Path(__file__).parent
 
 _BASE = "record.triton record.process record.compile"
-_ALL = "errors plan target interruption tools model store device ir layout memory analysis render"
+_ALL = "errors plan target interruption tools model store device ir layout machine memory analysis render"
 _PARTS = "record.layouts record.binaries record.virtual"
 ROOMS: dict[str, str] = {
     "errors": "",
@@ -33,10 +33,11 @@ ROOMS: dict[str, str] = {
     "device": "errors target model",
     "ir": "errors target model",
     "layout": "errors target model ir",
-    "memory": "errors target model device ir layout",
-    "analysis": "errors plan target model device ir layout memory",
-    "render": "errors plan target model interruption tools device ir layout memory analysis",
-    "record": "errors plan target model interruption tools store device ir layout",
+    "machine": "errors target model ir layout",
+    "memory": "errors target model device ir layout machine",
+    "analysis": "errors plan target model device ir layout machine memory",
+    "render": "errors plan target model interruption tools device ir layout machine memory analysis",
+    "record": "errors plan target model interruption tools store device ir layout machine",
     "record.triton": "",
     "record.process": "record.triton",
     "record.compile": "record.triton record.process",

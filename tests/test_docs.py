@@ -44,7 +44,7 @@ class Buffer:
 WITH_PATHS = [*PAGES, *CHECKED, ROOT / "CONTRIBUTING.md"]
 # irscope/ir/asm/register*.py   tests/data   .ci/run
 PATH = re.compile(r"(?<![\w/.-])(?:irscope|tests|docs|examples|benchmarks|\.ci)/[\w./*-]*[\w*/]")
-# irscope.layout.thread_map   irscope.record_all
+# irscope.layout.maps   irscope.record_all
 NAME = re.compile(r"(?<![\w/.`~-])`?(irscope(?:\.[A-Za-z_]\w*)+)")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 # [the capture file](capture-format.md#members)
@@ -176,7 +176,7 @@ def is_name(dotted: str) -> bool:
 def test_there_are_paths() -> None:
     found = [match[0] for page in WITH_PATHS for match in PATH.finditer(page.read_text("utf-8"))]
     assert len(set(found)) > 80
-    assert is_name("irscope.layout.thread_map")
+    assert is_name("irscope.layout.maps")
     assert not is_name("irscope.nothing")
 
 

@@ -203,7 +203,7 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
 
         return capture_json(result)
     if isinstance(result, Comparison):
-        from irscope.render.text.compare import comparison_json
+        from irscope.render.text.diff import comparison_json
 
         return comparison_json(result, [stage for stage, _ in result.diffs])
     if isinstance(result, Finding):  # pyright: ignore[reportUnnecessaryIsInstance]

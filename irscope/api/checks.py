@@ -7,16 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from irscope.analysis.checks.model import Assertion
 from irscope.analysis.checks.results import Against, Report, check_against, check_subject
-from irscope.analysis.checks.subject import Subject
+from irscope.analysis.checks.subject import Assertion, Subject
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
 from irscope.record.variants.completing import Tell, update_stored, warned, with_log, with_sass
 from irscope.store.baseline import variant_names
-from irscope.store.facts import CaptureFacts, differences
+from irscope.store.shelf import CaptureFacts, differences
 
 if TYPE_CHECKING:
     from irscope.store.shelf import CaptureFile, StoredCaptures

@@ -14,7 +14,7 @@ from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget, Timed, tried
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
-from irscope.model.compiler_log import CompilerLog
+from irscope.model.evidence import CompilerLog
 from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Explainer:
 
     def _log(self, capture: Capture, needs: LogNeeds, run: Run) -> CompilerLog:
         """The parts of the log that are needed; raises RecordingError where it cannot be compiled again here."""
-        from irscope.record.compile.compiler_log import find_assembler_log, find_log
+        from irscope.record.compile.second import find_assembler_log, find_log
 
         tell_origin(capture, self.tell)
         logs = [find_log(capture, run, parts=needs.parts, last_stage="ttgir")] if needs.parts else []

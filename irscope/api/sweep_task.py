@@ -10,7 +10,7 @@ from irscope.analysis.resources.table import figures_of
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.model.sweep import Point, SweepRow
+from irscope.model.trial import Point, SweepRow
 from irscope.plan import PassPlan
 from irscope.record.process.requests import request_from_capture
 from irscope.record.variants.pool import VariantPool

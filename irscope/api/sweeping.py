@@ -14,7 +14,7 @@ from irscope import __version__
 from irscope.api.sweep_task import Work, compile_point, compiler_of, failed_row, light
 from irscope.errors import MissingTool, RecordingError
 from irscope.model.capture import Capture
-from irscope.model.sweep import Point, SweepRow
+from irscope.model.trial import Point, SweepRow
 from irscope.store.file import to_bytes
 from irscope.store.table import Journal
 

@@ -21,7 +21,7 @@ from irscope.interruption import Interrupted, exit_code
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
 from irscope.record.variants.pool import VariantPool
-from irscope.render.text.searches.ablation import render_ablation
+from irscope.render.text.searches import render_ablation
 
 _option = in_panel("Ablation")
 
@@ -129,7 +129,7 @@ def _sort_key(text: str | None) -> SortKey | None:
 def _write(run: AblationRun, ablation: Ablation, sort: SortKey | None, every: bool, to: Destination) -> None:
     suffix = to.path.suffix if to.path is not None else ""
     if is_page(to.path) and not to.as_json and run.baseline is not None:
-        from irscope.render.report.results.ablation import ablation_results
+        from irscope.render.report.results import ablation_results
 
         emit_report([run.baseline], {"tab": "results"}, to.path, results=ablation_results(ablation, run.baseline, sort))
     else:

@@ -91,7 +91,7 @@ def bench(
         bench = _with_rates(measured, session, known_bytes, known_flops)
         compared = [session.baseline, *(capture for _, capture in captures)]
     if is_page(to.path) and not to.as_json:
-        from irscope.render.report.results.bench import bench_results
+        from irscope.render.report.results import bench_results
 
         emit_report(compared, {"tab": "results"}, to.path, results=bench_results(bench))
     else:

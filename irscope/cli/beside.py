@@ -10,7 +10,7 @@ from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture, stage_named
 
 if TYPE_CHECKING:
-    from irscope.render.capture.beside import BesideColumns, Column
+    from irscope.render.text.source import BesideColumns, Column
 
 
 def beside_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:
@@ -18,7 +18,7 @@ def beside_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:
     words = split_words(texts)
     if not words:
         return ()
-    from irscope.render.capture.beside import COLUMNS
+    from irscope.render.text.source import COLUMNS
 
     if unknown := next((word for word in words if word not in (*COLUMNS, "all")), None):
         raise UsageError(
@@ -30,7 +30,7 @@ def beside_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:
 def columns_of(capture: Capture, stage: str | None, columns: Sequence[Column]) -> BesideColumns:
     """The columns of a stage, by default of the machine code; raises UsageError if that has none."""
     from irscope.analysis.source.beside import beside
-    from irscope.render.capture.beside import BesideColumns
+    from irscope.render.text.source import BesideColumns
 
     return BesideColumns(beside(capture, stage or ""), columns)
 
@@ -40,7 +40,7 @@ def beside_text(
 ) -> str:
     """A stage of a capture, or what of it comes from lines of the kernel's file, with columns beside it."""
     from irscope.cli.dump.stages import selected_lines
-    from irscope.render.capture.beside import render_beside
+    from irscope.render.text.source import render_beside
 
     text, kind = capture.text(stage), stage_named(stage).kind
     only = None if lines is None else frozenset(selected_lines(capture, text, kind, lines))
@@ -50,6 +50,6 @@ def beside_text(
 def beside_json(capture: Capture, stage: str | None) -> dict[str, Any]:
     """What stands beside a stage, as JSON."""
     from irscope.analysis.source.beside import beside
-    from irscope.render.capture import beside as texts
+    from irscope.render.text import source as texts
 
     return texts.beside_json(beside(capture, stage or ""))

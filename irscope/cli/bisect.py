@@ -25,7 +25,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.variants.pool import VariantPool
-from irscope.render.text.searches.bisection import bisection_json, bisection_text
+from irscope.render.text.searches import bisection_json, bisection_text
 from irscope.store.file import SUFFIX
 
 _check = in_panel("What is good (one of)")

@@ -19,12 +19,11 @@ from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
 from irscope.store.collection import Added, Collection, Entry
-from irscope.store.facts import differences
 from irscope.store.file import SUFFIX
-from irscope.store.shelf import CaptureFile, StoredCaptures
+from irscope.store.shelf import CaptureFile, StoredCaptures, differences
 
 if TYPE_CHECKING:
-    from irscope.store.packed import PackedCollection
+    from irscope.store.collection import PackedCollection
 
 _output = options.in_panel("Output")
 
@@ -70,8 +69,8 @@ def collect(
 
 def _collect_file(path: Path, subjects: list[str], to: Destination, record_options: RecordingOptions) -> int:
     """Collect in a folder beside the file, which is left where this is ended, and make the file of it."""
+    from irscope.store.collection import PackedCollection, pack, unpack, working_folder
     from irscope.store.file import is_packed
-    from irscope.store.packed import PackedCollection, pack, unpack, working_folder
 
     work = working_folder(path)
     if path.exists() and not is_packed(path):

@@ -17,8 +17,8 @@ from irscope import __version__
 from irscope.cli import app
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.errors import MissingTool, RecordingError
-from irscope.model.ceilings import Ceilings
-from irscope.store.ceilings import save_ceilings
+from irscope.model.evidence import Ceilings
+from irscope.store.baseline import save_ceilings
 from irscope.store.disk import default_folder
 from irscope.store.recent import CaptureStore
 

@@ -15,7 +15,7 @@ from irscope.cli import app
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.keeping import kept_captures
-from irscope.device.fit import with_fit
+from irscope.device.occupancy import with_fit
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
 from irscope.render.text.failure import failure_text

@@ -65,7 +65,7 @@ def movie(
     _check(form, suffix, frame, output)
     captures = captures_of(subject, record_options)
     if as_json:
-        from irscope.render.text.movie import movie_json
+        from irscope.render.movie.forms import movie_json
 
         studied = ((capture, _movie(capture, stage)) for capture in map(_with_texts, captures))
         emit_json([movie_json(capture, made) for capture, made in studied], output)
@@ -95,7 +95,7 @@ def _write_gifs(
 ) -> None:
     """Write the first capture's movie to a file, or each one's to a folder."""
     from irscope.cli.dump.stages import file_names
-    from irscope.render.movie.animated import render_gif, timed_frames
+    from irscope.render.movie.forms import render_gif, timed_frames
     from irscope.render.theme import sized
 
     if output is None:
@@ -150,7 +150,7 @@ def _movie(capture: Capture, stages: list[str] | None) -> Movie:
 
 
 def _drawn(capture: Capture, stages: list[str] | None, frame: int | None, seconds: float, looks: Looks) -> str:
-    from irscope.render.movie.animated import frame_svg, movie_svg
+    from irscope.render.movie.forms import frame_svg, movie_svg
 
     made = _movie(capture, stages)
     answers, theme = _answers(capture, made), looks.theme or "light"

@@ -21,7 +21,7 @@ from irscope.cli.subject.stored import is_capture, only_one
 from irscope.cli.subject.variants import one_capture
 from irscope.errors import NoDevice, RecordingError, UsageError
 from irscope.model.capture import Capture
-from irscope.model.profile import Profile
+from irscope.model.evidence import Profile
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.variants.completing import tell_not_kept, with_operations

@@ -46,7 +46,7 @@ def roofline(
 
     Nothing is run: the counts come from the IR and what the launch was given. -o FILE.svg draws the chart.
     """
-    from irscope.render.text.roofline import roofline_json, roofline_text
+    from irscope.render.roofline import roofline_json, roofline_text
 
     captures = captures_of(subject, record_options)
     counted: Callable[[Capture], Roofline] = lambda capture: _counted(capture, part)  # noqa: E731
@@ -67,16 +67,16 @@ def roofline(
 
 
 def _draw(found: Roofline, file: Path, looks: Looks) -> None:
-    from irscope.render.chart.roofline import roofline_svg
+    from irscope.render.roofline import roofline_svg
 
     write_picture(roofline_svg(found), file.suffix.lower().removeprefix("."), file, looks)
 
 
 def _counted(capture: Capture, part: str | None) -> Roofline:
     from irscope.analysis.roofline.roofline import roofline_of
-    from irscope.device.peaks import PEAKS, peaks_of_device, peaks_of_target
+    from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
     from irscope.record.variants.completing import with_layouts
-    from irscope.store.ceilings import load_ceilings
+    from irscope.store.baseline import load_ceilings
 
     ceilings = next((one for one in load_ceilings() if one.target == str(capture.target)), None)
     known = peaks_of_target(capture.target)

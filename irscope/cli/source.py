@@ -20,7 +20,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
 
 if TYPE_CHECKING:
-    from irscope.render.capture.beside import Column
+    from irscope.render.text.source import Column
 
 _source = options.in_panel("Output")
 _Pattern = re.Pattern[str] | None

@@ -1,17 +1,161 @@
-"""Theoretical occupancy: how many warps of a kernel one multiprocessor can hold, and what limits it.
+"""The limits of a multiprocessor, how many warps of a kernel it can hold, and whether a kernel fits at all.
+
+NVIDIA: "CUDA C++ Programming Guide", Technical Specifications per Compute Capability, and the CUDA toolkit's
+`cuda_occupancy.h` (granularities, sub-partitions, barriers); "PTX ISA", tcgen05, for tensor memory.
+AMD: LLVM's `AMDGPUBaseInfo.cpp` (register granules, waves, work-group slots, LDS granularity), after AMD's instruction
+set architecture manuals of MI200, MI300, CDNA 4, RDNA 3 and RDNA 4.
 
 NVIDIA's formula is that of the CUDA toolkit's `cuda_occupancy.h`; AMD's that of LLVM's AMDGPU back end, which prints
 its own answer as `; Occupancy:` in the assembly. Both assume that the multiprocessor runs nothing else, and that
 shared memory has the largest share of the cache.
+
+A launch of such a kernel is refused by the driver (Triton: "out of resource"). The limits are those of occupancy
+(`irscope.device.occupancy`); for clusters, "CUDA C++ Programming Guide", Thread Block Clusters: 8 blocks, or 16 if a
+kernel asks for it, which Triton does.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
-from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS, CudaLimits, HipLimits
-from irscope.model.capture import Capture, Resources, Target
+from irscope.model.capture import Capture, Failure, Resources, Target, stage_named
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _CudaLimits:
+    """One streaming multiprocessor."""
+
+    max_warps: int
+    max_blocks: int
+    shared_bytes: int
+    shared_bytes_per_block: int
+    """The most that a block may ask for, without the driver's share."""
+    reserved_shared_bytes: int
+    """Shared memory that the driver reserves per block."""
+    shared_granule_bytes: int
+    barriers: int | None
+    """Named barriers that its blocks share; None if they do not limit the number of blocks."""
+    tensor_memory_columns: int | None = None
+    registers: int = 64 * _KIB
+    register_granule: int = 256
+    """A warp's registers are rounded up to a multiple of this."""
+    registers_per_thread: int = 256
+    sub_partitions: int = 4
+    max_threads_per_block: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _HipLimits:
+    """One compute unit, or on RDNA one work-group processor: what a work group runs on."""
+
+    unit: str
+    """`CU` or `WGP`."""
+    simds: int
+    max_waves_per_simd: int
+    vector_registers: int
+    """VGPRs of a SIMD for each lane."""
+    vector_granule: int
+    unified_file: bool
+    """Whether accumulation VGPRs come out of the same file as VGPRs."""
+    scalar_steps: tuple[tuple[int, int], ...]
+    """(SGPRs up to, waves per SIMD) in rising order, beyond the last one 7; empty if SGPRs never limit."""
+    shared_bytes: int
+    shared_bytes_per_block: int
+    shared_granule_bytes: int
+    max_blocks: int
+    """Work groups of more than one wave at once."""
+    max_waves_per_block: int
+
+    @property
+    def max_waves(self) -> int:
+        """Waves of the whole unit."""
+        return self.simds * self.max_waves_per_simd
+
+
+def _cuda(
+    warps: int, blocks: int, shared_kib: int, barriers_per_block: int | None, columns: int | None = None
+) -> _CudaLimits:
+    return _CudaLimits(
+        max_warps=warps,
+        max_blocks=blocks,
+        shared_bytes=shared_kib * _KIB,
+        shared_bytes_per_block=(shared_kib - 1) * _KIB,
+        reserved_shared_bytes=_KIB,
+        shared_granule_bytes=128,
+        barriers=barriers_per_block and barriers_per_block * blocks,
+        tensor_memory_columns=columns,
+    )
+
+
+CUDA_LIMITS: Mapping[str, _CudaLimits] = MappingProxyType(
+    {
+        "75": _CudaLimits(32, 16, 64 * _KIB, 64 * _KIB, 0, 256, None),
+        "80": _cuda(64, 32, 164, None),
+        "86": _cuda(48, 16, 100, None),
+        "87": _cuda(48, 16, 164, None),
+        "89": _cuda(48, 24, 100, None),
+        "90": _cuda(64, 32, 228, 2),
+        "100": _cuda(64, 32, 228, 2, 512),
+        "103": _cuda(64, 32, 228, 2, 512),
+        "120": _cuda(48, 24, 100, 1),
+        "121": _cuda(48, 24, 100, 1),
+    }
+)
+"""By compute capability."""
+
+
+def _cdna(shared_kib: int, shared_granule_bytes: int) -> _HipLimits:
+    return _HipLimits(
+        unit="CU",
+        simds=4,
+        max_waves_per_simd=8,
+        vector_registers=512,
+        vector_granule=8,
+        unified_file=True,
+        scalar_steps=((80, 10), (88, 9), (100, 8)),
+        shared_bytes=shared_kib * _KIB,
+        shared_bytes_per_block=shared_kib * _KIB,
+        shared_granule_bytes=shared_granule_bytes,
+        max_blocks=16,
+        max_waves_per_block=16,
+    )
+
+
+def _rdna() -> _HipLimits:
+    return _HipLimits(
+        unit="WGP",
+        simds=4,
+        max_waves_per_simd=16,
+        vector_registers=1536,
+        vector_granule=24,
+        unified_file=False,
+        scalar_steps=(),
+        shared_bytes=128 * _KIB,
+        shared_bytes_per_block=64 * _KIB,
+        shared_granule_bytes=512,
+        max_blocks=32,
+        max_waves_per_block=32,
+    )
+
+
+HIP_LIMITS: Mapping[str, _HipLimits] = MappingProxyType(
+    {
+        "gfx90a": _cdna(64, 512),
+        "gfx942": _cdna(64, 512),
+        "gfx950": _cdna(160, 1280),
+        "gfx1100": _rdna(),
+        "gfx1101": _rdna(),
+        "gfx1200": _rdna(),
+        "gfx1201": _rdna(),
+    }
+)
+"""By architecture; the RDNA ones in waves of 32 lanes."""
+
 
 WARPS, BLOCKS, REGISTERS, SCALARS = "warps", "blocks", "registers", "scalar registers"
 SHARED, BARRIERS, TENSOR_MEMORY = "shared memory", "barriers", "tensor memory"
@@ -51,7 +195,7 @@ def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy
         target: its backend and architecture.
         num_warps: all warps of a block, those of warp-specialised partitions included.
 
-    Returns None if the registers are not known, or the architecture is not in `irscope.device.limits`.
+    Returns None if the registers are not known, or the architecture is not in `irscope.device.occupancy`.
     """
     if resources.registers is None or num_warps < 1:
         return None
@@ -83,7 +227,7 @@ def _occupancy(causes: dict[str, int], max_warps: int, num_warps: int, unit: str
     )
 
 
-def _cuda_causes(resources: Resources, limits: CudaLimits, num_warps: int) -> dict[str, int]:
+def _cuda_causes(resources: Resources, limits: _CudaLimits, num_warps: int) -> dict[str, int]:
     causes = {
         WARPS: limits.max_warps // num_warps if num_warps * 32 <= limits.max_threads_per_block else 0,
         BLOCKS: limits.max_blocks,
@@ -97,15 +241,15 @@ def _cuda_causes(resources: Resources, limits: CudaLimits, num_warps: int) -> di
     return {cause: allowed for cause, allowed in causes.items() if allowed >= 0}
 
 
-def registers_of_block(registers: int, limits: CudaLimits, num_warps: int) -> int:
+def _registers_of_block(registers: int, limits: _CudaLimits, num_warps: int) -> int:
     """The registers that a block is given, for a number of registers per thread."""
     # The hardware checks a block as if all sub-partitions held as many of its warps as the fullest one.
     return _round_up(registers * 32, limits.register_granule) * _round_up(num_warps, limits.sub_partitions)
 
 
-def _blocks_by_registers(registers: int, limits: CudaLimits, num_warps: int) -> int:
+def _blocks_by_registers(registers: int, limits: _CudaLimits, num_warps: int) -> int:
     a_warp = _round_up(registers * 32, limits.register_granule)
-    if registers_of_block(registers, limits, num_warps) > limits.registers or registers > limits.registers_per_thread:
+    if _registers_of_block(registers, limits, num_warps) > limits.registers or registers > limits.registers_per_thread:
         return 0
     if not a_warp:
         return -1
@@ -113,14 +257,14 @@ def _blocks_by_registers(registers: int, limits: CudaLimits, num_warps: int) -> 
     return warps // num_warps
 
 
-def _blocks_by_shared(shared_bytes: int, limits: CudaLimits) -> int:
+def _blocks_by_shared(shared_bytes: int, limits: _CudaLimits) -> int:
     if shared_bytes > limits.shared_bytes_per_block:
         return 0
     taken = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_granule_bytes)
     return limits.shared_bytes // taken if taken else -1
 
 
-def _hip_causes(resources: Resources, limits: HipLimits, num_warps: int) -> dict[str, int]:
+def _hip_causes(resources: Resources, limits: _HipLimits, num_warps: int) -> dict[str, int]:
     causes = {
         WARPS: limits.max_waves // num_warps if num_warps <= limits.max_waves_per_block else 0,
         REGISTERS: _waves_by_vectors(resources, limits) * limits.simds // num_warps,
@@ -136,7 +280,7 @@ def _hip_causes(resources: Resources, limits: HipLimits, num_warps: int) -> dict
     return causes
 
 
-def _waves_by_vectors(resources: Resources, limits: HipLimits) -> int:
+def _waves_by_vectors(resources: Resources, limits: _HipLimits) -> int:
     used = resources.registers or 0
     accumulators = resources.accumulator_registers or 0
     if accumulators:
@@ -148,10 +292,95 @@ def _waves_by_vectors(resources: Resources, limits: HipLimits) -> int:
     return limits.vector_registers // taken
 
 
-def _waves_by_scalars(resources: Resources, limits: HipLimits) -> int:
+def _waves_by_scalars(resources: Resources, limits: _HipLimits) -> int:
     used = resources.scalar_registers or 0
     return next((waves for up_to, waves in limits.scalar_steps if used <= up_to), 7)
 
 
 def _round_up(value: int, granule: int) -> int:
     return -(-value // granule) * granule
+
+
+_MAX_BLOCKS_PER_CLUSTER = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """One resource of which a block needs more than there is."""
+
+    resource: str
+    """`shared memory`, `threads`, `registers`, `tensor memory`, `barriers`, `cluster`."""
+    needed: int
+    limit: int
+    unit: str
+    """The unit of both: `bytes per block`."""
+    target: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.resource}: {self.needed} {self.unit} needed, {self.limit} available on {self.target}: "
+            f"{self.needed - self.limit} too many"
+        )
+
+
+def excesses_of(capture: Capture) -> tuple[_Excess, ...]:
+    """The resources of which a capture's kernel needs too much; empty if it fits, or its needs are not known."""
+    limits = CUDA_LIMITS.get(capture.target.arch) if capture.target.backend == "cuda" else None
+    unit = HIP_LIMITS.get(capture.target.arch) if capture.target.backend == "hip" else None
+    found = occupancy_of(capture)
+    rows: list[tuple[str, int, int, str]] = []
+    for cause, blocks in found.limits if found is not None else ():
+        if blocks == 0 and (limits is not None or unit is not None):
+            rows.append(_of_cuda(capture, limits, cause) if limits is not None else _of_hip(capture, unit, cause))
+    blocks = _cluster_of(capture)
+    if blocks > _MAX_BLOCKS_PER_CLUSTER:
+        rows.append(("cluster", blocks, _MAX_BLOCKS_PER_CLUSTER, "blocks per cluster"))
+    return tuple(_Excess(*row, str(capture.target)) for row in rows)
+
+
+def with_fit(capture: Capture) -> Capture:
+    """The capture, marked as failed if its binary cannot run."""
+    binary = next((stage for stage in capture.stages if stage_named(stage).is_binary), "")
+    if capture.failure is not None or not binary or not (excesses := excesses_of(capture)):
+        return capture
+    failure = Failure("fit", "\n".join(map(str, excesses)), binary)
+    return replace(capture, status="failed", failure=failure)
+
+
+def _warps(capture: Capture) -> int:
+    # As for occupancy: warp specialisation adds warps to those that were asked for.
+    warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
+    return warps if isinstance(warps, int) else 0
+
+
+def _cluster_of(capture: Capture) -> int:
+    blocks = dict(capture.metadata).get("num_ctas", capture.launch.option("num_ctas"))
+    return blocks if isinstance(blocks, int) and capture.target.backend == "cuda" else 1
+
+
+def _of_cuda(capture: Capture, limits: _CudaLimits, cause: str) -> tuple[str, int, int, str]:
+    resources, warps = capture.resources, _warps(capture)
+    if cause == SHARED:
+        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per block"
+    if cause == WARPS:
+        return "threads", warps * 32, min(limits.max_threads_per_block, limits.max_warps * 32), "per block"
+    if cause == TENSOR_MEMORY:
+        return cause, resources.tensor_memory_columns or 0, limits.tensor_memory_columns or 0, "columns per block"
+    if cause == REGISTERS:
+        return cause, _registers_of_block(resources.registers or 0, limits, warps), limits.registers, "per block"
+    return cause, resources.barriers or 0, limits.barriers or 0, "per block"
+
+
+def _of_hip(capture: Capture, limits: _HipLimits | None, cause: str) -> tuple[str, int, int, str]:
+    resources, warps = capture.resources, _warps(capture)
+    if limits is None:
+        return cause, 0, 0, ""
+    if cause == SHARED:
+        return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per block"
+    if cause == WARPS:
+        most = min(limits.max_waves_per_block, limits.max_waves)
+        return "threads", warps * capture.target.warp_size, most * capture.target.warp_size, "per block"
+    # Per lane, if each SIMD holds its share of the block's waves.
+    waves = -(-warps // limits.simds)
+    used = (resources.registers or 0) + (resources.accumulator_registers or 0)
+    return cause, used * waves, limits.vector_registers, "per lane of a SIMD"

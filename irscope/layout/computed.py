@@ -11,9 +11,8 @@ from typing import cast
 
 from irscope.errors import UsageError
 from irscope.ir.mlir.encoding import Encoding, Padding
-from irscope.layout.linear import is_surjective
-from irscope.model.layout import LayoutMap
-from irscope.model.linear_layout import LinearLayout, Vector
+from irscope.layout.maps import is_surjective
+from irscope.model.layout import LayoutMap, LinearLayout, Vector
 
 __all__ = ["computed_map"]
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from math import prod
 
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import Dictionary, Encoding, Padding, Value, read_aliases, read_encoding, resolve_aliases
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.typed import Type, written_type
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.model.layout import LayoutRow, LayoutUse
 
-# "ttg.num-warps" = 4 : i32
-_MODULE_NUMBER = re.compile(r'"?ttg\.(num-warps|num-ctas|threads-per-warp)"? = (\d+)')
-
 
 def module_numbers(text: str) -> dict[str, int]:
     """Warps per CTA, CTAs per cluster and threads per warp, as far as a module's attributes give them."""
-    return {match[1]: int(match[2]) for match in reversed(list(_MODULE_NUMBER.finditer(text))) if len(match[2]) < 6}
+    module = parse_mlir(text)
+    options = {name: module.option(name) for name in ("num-warps", "num-ctas", "threads-per-warp")}
+    return {name: value for name, value in options.items() if isinstance(value, int) and 0 <= value < 100_000}
 
 
 @dataclass(slots=True)
@@ -121,11 +120,7 @@ def type_of_row(row: LayoutRow) -> str:
 def query_type(encoding: str, shape: tuple[int, ...], element: str) -> str:
     """The whole type of a layout: `tensor<…>` in registers, `!ttg.memdesc<…>` in shared or tensor memory."""
     # A tensor descriptor names a shared layout in a tensor type: the encoding decides, not the type it stands in.
-    sizes = "x".join(map(str, shape))
-    memory = {"shared": "#ttg.shared_memory", "tensor": "#ttng.tensor_memory"}.get(read_encoding(encoding).space)
-    if memory is None:
-        return f"tensor<{sizes}x{element}, {encoding}>"
-    return f"!ttg.memdesc<{sizes}x{element}, {encoding}, {memory}, mutable>"
+    return written_type(shape, element, encoding, read_encoding(encoding).space)
 
 
 def parameters_text(encoding: Encoding) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
-from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
+from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import chain_texts, line_text, place_of
 from irscope.ir.mlir.encoding import Encoding, Padding, read_encoding

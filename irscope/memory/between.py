@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from irscope.errors import UsageError
-from irscope.layout.conversions import moved_share, what_moves
 from irscope.layout.described import DescribedLayout
-from irscope.layout.linear import is_surjective
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap, is_surjective, moved_share, what_moves
 from irscope.memory.conflicts import shared_access
 
 __all__ = ["Access", "Between", "Conversion", "Relocation", "between", "between_as_json", "conversion_wavefronts"]

@@ -14,9 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from irscope.errors import UsageError
-from irscope.layout.linear import eliminate, solve, span
-from irscope.layout.memory_map import BANK_BYTES, BankModel, MemoryMap
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import BANK_BYTES, BankModel, MemoryMap, ThreadMap, eliminate, solve, span
 from irscope.target import Target
 
 _EIGHTS = ((0, 20), (4, 16), (8, 28), (12, 24))

@@ -11,8 +11,8 @@ from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
-from irscope.layout.conversions import moved_share, what_moves
 from irscope.layout.described import DescribedLayout
+from irscope.layout.maps import moved_share, what_moves
 from irscope.layout.rows import own_shape
 from irscope.memory.access import Cost
 from irscope.memory.between import conversion_wavefronts

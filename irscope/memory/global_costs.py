@@ -18,8 +18,8 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import ModuleUses, with_loops
 from irscope.layout.described import DescribedLayout
+from irscope.layout.maps import ThreadMap
 from irscope.layout.rows import own_shape
-from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import MOST, Access, Cost, Span
 from irscope.memory.machine import ACCESSES, Machine
 from irscope.model.capture import Capture

@@ -195,6 +195,8 @@ def count_actions(text: str, stage: str, *actions: Action) -> int:
 
 def read_action(item: Instruction) -> tuple[Action, int] | None:
     """(action, bits per lane) of an instruction; None if it is not a memory access, shuffle or barrier."""
+    if item.family == "tma.control":  # cp.async.bulk.commit_group copies nothing
+        return None
     for beginning, action in _PTX if item.kind == "ptx" else _AMDGCN:
         if item.opcode.startswith(beginning):
             return action, _ptx_bits(item, action) if item.kind == "ptx" else _amd_bits(item.opcode)

@@ -23,7 +23,7 @@ from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.ptx import parse_ptx
 from irscope.ir.asm.ptx_opcodes import ptx_opcode
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
-from irscope.layout.memory_map import BANK_BYTES
+from irscope.layout.maps import BANK_BYTES
 from irscope.memory.conflicts import lane_groups
 from irscope.memory.machine import Action, Machine, read_action, users_of_shared
 from irscope.model.capture import Capture

@@ -19,7 +19,7 @@ from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliase
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.described import DescribedLayout
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap
 from irscope.layout.rows import own_shape, query_type
 from irscope.memory.access import Cost
 from irscope.memory.allocation import allocations_of

@@ -1,16 +1,18 @@
-"""What tells the launches of one kernel apart: the fewest of its constants, types and options that do."""
+"""The words for launches: what tells those of one kernel apart, lists in sentences, and folders of generated files."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
-
-__all__ = ["Row", "parts_of", "telling_columns", "telling_names", "telling_texts"]
 
 _MOST_COLUMNS = 6
 """Parts with a column of their own; more are one column of NAME=VALUE."""
 _ABSENT = "–"
+_DIVISIBILITY = "tt.divisibility"
+DIVISIBLE = f"{_DIVISIBILITY}=16"
+"""What a signature says of an argument that 16 divides, as Triton writes it."""
 
 Row = tuple[Hashable, Mapping[str, str]]
 """What rows are compared within (the kernel, and its target where options are among the parts), and its parts."""
@@ -36,14 +38,20 @@ def parts_of(launch: _HasParts) -> dict[str, str]:
     """
     known: dict[str, str] = {}
     for path, text in launch.attributes:
-        # tt.divisibility=16, as signatures write it.
-        known[path] = known.get(path, "") + ":" + text.removeprefix("tt.divisibility=")
+        known[path] = known.get(path, "") + ":" + text.removeprefix(f"{_DIVISIBILITY}=")
     constants = dict(launch.constants)
     parts = {name: constants.get(name, kind) + known.get(name, "") for name, kind in launch.signature}
     # Elements of tuples: x[0].
     parts |= {path: value for path, value in constants.items() if path not in parts}
     parts |= {path: text.lstrip(":") for path, text in known.items() if path not in parts}
     return parts | {name: str(value) for name, value in launch.options if name not in parts}
+
+
+def divisor_of(attributes: str) -> int:
+    """The number that divides an argument, as the text of its attributes in a signature says; 1 if it says none."""
+    digits = attributes.partition(_DIVISIBILITY)[2].lstrip(" =:'\",")
+    length = next((at for at, one in enumerate(digits) if not one.isdecimal()), len(digits))
+    return int(digits[:length]) if 0 < length < 10 else 1
 
 
 def telling_names(rows: Sequence[Mapping[str, str]], shown: Sequence[str] = ()) -> list[str]:
@@ -95,3 +103,23 @@ def _telling_of_groups(rows: Sequence[Row], without: Sequence[str]) -> dict[Hash
 
 def _texts(rows: Sequence[Row], telling: Mapping[Hashable, Sequence[str]]) -> list[str]:
     return [" ".join(f"{name}={parts.get(name) or _ABSENT}" for name in telling[group]) for group, parts in rows]
+
+
+def joined(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = [*words] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+# /tmp/torchinductor_user/ln/cln4vrfuae3mpo4ob4g42q6fcclqvmvrztuqwzigfapmx6wvr5wg.py
+_GENERATED = re.compile(r"(?P<folder>.+[/\\])(?P<short>[a-z2-7]{2})[/\\]c(?P=short)[a-z2-7]{49}\.py")
+
+
+def folder_of_generated(path: str) -> str:
+    """The folder of TorchInductor's cache that a kernel's file lies in, with its last slash; empty for any other file.
+
+    The names are those of `torch._inductor.codecache.code_hash` and `get_path`: `c`, then 51 digits of the contents'
+    SHA-256 in base 32, in a folder named by the second and third character.
+    """
+    found = _GENERATED.fullmatch(path)
+    return found["folder"] if found else ""

@@ -1,19 +1,20 @@
-"""A baseline to and from its file: the facts of each kernel's variants, sorted, a line for each variant."""
+"""Figures to compare with, to and from their files: a baseline of kernels, and what a GPU was measured to reach."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from irscope.errors import ParseError
-from irscope.model.baseline import Baseline, BaselineFacts, BaselineValue
-from irscope.store.disk import write_atomically
-from irscope.store.facts import CaptureFacts, differences
-
-__all__ = ["baseline_text", "load_baseline", "save_baseline", "variant_names"]
+from irscope.errors import CaptureFormatError, ParseError
+from irscope.model.evidence import Baseline, BaselineFacts, BaselineValue, Ceilings
+from irscope.model.telling import DIVISIBLE
+from irscope.store.disk import default_folder, write_atomically
+from irscope.store.schema import converted
+from irscope.store.shelf import CaptureFacts, differences
 
 _VERSION = 1
 _LARGEST_BYTES = 64 << 20
@@ -46,7 +47,7 @@ def _variant(facts: CaptureFacts) -> str:
     attributes = dict(facts.attributes)
     # *fp16%16: a pointer that is a multiple of 16
     types = [
-        f"{name}={kind}{'%16' if 'tt.divisibility=16' in attributes.get(name, '') else ''}"
+        f"{name}={kind}{'%16' if DIVISIBLE in attributes.get(name, '') else ''}"
         for name, kind in facts.signature
         if kind != "constexpr"
     ]
@@ -118,3 +119,22 @@ def _kernel(name: str, variants: Mapping[str, BaselineFacts]) -> str:
 
 def _compact(facts: BaselineFacts) -> dict[str, BaselineValue]:
     return {name: value for name, value in sorted(facts.items()) if value not in ("", ()) or name == "matrix_unit"}
+
+
+_NAME = "ceilings.json"
+
+
+def save_ceilings(measured: Sequence[Ceilings], folder: Path | None = None) -> Path:
+    """Keep what was measured, in place of what was there; raises OSError where the folder cannot be written to."""
+    path = (folder or default_folder()) / _NAME
+    write_atomically(path, json.dumps([asdict(row) for row in measured], indent=2).encode())
+    return path
+
+
+def load_ceilings(folder: Path | None = None) -> tuple[Ceilings, ...]:
+    """What was measured last; empty if nothing was, or the file cannot be read."""
+    try:
+        rows = json.loads(((folder or default_folder()) / _NAME).read_bytes())
+        return converted(rows, tuple[Ceilings, ...])
+    except (OSError, ValueError, RecursionError, CaptureFormatError):
+        return ()

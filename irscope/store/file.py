@@ -28,7 +28,7 @@ from irscope.model.capture import (
     SourceFile,
     Target,
 )
-from irscope.model.layout_json import layout_from_json, layout_to_json
+from irscope.model.layout import layout_from_json, layout_to_json
 from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically
@@ -36,7 +36,7 @@ from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operat
 from irscope.store.schema import read_manifest as stored_manifest
 
 if TYPE_CHECKING:
-    from irscope.model.compiler_log import CompilerLog
+    from irscope.model.evidence import CompilerLog
 
 SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.

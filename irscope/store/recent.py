@@ -1,26 +1,163 @@
-"""The store of recent captures: a folder of `.irscope` files that several processes write and read."""
+"""The store of recent captures: a folder of `.irscope` files that several processes write and read, and its index.
+
+It is derived: a row counts only while its file has the size and the number that the row gives, and any other file is
+read. A line is added for each file that is written, and the last one of a file is valid.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from irscope.errors import CaptureNotFound
+from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.store.disk import cannot_write, default_folder, write_atomically
-from irscope.store.file import SUFFIX, file_name, load, to_bytes
+from irscope.store.file import SUFFIX, file_name, load, read_manifest, to_bytes
+from irscope.store.schema import converted
+from irscope.store.shelf import CaptureFacts, outline_of
+
+_INDEX = "index.jsonl"
+_SPARE_LINES = 200
+"""How many lines the index may have that are not valid, beside as many as there are files."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A stored capture: its file, and what lists it and finds it."""
+
+    name: str
+    """Of its file."""
+    size: int
+    inode: int
+    facts: CaptureFacts
+    recording: str = ""
+    """The same for all captures of one recording."""
+    modified_ns: int = 0
+    """When the capture was stored, or chosen last; not in the index."""
+
+    @property
+    def belongs_to(self) -> str:
+        """The recording; where it is not known, the command and when it began."""
+        return self.recording or f"{self.facts.date} {self.facts.command}"
+
+    def is_of(self, status: os.stat_result) -> bool:
+        """Whether the row is of a file as it is now: each save makes another file."""
+        return (self.size, self.inode) == (status.st_size, status.st_ino)
+
+
+def note_stored(path: Path, capture: Capture, recording: str = "") -> None:
+    """Add a stored capture to the index; where that cannot be written, `stored_rows` reads the file."""
+    with suppress(OSError):
+        status = path.stat()
+        row = StoredRow(path.name, status.st_size, status.st_ino, CaptureFacts.of(capture), recording)
+        _append(path.parent, [row])
+
+
+def stored_rows(folder: Path) -> list[StoredRow]:
+    """A row for every readable capture in the store, the one stored or chosen last first."""
+    known, lines = _read(folder)
+    rows: list[StoredRow] = []
+    fresh: list[StoredRow] = []
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return []
+    for entry in entries:
+        if not entry.name.endswith(SUFFIX) or entry.name.startswith("."):
+            continue
+        with suppress(FileNotFoundError):
+            status = entry.stat()
+            row = known.get(entry.name)
+            if row is None or not row.is_of(status):
+                before = row.recording if row else ""
+                try:
+                    facts = outline_of(read_manifest(Path(entry.path))).facts
+                except CaptureFormatError:
+                    continue
+                row = StoredRow(entry.name, status.st_size, status.st_ino, facts, before)
+                fresh.append(row)
+            rows.append(replace(row, modified_ns=status.st_mtime_ns))
+    with suppress(OSError):
+        if lines + len(fresh) > 2 * len(rows) + _SPARE_LINES:
+            _compact(folder, rows)
+        elif fresh:
+            _append(folder, fresh)
+    return sorted(rows, key=lambda row: row.modified_ns, reverse=True)
+
+
+def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
+    """The valid lines of the index by file, and how many lines there are."""
+    rows: dict[str, StoredRow] = {}
+    try:
+        lines = (folder / _INDEX).read_bytes().splitlines()
+    except OSError:
+        return {}, 0
+    for line in lines:
+        # A line that was cut off, or one of another version, is none.
+        with suppress(ValueError, RecursionError, CaptureFormatError):
+            row = converted(json.loads(line), StoredRow)
+            before = rows.get(row.name)
+            # Who adds to a capture does not know its recording.
+            rows[row.name] = replace(row, recording=before.recording) if before and not row.recording else row
+    return rows, len(lines)
+
+
+def _append(folder: Path, rows: Iterable[StoredRow]) -> None:
+    # In one write, at the end: that of another process is before it or after it.
+    with _locked_index(folder) as handle:
+        os.write(handle, b"".join(map(_line, rows)))
+
+
+def _compact(folder: Path, rows: Iterable[StoredRow]) -> None:
+    """Write the index again with these rows, and with what other processes added to it meanwhile."""
+    with _locked_index(folder):
+        added, _ = _read(folder)
+        valid: dict[str, StoredRow] = {}
+        for row in (*rows, *added.values()):
+            with suppress(FileNotFoundError):
+                if row.name == Path(row.name).name and row.is_of((folder / row.name).stat()):
+                    valid[row.name] = row
+        write_atomically(folder / _INDEX, b"".join(map(_line, valid.values())))
+
+
+@contextmanager
+def _locked_index(folder: Path) -> Generator[int]:
+    """A descriptor that appends to the index, which no other process changes within the block."""
+    while True:
+        handle = os.open(folder / _INDEX, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            with suppress(ImportError):
+                # No system without these locks records.
+                import fcntl
+
+                # Released when it is closed.
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(folder / _INDEX)):
+                    yield handle
+                    return
+            # Another process wrote the index again while this one waited: that file is none any more.
+        finally:
+            os.close(handle)
+
+
+def _line(row: StoredRow) -> bytes:
+    values = asdict(row)
+    del values["modified_ns"]
+    return json.dumps(values).encode() + b"\n"
+
 
 if TYPE_CHECKING:
-    from irscope.store.index import StoredRow
+    pass
 
-__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "EDIT", "CaptureStore"]
 
-DEFAULT_STORE_LIMIT_BYTES = 1 << 30
+_DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
 
 EDIT = "edit"
@@ -47,7 +184,7 @@ class CaptureStore:
             # No file can stand below a device.
             self.folder, self.missing = Path(os.devnull) / "captures", str(error.strerror)
         megabytes = os.environ.get("IRSCOPE_STORE_LIMIT_MB", "")
-        default = int(megabytes) << 20 if megabytes.isdecimal() and len(megabytes) < 10 else DEFAULT_STORE_LIMIT_BYTES
+        default = int(megabytes) << 20 if megabytes.isdecimal() and len(megabytes) < 10 else _DEFAULT_STORE_LIMIT_BYTES
         self.limit_bytes = default if limit_bytes is None else limit_bytes
         self._newest_ns = self._held_bytes = 0
         """As far as this object knows: when a capture was stored last, and the bytes of all; 0 before it looked."""
@@ -61,7 +198,6 @@ class CaptureStore:
         path = self.path_of(capture)
         self._write(path, to_bytes(capture))
         self._mark_newest(path)
-        from irscope.store.index import note_stored
 
         note_stored(path, capture, recording)
         if not recording:
@@ -80,7 +216,6 @@ class CaptureStore:
         except (FileNotFoundError, NotADirectoryError):
             return False
         self._write(path, to_bytes(capture), (times.st_atime_ns, times.st_mtime_ns))
-        from irscope.store.index import note_stored
 
         note_stored(path, capture)
         return True
@@ -146,7 +281,6 @@ class CaptureStore:
 
     def rows(self) -> list[StoredRow]:
         """What lists every readable stored capture, the newest first."""
-        from irscope.store.index import stored_rows
 
         return stored_rows(self.folder)
 

@@ -30,10 +30,7 @@ from irscope.model.layout import LayoutUse
 from irscope.model.plain import ANY_VALUE, is_storable
 
 if TYPE_CHECKING:
-    from irscope.model.compiler_log import CompilerLog
-    from irscope.model.graph_origin import GraphOrigin
-    from irscope.model.operation_lines import OperationLines
-    from irscope.model.profile import Profile
+    from irscope.model.evidence import CompilerLog, GraphOrigin, OperationLines, Profile
 else:
     # Few captures hold them: `_with_rare_parts` checks these once there are any.
     CompilerLog = GraphOrigin = OperationLines = Profile = Any
@@ -95,7 +92,7 @@ class _StoredSource:
 
 
 class _StoredLayout(TypedDict, total=False):
-    """A row of `layouts`, of which `irscope.model.layout_json` makes a LayoutRow."""
+    """A row of `layouts`, of which `irscope.model.layout` makes a LayoutRow."""
 
     alias: str
     encoding: str
@@ -271,19 +268,19 @@ def _with_rare_parts(manifest: Manifest) -> Manifest:
     """The manifest with the types of the parts that few captures hold."""
     parts: dict[str, Any] = {}
     if manifest.operations:
-        from irscope.model.operation_lines import OperationLines
+        from irscope.model.evidence import OperationLines
 
         parts["operations"] = converted(manifest.operations, tuple[OperationLines, ...], ".operations")
     if manifest.log is not None:
-        from irscope.model.compiler_log import CompilerLog
+        from irscope.model.evidence import CompilerLog
 
         parts["log"] = converted(manifest.log, CompilerLog, ".log")
     if manifest.profile is not None:
-        from irscope.model.profile import Profile
+        from irscope.model.evidence import Profile
 
         parts["profile"] = converted(manifest.profile, Profile, ".profile")
     if manifest.graphs:
-        from irscope.model.graph_origin import GraphOrigin
+        from irscope.model.evidence import GraphOrigin
 
         parts["graphs"] = converted(manifest.graphs, tuple[GraphOrigin, ...], ".graphs")
     return replace(manifest, **parts) if parts else manifest

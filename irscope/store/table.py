@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import MissingTool, ParseError, UsageError
-from irscope.model.sweep import SweepRow
+from irscope.model.trial import SweepRow
 from irscope.store.disk import write_atomically
 from irscope.store.schema import converted
 

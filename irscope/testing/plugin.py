@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from irscope.testing.recorder import Recorder
 
-_VERDICTS = "irscope.testing.verdict"
+_VERDICTS = "irscope.testing.recorder"
 _REWRITTEN = "@py_assert"
 """How pytest's rewriting of asserts names the values of an assert that fails."""
 
@@ -46,7 +46,7 @@ def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, righ
     """What a figure of a kernel that compares otherwise than asserted comes from."""
     if _VERDICTS not in sys.modules:
         return None
-    from irscope.testing.verdict import Figure
+    from irscope.testing.recorder import Figure
 
     return left.explained(op, right) if isinstance(left, Figure) else None
 
@@ -57,7 +57,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     outcome = yield
     if _VERDICTS not in sys.modules or call.excinfo is None or not call.excinfo.errisinstance(AssertionError):
         return
-    from irscope.testing.verdict import Verdict
+    from irscope.testing.recorder import Verdict
 
     report = outcome.get_result()
     add = getattr(report.longrepr, "addsection", None)

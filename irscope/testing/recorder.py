@@ -1,4 +1,4 @@
-"""What the fixture `irscope` gives: records kernels, each as a value that states what it compiled to."""
+"""What the fixture `irscope` gives: it records kernels, and of each states what may be asserted."""
 
 from __future__ import annotations
 
@@ -12,22 +12,85 @@ from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar, ParamSpec, TypeVar, overload
 
 from irscope import api
-from irscope.analysis.checks.breaches import at_line
-from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
-from irscope.analysis.checks.model import Assertion, Breach
-from irscope.analysis.checks.resources import Compiles, MaxRegisters, MaxShared, NoSpills
-from irscope.analysis.checks.subject import AccessWidth, Subject
-from irscope.analysis.checks.texts import FileChecked, Golden
+from irscope.analysis.checks.assertions import (
+    Compiles,
+    FileChecked,
+    Golden,
+    MaxRegisters,
+    MaxShared,
+    MinWidth,
+    NoFinding,
+    NoSpills,
+    Pipelined,
+    Uses,
+)
+from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.silence import ANY, codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
-from irscope.model.compiler_log import CompilerLog
+from irscope.model.evidence import CompilerLog
 from irscope.record.process.disassembly import disassembled
-from irscope.testing.verdict import Figure, Verdict
+from irscope.render.checks import breach_lines
 
-__all__ = ["Accesses", "CheckedKernel", "Recorder"]
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict:
+    """Whether an assertion holds of a capture; true where it does."""
+
+    assertion: str
+    """As the command line states it: `--uses wgmma`."""
+    kernel: str
+    breaches: tuple[Breach, ...] | None
+    """None if it says nothing of such a kernel, which counts as broken."""
+
+    def __bool__(self) -> bool:
+        return self.breaches == ()
+
+    @property
+    def text(self) -> str:
+        """Each breach with its line, causes and IR."""
+        if self.breaches is None:
+            return f"{self.kernel} has nothing that this is about"
+        return "\n".join(
+            [self.kernel, *(line for one in self.breaches for line in breach_lines(one))]
+            if self.breaches
+            else [f"{self.kernel}: it holds"]
+        )
+
+    def __repr__(self) -> str:
+        if self.breaches is None:
+            return f"<{self.assertion} says nothing of {self.kernel}>"
+        if not self.breaches:
+            return f"<{self.assertion} holds of {self.kernel}>"
+        first = self.breaches[0]
+        where = f" ({first.place[0][0].rpartition('/')[2]}:{first.place[0][1]})" if first.place else ""
+        return f"<{self.kernel} {first.text}{where}>"
+
+
+class Figure(int):
+    """A number that a compile gave, which knows where it comes from."""
+
+    subject: Subject
+    asserting: Callable[[int], Assertion]
+
+    @staticmethod
+    def of(value: int, subject: Subject, asserting: Callable[[int], Assertion]) -> Figure:
+        """A figure; `asserting`: the assertion that it keeps within a limit, which explains where it does not."""
+        figure = Figure(value)
+        figure.subject, figure.asserting = subject, asserting
+        return figure
+
+    def explained(self, op: str, right: object) -> list[str] | None:
+        """The lines of a message about a comparison that does not hold; None where there is nothing to say."""
+        shift = {"<=": 0, ">=": 0, "==": 0, "<": -1, ">": 1}.get(op)
+        if shift is None or not isinstance(right, int):
+            return None
+        found = self.asserting(right + shift).breaches(self.subject)
+        lines = [line for one in found or () for line in breach_lines(one)]
+        return [f"{int(self)} {op} {right}", *lines]
+
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -261,7 +324,7 @@ def _with_log(capture: Capture) -> Capture:
 @functools.lru_cache(maxsize=16)
 def _log_of(capture: Capture) -> CompilerLog | None:
     """What another compile of a capture logs: made once, also where each test loads the file again."""
-    from irscope.record.compile.compiler_log import find_log
+    from irscope.record.compile.second import find_log
     from irscope.record.process.session import compiled
 
     return find_log(capture, compiled)

@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from irscope.model.capture import Artifact, Capture
-from irscope.store.collection import INDEX, Collection
+from irscope.store.collection import INDEX, Collection, PackedCollection
 from irscope.store.file import from_bytes, is_packed, load, save
-from irscope.store.packed import PackedCollection
 from irscope.store.recent import CaptureStore
 from tests.cli.conftest import Run
 from tests.cli.product import ROOT

@@ -22,18 +22,25 @@ from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
-from irscope.model.assumption import Assumption, Decision
-from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Kernel, Launch, PassSnapshot, Resources
-from irscope.model.ceilings import Ceilings
-from irscope.model.compiler_log import CompilerLog
-from irscope.model.failure import Failure
-from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
+from irscope.model.capture import (
+    Artifact,
+    Autotuning,
+    Capture,
+    Environment,
+    Failure,
+    Kernel,
+    Launch,
+    PassSnapshot,
+    Resources,
+)
+from irscope.model.evidence import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
+from irscope.model.launch_record import Assumption, Decision
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
 from irscope.record.process.requests import RecordRequest
-from irscope.store.ceilings import save_ceilings
+from irscope.store.baseline import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.target import Target
@@ -249,7 +256,7 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
         "IRS101", "tt.load", 7, ("%x",), (), (("a.py", 3),), "narrow", "3 more", 3,
         (Cause("n is 7", "launch", "the arguments"),), (Suggestion("num_warps=8", change, proof),),
     )  # fmt: skip
-    monkeypatch.setattr("irscope.analysis.findings.find.findings_of", lambda capture: (one,))
+    monkeypatch.setattr("irscope.api.explain.findings_of", lambda capture: (one,))
     check(reference, irscope, "why", "why", FLASH, "--no-try")
 
 

@@ -12,7 +12,7 @@ import pytest
 from irscope.cli import profile as command
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import Capture, Environment, Target
-from irscope.model.profile import Profile
+from irscope.model.evidence import Profile
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.analysis.counters.pages import page_of, small_capture

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from irscope.__main__ import run
-from irscope.model.capture import Artifact, Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Artifact, Capture, Failure
 from irscope.model.launch_record import Argument, LaunchRecord, without_largest
 from irscope.store.file import load, save
 from tests.analysis.recorded import stored
@@ -209,7 +208,7 @@ def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.C
 def test_the_results_of_the_launch_are_compared_by_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What a launch reads and leaves goes through the record into the file, and one element that differs is found."""
     torch = pytest.importorskip("torch", reason="it makes tensors with torch")
-    from irscope.record.programs.launch_data import launch_contents
+    from irscope.record.programs.launch_watch import launch_contents
 
     capture = stored("chains", "cuda:90")
     signature = (("x_ptr", "*fp32"), ("out_ptr", "*fp32"), ("n", "i32"))

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from irscope.model.ceilings import Ceilings
-from irscope.store.ceilings import save_ceilings
+from irscope.model.evidence import Ceilings
+from irscope.store.baseline import save_ceilings
 from irscope.store.file import save
 from tests.analysis.roofline.launched import attention
 from tests.cli.product import Run
@@ -71,7 +71,7 @@ def test_without_a_launch_it_says_what_is_missing(irscope: Run, tmp_path: Path) 
 
 
 def test_a_failed_compile_is_told_and_not_counted(irscope: Run, tmp_path: Path) -> None:
-    from irscope.model.failure import Failure
+    from irscope.model.capture import Failure
 
     capture = attention()
     save(replace(capture, status="failed", failure=Failure("fit", "too much", "cubin")), tmp_path / "x.irscope")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("triton", reason="recording compiles with Triton, which is not installed")
-from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Capture
+from irscope.model.launch_record import Assumption, Decision
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.store.file import from_bytes, to_bytes

@@ -16,7 +16,7 @@ import pytest
 
 from irscope.__main__ import run as run_irscope
 from irscope.cli.subject.keeping import Keeping, kept_captures
-from irscope.model.failure import Failure
+from irscope.model.capture import Failure
 from irscope.record.process import own_folder
 from irscope.store import recent
 from irscope.store.file import load

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,7 @@ _SAMPLE = (
     "patched stage",
     "os.environ.clear()",
     "removes irscope-* from TMPDIR",
+    "a stage has no memory",
 )
 
 
@@ -47,3 +51,14 @@ def test_an_odd_script_is_recorded_as_it_runs(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in _SAMPLE])
 def test_every_odd_script(name: str, tmp_path: Path) -> None:
     check(name, tmp_path)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_parent_that_ignores_sigchld(jobs: str, tmp_path: Path) -> None:
+    script = write("caught", tmp_path)
+    dump = [sys.executable, "-m", "irscope", "dump", script, "--target", "cuda:90", "--jobs", jobs, "--json"]
+    # Every process has it from its parent, and learns of no child how it ended.
+    command = ["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash", *dump]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    failed = [one["failure"] is not None for one in json.loads(done.stdout)]
+    assert (done.returncode, failed) == (1, [False, False, True, False]), done.stderr

@@ -17,7 +17,7 @@ import irscope
 from irscope.__main__ import run
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
-from irscope.record.compile.retarget import with_attributes
+from irscope.record.compile.recompile import with_attributes
 from irscope.record.process.requests import request_for, request_from_capture
 from irscope.record.process.session import Recording, record_request
 from irscope.record.triton.versions import untried_note

@@ -25,7 +25,7 @@ from irscope.ir.mlir.uses import read_uses
 from irscope.layout.rows import layout_rows
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Artifact, Capture, stage_named
-from irscope.model.layout_json import layout_to_json
+from irscope.model.layout import layout_to_json
 from irscope.store.file import load
 
 Way = Literal["unique", "reused"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap
 
 
 def offset_of(memory: MemoryMap, *coordinates: int) -> int:

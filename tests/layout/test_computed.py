@@ -12,8 +12,7 @@ from irscope.layout.computed import computed_map
 from irscope.layout.rows import query_type
 from irscope.layout.typed import parse_typed
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutMap
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutMap, LinearLayout
 from tests.layout.cases import CASES, Case, blocked, swizzled
 
 OTHERS = (

@@ -6,8 +6,7 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LayoutRow, LayoutUse, RefusalCode
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LayoutRow, LayoutUse, LinearLayout, RefusalCode
 
 words = st.text(max_size=8)
 word_lists = st.lists(words, max_size=2).map(tuple)

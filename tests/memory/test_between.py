@@ -10,7 +10,7 @@ from irscope.errors import UsageError
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.described import DescribedLayout
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.between import Access, Conversion, Relocation, between, between_as_json
 from irscope.memory.conflicts import first_request
 from irscope.model.capture import Target

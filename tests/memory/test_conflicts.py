@@ -7,13 +7,11 @@ from itertools import product
 
 import pytest
 
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap, ThreadMap
 from irscope.layout.rows import query_type
-from irscope.layout.thread_map import ThreadMap
 from irscope.memory.conflicts import core_matrix_ways, lane_groups, matrix_choices, shared_access
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutMap
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutMap, LinearLayout
 from tests.layout.cases import blocked, dot, mma2, nvmma, swizzled
 
 REGISTERS = (

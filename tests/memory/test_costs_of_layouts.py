@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irscope.errors import UsageError
-from irscope.layout.conversions import Moves, moved_share, what_moves
-from irscope.layout.memory_map import MemoryMap
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import MemoryMap, Moves, ThreadMap, moved_share, what_moves
 from irscope.memory.conflicts import matrix_choices, shared_access
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 
 def threads_of(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
-from irscope.model.operation_lines import OperationLines
+from irscope.model.evidence import OperationLines
 from irscope.store.file import load
 
 DATA = Path(__file__).parent.parent / "data" / "layouts"

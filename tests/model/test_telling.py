@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.model.capture import Kernel, Launch
-from irscope.model.telling import parts_of, telling_columns, telling_names
+from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
+from irscope.model.telling import folder_of_generated, joined, parts_of, telling_columns, telling_names
 
 ROWS = st.lists(st.dictionaries(st.sampled_from("abcdefghij"), st.sampled_from("123"), max_size=8), max_size=12)
 
@@ -50,3 +52,30 @@ def test_the_table_tells_apart_whatever_differs(rows: list[dict[str, str]]):
     for one, cell in zip(rows, cells, strict=True):
         for other, of_other in zip(rows, cells, strict=True):
             assert (cell == of_other) == (one == other)
+
+
+def test_a_list_of_words() -> None:
+    assert [joined(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a and b", "a, b and c"]
+
+
+NAME = "cln4vrfuae3mpo4ob4g42q6fcclqvmvrztuqwzigfapmx6wvr5wg.py"
+OTHER = f"cln{'a' * 49}.py"
+
+
+def _capture(path: str) -> Capture:
+    text = f'#loc = loc("{path}":3:0)\nmodule {{}} loc(#loc)\n'
+    return Capture(Launch(Kernel("k", path)), Target.parse("cuda:90"), artifacts=(Artifact("source", text),))
+
+
+def test_the_folder_of_a_generated_file_is_no_part_of_the_id() -> None:
+    here, there = (_capture(f"/tmp/{folder}/ln/{NAME}") for folder in ("one", "two/tmpx"))
+    assert here.id == there.id
+    assert _capture(f"/tmp/one/ln/{OTHER}").id != here.id
+    assert replace(here, launch=replace(here.launch, options=(("num_warps", 8),))).id != here.id
+
+
+def test_the_folder_of_any_other_file_is() -> None:
+    assert _capture("/tmp/one/ln/k.py").id != _capture("/tmp/two/ln/k.py").id
+    assert folder_of_generated(f"/tmp/one/ln/{NAME}") == "/tmp/one/"
+    for path in (f"/tmp/one/xx/{NAME}", NAME, "", "/tmp/one/ln/clnshort.py", f"/tmp/one/ln/{NAME}.ttgir"):
+        assert folder_of_generated(path) == ""

@@ -343,7 +343,7 @@ CASES: tuple[Case, ...] = (
     # from elsewhere
     Case(
         "memory",
-        "abort|pass",
+        "abort|pass|resources",
         ("out of memory | was ended by SIGABRT",),
         "",
         "hungry",

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 WAYS = ("parent", "child", "both", "SIGTERM", "SIGINT")
 LAUNCHES = 6
 BEFORE_S = 0.5
-GONE_S = 2.0
+GONE_S = 20.0
 
 
 @dataclass(frozen=True)

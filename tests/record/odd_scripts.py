@@ -187,6 +187,13 @@ if not os.fork():
         time.sleep(0.5); os._exit(0)
     os._exit(0)
 os.wait()""",
+    "double-forked daemon that outlives the recording": """
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        os.closerange(0, 3); time.sleep(30); os._exit(0)
+    os._exit(0)
+os.wait()""",
     "daemon that keeps the streams": """
 if not os.fork():
     os.setsid(); time.sleep(4); os._exit(0)""",
@@ -355,6 +362,27 @@ launch(256)""",
     "argv and modules": "sys.argv[:] = []; sys.path.clear(); launch(256)",
     "no modules": "[sys.modules.pop(n) for n in [*sys.modules] if n.startswith('irscope.analysis')]; launch(256)",
     # Limits
+    "memory is short": """
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]))
+try: bytearray(1 << 40)
+except MemoryError: say('no memory')
+launch(256)""",
+    "a stage has no memory": """
+from triton.backends.nvidia.compiler import CUDABackend
+real = CUDABackend.make_ptx
+def patched(*given): raise MemoryError
+CUDABackend.make_ptx = patched
+try: launch(256)
+except MemoryError as error: say(type(error).__name__)
+CUDABackend.make_ptx = real""",
+    "a stage has no disk": """
+from triton.backends.nvidia.compiler import CUDABackend
+real = CUDABackend.make_cubin
+def patched(*given): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+CUDABackend.make_cubin = patched
+try: launch(256)
+except OSError as error: say(error.errno == errno.ENOSPC)
+CUDABackend.make_cubin = real""",
     "files of 0 bytes": """
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); launch(256)""",

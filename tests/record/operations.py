@@ -15,7 +15,7 @@ from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.model.capture import Artifact, stage_named
-from irscope.record.compile.operations import find_operations
+from irscope.record.compile.second import find_operations
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.disassembly import Disassembly, installed_nvdisasm

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from irscope.model.capture import Capture
-from irscope.model.compiler_log import PassLog
-from irscope.record.compile.compiler_log import find_log
+from irscope.model.evidence import PassLog
+from irscope.record.compile.second import find_log
 from irscope.record.triton.versions import triton_version
 from tests.recording import record_without_sass
 

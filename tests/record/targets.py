@@ -25,7 +25,7 @@ ALONE = """
 import sys
 from pathlib import Path
 from irscope.record.triton import api as triton_api
-from irscope.record.programs.files import run_file
+from irscope.record.programs.running import run_file
 from irscope.record.virtual.gpu import virtual_gpu
 from irscope.target import Target
 triton_api.silence_known_noise()

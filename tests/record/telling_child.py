@@ -12,7 +12,7 @@ _CHILD = """#!{python}
 import json, os, shutil, sys
 sys.path.insert(0, {root!r})
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
-from irscope.record.process.codec import MessageReader, MessageWriter
+from irscope.record.process.messages import MessageReader, MessageWriter
 from irscope.record.process.events import *
 from irscope.record.process.requests import RecordRequest
 

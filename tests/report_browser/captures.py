@@ -20,8 +20,7 @@ from irscope.model.capture import (
     SourceFile,
     Target,
 )
-from irscope.model.layout import LayoutRow, LayoutUse
-from irscope.model.layout_json import layout_from_json
+from irscope.model.layout import LayoutRow, LayoutUse, layout_from_json
 from irscope.plan import PassPlan
 from tests.analysis.snapshots import FOLDER, snapshots, stage_text
 from tests.memory.test_global_costs import capture as with_launch

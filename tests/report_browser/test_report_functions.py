@@ -17,9 +17,14 @@ from irscope.analysis.diff.texts import TextDiff, diff_texts
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.canvas import fills
-from irscope.render.report.columns import TOKEN, plain_by_number, split_margins, value_columns
-from irscope.render.report.differences import packed_difference
-from irscope.render.report.texts import with_steps
+from irscope.render.report.texts import (
+    TOKEN,
+    packed_difference,
+    plain_by_number,
+    split_margins,
+    value_columns,
+    with_steps,
+)
 from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
 from tests.ir.mlir.test_reader import SCOPES

@@ -12,7 +12,7 @@ import pytest
 
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
-from irscope.model.operation_lines import OperationLines
+from irscope.model.evidence import OperationLines
 from irscope.store.file import load, save
 from tests.hostile.viewing import run_quietly
 from tests.memory.cases import too_large

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from irscope.render.report.page import render_report
-from irscope.render.report.results.ablation import ablation_results
-from tests.render.report.test_locations_heat import heated
-from tests.render.text.searches.test_ablation import ABLATION, CHANGED
+from irscope.render.report.results import ablation_results
+from tests.render.report.test_facts_locations_heat import heated
+from tests.render.text.test_searches import ABLATION, CHANGED
 from tests.report_browser.captures import softmax
 from tests.report_browser.conftest import Open
 from tests.report_browser.test_report_tabs import FRONT, fragment

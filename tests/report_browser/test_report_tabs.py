@@ -10,7 +10,7 @@ import pytest
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
-from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.model.evidence import CompilerLog, PassLog
 from irscope.render.dot.graph import has_dot
 from irscope.render.report.page import render_report
 from irscope.render.text.figures import percent

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from irscope.render.report.page import render_report
-from irscope.render.report.results.ablation import ablation_results
-from tests.render.text.searches.test_ablation import ABLATION, CHANGED
+from irscope.render.report.results import ablation_results
+from tests.render.text.test_searches import ABLATION, CHANGED
 from tests.report_browser.captures import attention, failed, softmax
 
 VIEWS = (

@@ -9,10 +9,17 @@ from pathlib import Path
 import pytest
 
 from irscope.errors import ParseError
-from irscope.model.baseline import Baseline
-from irscope.store.baseline import baseline_text, load_baseline, save_baseline, variant_names
-from irscope.store.facts import CaptureFacts
+from irscope.model.evidence import Baseline, Ceilings
+from irscope.store.baseline import (
+    baseline_text,
+    load_baseline,
+    load_ceilings,
+    save_baseline,
+    save_ceilings,
+    variant_names,
+)
 from irscope.store.file import load
+from irscope.store.shelf import CaptureFacts
 from tests.conftest import DATA
 
 FACTS = {"registers": 4, "findings": ("IRS101",), "failure": "", "matrix_unit": "", "load_bits": 12.5}
@@ -52,3 +59,25 @@ def test_variants_have_names_of_their_own_that_the_source_does_not_change() -> N
     assert variant_names([CaptureFacts.of(one) for one in edited]) == names
     twice = variant_names([facts[0], facts[0]])
     assert len(set(twice)) == 2
+
+
+MEASURED = (
+    Ceilings("NVIDIA H200", "cuda:90", 4.1e12, (("float16", 7.5e14), ("float32", 3.9e14)), "2026-01-01"),
+    Ceilings("AMD Instinct MI300X", "hip:gfx942", 4.2e12),
+)
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    assert load_ceilings(tmp_path / "none") == ()
+    save_ceilings(MEASURED, tmp_path / "folder")
+    assert load_ceilings(tmp_path / "folder") == MEASURED
+    save_ceilings(MEASURED[:1], tmp_path / "folder")
+    assert load_ceilings(tmp_path / "folder") == MEASURED[:1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]x", '{"a": 1}', '[{"device": "x"}]', '[{"device": 1, "target": 2, "bytes_per_s": "x"}]', "[1]"]
+)
+def test_a_damaged_file_is_as_none(tmp_path: Path, text: str) -> None:
+    (save_ceilings(MEASURED, tmp_path)).write_text(text)
+    assert load_ceilings(tmp_path) == ()

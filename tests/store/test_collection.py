@@ -13,8 +13,8 @@ import pytest
 from irscope.model.capture import Capture, Failure
 from irscope.store import collection as module
 from irscope.store.collection import Collection, is_collection
-from irscope.store.facts import CaptureFacts, chosen, differences, outline_of
 from irscope.store.file import load, read_manifest, save
+from irscope.store.shelf import CaptureFacts, chosen, differences, outline_of
 
 DATA = Path(__file__).parents[1] / "data" / "layouts"
 FILES = sorted(DATA.glob("*.irscope"))

@@ -32,10 +32,15 @@ from irscope.model.capture import (
     SourceFile,
     Target,
 )
-from irscope.model.compiler_log import CompilerLog, PassLog
-from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
-from irscope.model.operation_lines import OperationLines
-from irscope.model.profile import Profile
+from irscope.model.evidence import (
+    CompilerLog,
+    GraphCall,
+    GraphNode,
+    GraphOrigin,
+    OperationLines,
+    PassLog,
+    Profile,
+)
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically
 from irscope.store.file import from_bytes, load, save, to_bytes

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.errors import MissingTool, ParseError, UsageError
-from irscope.model.sweep import SweepRow
+from irscope.model.trial import SweepRow
 from irscope.store.table import TABLE_SUFFIXES, Journal, load_table, save_table
 
 ROW = SweepRow(

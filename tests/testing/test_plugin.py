@@ -17,7 +17,7 @@ import pytest
 from irscope.errors import UsageError
 from irscope.model.capture import Resources
 from irscope.testing.recorder import CheckedKernel, Recorder
-from tests.analysis.checks.test_code import ATTENTION, MATMUL, TILE, capture
+from tests.analysis.checks.test_assertions import ATTENTION, MATMUL, TILE, capture
 from tests.cli.product import KERNELS, SIGNATURE
 from tests.conftest import DATA
 

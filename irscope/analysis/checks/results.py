@@ -1,18 +1,203 @@
-"""Checks captures: which assertions hold of which, what is worse than a baseline, and what the baseline lacks."""
+"""Checks captures: which assertions hold of which, and what got worse than a baseline."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import product
+from typing import ClassVar
 
-from irscope.analysis.checks.baseline import NotWorse, Tolerance, kept_facts, launch_changes, paired_variants
-from irscope.analysis.checks.model import Assertion, Breach
-from irscope.analysis.checks.resources import Compiles
-from irscope.analysis.checks.subject import Subject
-from irscope.model.baseline import Baseline, BaselineFacts
+from irscope.analysis.checks.assertions import Compiles, with_largest_buffer, with_registers
+from irscope.analysis.checks.subject import Assertion, Breach, Subject, at_finding, at_line, at_place, of_kernel
+from irscope.analysis.regressions import (
+    FACTS,
+    MEASURED,
+    OF_ONE_SOURCE,
+    FactChange,
+    Facts,
+    Value,
+    changed_facts,
+    facts_of,
+)
+from irscope.errors import UsageError, did_you_mean
+from irscope.model.evidence import Baseline, BaselineFacts
 
-__all__ = ["Against", "BreachGroup", "Checked", "Outcome", "Report", "Variant", "check_against", "check_subject"]
+# registers=4   instruction_count=10%
+_TOLERANCE = re.compile(r"(?P<name>[a-z_]{1,40})=(?P<number>\d{1,9}(?:\.\d{1,6})?)(?P<percent>%?)")
+# x=*fp16%16 n=i32 SHAPE=(64, 64) num_warps=8
+_PART = re.compile(r"(?:^| )(?P<name>[^\s=]{1,200})=(?P<value>.*?)(?= [^\s=]{1,200}=|$)", re.DOTALL)
+_ALIGNED = "%16"
+_EXPLAINED_BY = {
+    "spilled_bytes": ("IRS501",),
+    "stack_bytes": ("IRS501",),
+    "matrix_unit": ("IRS301", "IRS601"),
+    "load_bits": ("IRS101",),
+    "store_bits": ("IRS102",),
+    "pipeline_buffers": ("IRS201", "IRS202"),
+    "occupancy_percent": ("IRS502", "IRS504"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tolerance:
+    """How much worse a fact may be."""
+
+    number: float
+    is_relative: bool
+    """Of the value before, in percent; else in the fact's own unit."""
+
+    def __str__(self) -> str:
+        return f"{self.number:g}{'%' if self.is_relative else ''}"
+
+
+def read_tolerances(texts: Iterable[str]) -> dict[str, _Tolerance]:
+    """`registers=4` or `instruction_count=10%`, by fact; raises UsageError."""
+    found: dict[str, _Tolerance] = {}
+    for text in texts:
+        match = _TOLERANCE.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(f"--tolerance {text!r}: write FACT=NUMBER or FACT=PERCENT%, such as registers=4.")
+        if match["name"] not in FACTS:
+            raise UsageError(f"--tolerance {text!r}: no fact is named so.{did_you_mean(match['name'], FACTS)}")
+        found[match["name"]] = _Tolerance(float(match["number"]), bool(match["percent"]))
+    return found
+
+
+def paired_variants(before: Iterable[str], now: Sequence[str]) -> dict[str, str]:
+    """The variant of a baseline that each variant of a kernel is compared with.
+
+    It is the same one, or else the one that nothing is compared with yet and that differs in the fewest types,
+    constants and options: a launch that lost its alignment, or has other warps, is that of the baseline all the same.
+    A variant for which none is left is new, and is not among the keys.
+    """
+    there = dict.fromkeys(before)
+    pairs = {variant: variant for variant in now if variant in there}
+    unpaired = [variant for variant in dict.fromkeys(now) if variant not in there]
+    unclaimed = {variant for variant in there if variant not in pairs}
+    for new, old in sorted(product(unpaired, unclaimed), key=lambda row: _distance(row[1], row[0])):
+        if new not in pairs and old in unclaimed:
+            pairs[new] = old
+            unclaimed.remove(old)
+    return pairs
+
+
+def _distance(before: str, now: str) -> tuple[int, int, str, str]:
+    """How many parts of two launches differ in more than what they are divisible by, and how many in all."""
+    was, is_ = _parts(before), _parts(now)
+    differing = [name for name in {**was, **is_} if was.get(name) != is_.get(name)]
+    other = [name for name in differing if _bare(was.get(name, "")) != _bare(is_.get(name, ""))]
+    return len(other), len(differing), now, before
+
+
+@cache
+def _parts(variant: str) -> dict[str, str]:
+    return {match["name"]: match["value"] for match in _PART.finditer(variant)}
+
+
+def _bare(value: str) -> str:
+    return value.removesuffix(_ALIGNED)
+
+
+def launch_changes(before: str, now: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(what is worse, what is better) of a variant than of that of the baseline that it is compared with.
+
+    A launch that is divisible by 16 now is better; every other change of a launch is worse until it is written down.
+    """
+    was, is_ = _parts(before), _parts(now)
+    worse: list[str] = []
+    better: list[str] = []
+    for name in {**was, **is_}:
+        old, new = was.get(name, ""), is_.get(name, "")
+        if old == new:
+            continue
+        if old == f"{new}{_ALIGNED}":
+            worse.append(f"{name} is not divisible by 16 any more")
+        elif new == f"{old}{_ALIGNED}":
+            better.append(f"{name} is divisible by 16")
+        else:
+            worse.append(f"{name} {old or 'not set'} → {new or 'not set'}")
+    return tuple(worse), tuple(better)
+
+
+def kept_facts(subject: Subject) -> dict[str, Value]:
+    """The facts of a capture that a baseline holds: those of which one way is worse, without the GPU's."""
+    # A damaged capture is no good baseline: what its findings raise is raised.
+    codes = [one.code for one in subject.findings] if subject.capture.has_compiled else None
+    facts = facts_of(subject.capture, codes)
+    return {name: value for name, value in facts.items() if name in FACTS and name not in (*MEASURED, *OF_ONE_SOURCE)}
+
+
+def compared(before: Facts, after: Facts, tolerances: Mapping[str, _Tolerance]) -> tuple[FactChange, ...]:
+    """What changed of the facts that both have, what got worse first; nothing that is within its tolerance."""
+    # An empty value is left out of the file.
+    before = {"failure": "", "findings": (), **before}
+    shared = before.keys() & after.keys()
+    was = {name: value for name, value in before.items() if name in shared}
+    now = {name: value for name, value in after.items() if name in shared}
+    relative = {name: one.number / 100 for name, one in tolerances.items() if one.is_relative}
+    for name, one in tolerances.items():
+        first, second = was.get(name), now.get(name)
+        if one.is_relative or not isinstance(first, (int, float)) or not isinstance(second, (int, float)):
+            continue
+        relative[name] = 0.0
+        if abs(second - first) <= one.number:
+            now[name] = first
+    return tuple(one for one in changed_facts(was, now, relative) if one.verdict != "other")
+
+
+@dataclass(frozen=True, slots=True)
+class _NotWorse:
+    """Nothing is worse than in a baseline."""
+
+    path: str
+    before: Facts
+    tolerances: Mapping[str, _Tolerance]
+    launch: tuple[str, ...] = ()
+    """What is worse of the launch itself, as `launch_changes` has it."""
+    rule: ClassVar[str] = "baseline"
+
+    def __str__(self) -> str:
+        return f"--baseline {self.path}"
+
+    def changes(self, subject: Subject) -> tuple[FactChange, ...]:
+        """What got worse, or better."""
+        return compared(self.before, subject.facts(kept_facts), self.tolerances)
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """Each fact that is worse, with its line and cause."""
+        breaches: list[Breach] = []
+        if self.launch:
+            text = f"launched otherwise than in the baseline: {', '.join(self.launch)}"
+            breaches.append(at_place(self, subject, (), text))
+        for change in self.changes(subject):
+            if change.verdict == "worse":
+                breaches += self._explained(subject, change)
+        return breaches
+
+    def _explained(self, subject: Subject, change: FactChange) -> Sequence[Breach]:
+        if change.name == "findings":
+            was = change.before if isinstance(change.before, tuple) else ()
+            fresh = {one.code: one for one in reversed(subject.findings) if one.code not in was}
+            return [at_finding(self, subject, fresh[code]) for code in sorted(fresh)]
+        if change.name == "registers" and not subject.capture.resources.spilled_bytes:
+            return [with_registers(self, subject, change.text)]
+        if change.name == "shared_bytes":
+            return [with_largest_buffer(self, subject, change.text)]
+        if change.name in ("load_bits", "store_bits"):
+            action = change.name.removesuffix("_bits")
+            narrow = min(
+                (one for one in subject.accesses if one.action == action and one.width_bits),
+                key=lambda one: one.width_bits,
+                default=None,
+            )
+            if narrow is not None:
+                text = f"{change.text}; the narrowest is {narrow.width_bits} bits"
+                return [at_line(self, subject, narrow.line, narrow.place, text, _EXPLAINED_BY[change.name])]
+        return [of_kernel(self, subject, change.text, _EXPLAINED_BY.get(change.name, ()))]
+
 
 Variant = tuple[str, str]
 """(`KERNEL TARGET`, the variant of it), as a baseline names it."""
@@ -106,7 +291,7 @@ class Against:
 
     path: str
     baseline: Baseline
-    tolerances: Mapping[str, Tolerance]
+    tolerances: Mapping[str, _Tolerance]
     is_whole: bool
     """Whether what is checked is all that the baseline is of, so that what it has besides is not launched any more."""
     is_written: bool = False
@@ -140,11 +325,11 @@ def check_against(
         partner = pairs[kernel].get(variant)
         if partner is None:
             notes.append(f"not in the baseline: {kernel} {variant}")
-            unknown = Outcome(NotWorse.rule, f"--baseline {against.path}", None)
+            unknown = Outcome(_NotWorse.rule, f"--baseline {against.path}", None)
             checked.append(check_subject(subject, assertions, more=[unknown], differs=differs))
             continue
         worse, gained = launch_changes(partner, variant)
-        not_worse = NotWorse(against.path, kernels[kernel][partner], against.tolerances, worse)
+        not_worse = _NotWorse(against.path, kernels[kernel][partner], against.tolerances, worse)
         result = check_subject(subject, (*assertions, not_worse), differs=differs)
         if subject.capture.has_compiled and subject.capture.status == "ok":
             gained = (*gained, *(change.text for change in not_worse.changes(subject) if change.verdict == "better"))
@@ -173,7 +358,7 @@ def _missing(
         if missing and not compared_with:
             texts = [f"the kernel is in the baseline ({count}), and is not launched any more"]
         for text, variant in zip(texts, missing, strict=False):
-            outcome = Outcome(NotWorse.rule, assertion, (Breach(NotWorse.rule, assertion, text),))
+            outcome = Outcome(_NotWorse.rule, assertion, (Breach(_NotWorse.rule, assertion, text),))
             yield Checked("", kernel, target, "", 0, variant if compared_with else "", (outcome,))
 
 

@@ -1,10 +1,11 @@
-"""A capture that assertions are about, and what they read of it, each thing once."""
+"""What assertions are about and what they are: a Subject, an Assertion, and each Breach with its line and cause."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar, Protocol
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.kinds.loops import loops_with_dots
@@ -19,8 +20,6 @@ from irscope.errors import DAMAGE
 from irscope.ir.locations.user import Place
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
-
-__all__ = ["AccessWidth", "Subject"]
 
 _AROUND = 2
 """Lines of the IR before and after an operation."""
@@ -165,3 +164,107 @@ class Subject:
             return ()
         first, last = max(1, line - _AROUND), min(len(lines), line + _AROUND)
         return tuple((number, without_location(lines[number - 1]).rstrip()) for number in range(first, last + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One way in which a capture breaks an assertion."""
+
+    rule: str
+    """The kind of the assertion: `max-regs`."""
+    assertion: str
+    """The assertion as the command line states it: `--max-regs 128`."""
+    text: str
+    """What is the case instead, with its figures."""
+    place: Place = ()
+    """(file, line) of the frames of the user's code, innermost first; the kernel's own if it is about all of it."""
+    python: str = ""
+    """The line of Python there."""
+    causes: tuple[str, ...] = ()
+    """What is known of the reason, each with its evidence."""
+    finding: Finding | None = None
+    """The finding that the causes are from."""
+    stage: str = ""
+    """The stage that the excerpt is of."""
+    excerpt: tuple[tuple[int, str], ...] = ()
+    """(1-based line, its text without the location) around the operation."""
+    line: int = 0
+    """The operation's, of the stage; 0 if it is about the whole kernel."""
+
+
+class Assertion(Protocol):
+    """What must hold of a capture."""
+
+    rule: ClassVar[str]
+    """The kind of assertion: `max-regs`."""
+
+    def __str__(self) -> str:
+        """As the command line states it: `--max-regs 128`."""
+        ...
+
+    def breaches(self, subject: Subject) -> Sequence[Breach] | None:
+        """Where a capture breaks it; none where it holds; None if it says nothing of such a kernel."""
+        ...
+
+
+def of_kernel(assertion: Assertion, subject: Subject, text: str, codes: Sequence[str] = ()) -> Breach:
+    """A breach by the whole kernel; the first finding of some codes explains it, and says the line."""
+    found = next((one for code in codes for one in subject.explaining if one.code == code), None)
+    if found is not None:
+        return at_finding(assertion, subject, found, text)
+    place = subject.kernel_place
+    return Breach(assertion.rule, str(assertion), text, place, subject.python_at(place))
+
+
+def at_finding(assertion: Assertion, subject: Subject, finding: Finding, text: str = "") -> Breach:
+    """A breach where a finding is, with its causes; `text`: in place of the finding's own."""
+    place = finding.place or subject.kernel_place
+    return Breach(
+        assertion.rule,
+        str(assertion),
+        text or f"{finding.code} {finding.kind.name}: {finding.text}",
+        place,
+        subject.python_at(place),
+        _explained_by(finding, named=bool(text)),
+        finding,
+        *_excerpt(subject, finding.line),
+    )
+
+
+def at_line(
+    assertion: Assertion, subject: Subject, line: int, place: Place, text: str, codes: Sequence[str] = ()
+) -> Breach:
+    """A breach by an operation of the TTGIR; the findings of some codes that are about the same line of it explain it.
+
+    The findings of the same operation come first, then those of its line of Python.
+    """
+    own = [one for one in subject.explaining if one.code in codes and one.place[:1] == place[:1]]
+    found = min(own, key=lambda one: one.line != line, default=None)
+    place = place or subject.kernel_place
+    return Breach(
+        assertion.rule,
+        str(assertion),
+        text,
+        place,
+        subject.python_at(place),
+        _explained_by(found, named=True) if found is not None else (),
+        found,
+        *_excerpt(subject, line),
+    )
+
+
+def at_place(assertion: Assertion, subject: Subject, place: Place, text: str, causes: Iterable[str] = ()) -> Breach:
+    """A breach at a line of Python, with causes that are known already."""
+    place = place or subject.kernel_place
+    return Breach(assertion.rule, str(assertion), text, place, subject.python_at(place), tuple(causes))
+
+
+def _explained_by(finding: Finding, *, named: bool) -> tuple[str, ...]:
+    """The causes of a finding with their evidence; `named`: the finding itself comes first."""
+    causes = [f"{one.text} [{one.evidence}: {one.source}]" for one in finding.causes]
+    return (f"{finding.code} {finding.kind.name}: {finding.text}", *causes) if named else tuple(causes)
+
+
+def _excerpt(subject: Subject, line: int) -> tuple[str, tuple[tuple[int, str], ...], int]:
+    rows = subject.around(line)
+    return ("ttgir", rows, line) if rows else ("", (), 0)

@@ -16,7 +16,7 @@ class Scoreboards:
     """The scoreboards of one function."""
 
     def __init__(self, graph: ControlFlow) -> None:
-        self._code = [[one for one in block.instructions if isinstance(one, Instruction)] for block in graph.blocks]
+        self._code = [list(block.instructions) for block in graph.blocks]
         self._places = {one.line: (number, at) for number, code in enumerate(self._code) for at, one in enumerate(code)}
         self._before: dict[int, list[int]] = {}
         for jump in graph.jumps:

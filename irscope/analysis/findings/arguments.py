@@ -14,7 +14,7 @@ from irscope.ir.mlir.model import Value
 from irscope.ir.mlir.sites import SAME, constant_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
-from irscope.model.wording import joined
+from irscope.model.telling import joined
 
 __all__ = [
     "aligned", "divisibility_cause", "factor_cause", "hinted", "is_hidden_unit", "not_so", "other_factors",
@@ -156,7 +156,7 @@ def _said_of(studied: Studied, value: Value) -> str:
     while made is not None and made.opcode in SAME and made.operands:
         value = made.operands[0]
         made = studied.uses.module.definition(value)
-    return "the program id" if made is not None and made.name == "tt.get_program_id" else value.name
+    return "the program id" if made is not None and made.opcode == "get_program_id" else value.name
 
 
 def other_factors(names: Sequence[tuple[str, int, int]], divisor: int) -> Suggestion:

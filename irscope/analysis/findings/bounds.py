@@ -6,7 +6,6 @@ cannot bound may overflow.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from irscope.ir.mlir.model import Operation, Value
@@ -16,17 +15,9 @@ __all__ = ["may_overflow"]
 
 _Bounds = tuple[int, int]
 _MOST = (1 << 31) - 1
-# tensor<64x1xi32, #blocked>      i32
-_IS_WORD = re.compile(r": (?:tensor<(?:\d{1,9}x){1,8})?i32\b[^:]*$")
-# %cst = arith.constant dense<-5> : tensor<64xi32>      %c = arith.constant 64 : i32
-_CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d{1,18})>? : ")
-# {end = 64 : i32, start = 0 : i32}
-_RANGE = re.compile(r"(end|start) = (-?\d{1,18}) : i32")
-# tt.get_program_id x : i32
-_AXIS = re.compile(r"tt\.get_(program_id|num_programs) ([xyz])\b")
 _SUMS = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 _SAME = (
-    "tt.splat", "tt.unsplat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "ttg.convert_layout",
+    "splat", "unsplat", "expand_dims", "broadcast", "reshape", "trans", "convert_layout",
     "arith.extsi", "arith.index_cast",
 )  # fmt: skip
 
@@ -34,9 +25,16 @@ _SAME = (
 def may_overflow(kernel: Operation, launch: Launch) -> bool:
     """Whether a sum or product of 32 bits of a TTGIR's kernel may be beyond them in a launch that was recorded."""
     return any(
-        one.name in _SUMS and _IS_WORD.search(one.text) is not None and (bounds is None or not _fits(bounds))
+        one.name in _SUMS and _is_word(one) and (bounds is None or not _fits(bounds))
         for one, bounds in _bounded(kernel, launch)
     )
+
+
+def _is_word(one: Operation) -> bool:
+    """Whether it computes integers of 32 bits."""
+    kind = one.result_types[0] if one.results else None
+    element = kind.element or kind if kind is not None else None
+    return element is not None and element.form == "integer" and element.bits == 32
 
 
 def _fits(bounds: _Bounds) -> bool:
@@ -63,19 +61,19 @@ def _bounded(kernel: Operation, launch: Launch) -> Iterator[tuple[Operation, _Bo
 
 
 def _of(one: Operation, operands: list[_Bounds | None], launch: Launch) -> _Bounds | None:
-    if one.name == "arith.constant":
-        match = _CONSTANT.search(one.text)
-        return (int(match[1]), int(match[1])) if match is not None else None
-    if one.name == "tt.make_range":
-        ends = {name: int(number) for name, number in _RANGE.findall(one.text)}
-        return (ends["start"], ends["end"] - 1) if len(ends) == 2 else None
-    if (match := _AXIS.search(one.text)) is not None and launch.grid is not None:
-        size = launch.grid["xyz".index(match[2])]
-        return (0, size - 1) if match[1] == "program_id" else (size, size)
+    if one.kind == "constant" and one.opcode != "make_range":
+        number = one.constant
+        return (number, number) if isinstance(number, int) else None
+    if one.opcode == "make_range":
+        start, end = one.attribute("start"), one.attribute("end")
+        return (start, end - 1) if isinstance(start, int) and isinstance(end, int) else None
+    if one.opcode in ("get_program_id", "get_num_programs") and launch.grid is not None:
+        size = launch.grid["xyz".index(str(one.attribute("axis")))]
+        return (0, size - 1) if one.opcode == "get_program_id" else (size, size)
     known = [bounds for bounds in operands if bounds is not None]
     if len(known) < len(operands) or not known:
         return None
-    if one.name in _SAME:
+    if one.opcode in _SAME:
         return known[0]
     return _of_two(one.name, known[0], known[1]) if len(known) == 2 else None
 

@@ -1,64 +1,52 @@
-"""The `source` stage of a capture with other facts about its arguments."""
+"""What a suggestion changes of a capture's IR: facts about arguments, constants, hints, and layouts.
+
+One layout for both sides of a conversion only where that makes no access narrower, and leaves no gaps; what is done
+less often than the conversion does not count.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator
 
-from irscope.analysis.findings.model import Change
-from irscope.ir.mlir.model import MlirModule
+from irscope.analysis.findings.model import Change, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.edits import (
+    access_at,
+    with_constant,
+    with_divisibility,
+    with_factor,
+    with_hint,
+    with_layout_of_access,
+)
+from irscope.ir.mlir.encoding import read_encoding, with_numbers
+from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.sites import factor_sites, sites_of
+from irscope.ir.mlir.sites import sites_of
+from irscope.ir.mlir.typed import parse_type
+from irscope.ir.mlir.uses import OperationUse
+from irscope.layout.maps import ThreadMap
+from irscope.memory.machine import ACCESSES
+from irscope.model.capture import Capture, PassSnapshot
 
-__all__ = ["with_changes", "with_run"]
+__all__ = [
+    "CHOSEN_BY", "along_dimension", "edited", "laid_along", "one_layout", "snapshot_of", "with_changes", "with_run",
+]  # fmt: skip
 
-# {tt.divisibility = 16 : i32, tt.pointee_range = 32 : i32}
-_DIVISIBILITY = re.compile(r"tt\.divisibility = \d{1,9}")
-
-
-# %3 = arith.muli %1, %2 : tensor<64x1xi32> loc(#loc9)      %5 = arith.remsi %3, %4 : tensor<64xi32>
-_RESULT = re.compile(r"^(?P<head>\s*%[\w.$-]+ = arith\.\w+ [^:{]{1,400}) : (?P<type>(?:tensor<(?P<shape>[\dx]+)x)?i\d)")
-# arith.muli %1, %c100_i32 : i32 loc(#loc9)      arith.cmpi slt, %1, %cst : tensor<64xi32>
-_OPERATED = re.compile(r" : (?P<type>(?P<tensor>tensor<[^>]{1,200}>)|i\d{1,2})")
-# sizePerThread = [1, 4]    order = [1, 0]
-_NUMBERS = r"{} = \[(?P<numbers>\d+(?:, \d+){{0,7}})\]"
+CHOSEN_BY = "coalesce"
+"""The pass that gives each access a layout of its own."""
 
 
 def with_run(encoding: str, axis: int, run: int) -> str:
     """A blocked layout with so many elements in a row of a dimension, and that dimension first; empty if it is none."""
-    sizes, order = (re.search(_NUMBERS.format(name), encoding) for name in ("sizePerThread", "order"))
-    if not encoding.startswith("#ttg.blocked<") or sizes is None or order is None:
+    known = read_encoding(encoding)
+    numbers = dict(known.numbers)
+    sizes, order = numbers.get("sizePerThread"), numbers.get("order")
+    if not known.is_blocked or sizes is None or order is None:
         return ""
-    given = [int(number) for number in sizes["numbers"].split(", ")]
-    axes = [axis, *(int(number) for number in order["numbers"].split(", ") if int(number) != axis)]
+    given = [*sizes]
     given[axis] = run
-    wider = encoding.replace(sizes[0], f"sizePerThread = {given}")
-    return wider.replace(order[0], f"order = {axes}")
-
-
-def _hinted(attributes: str, divisor: int | str, match: re.Match[str]) -> str:
-    rank = match["shape"].count("x") + 1 if match["shape"] else 1
-    written = ", ".join(f"{name} = dense<{divisor}> : tensor<{rank}xi32>" for name in attributes.split())
-    return f"{match['head']} {{{written}}} : {match['type']}"
-
-
-def _with_factor(lines: list[str], module: MlirModule, change: Change) -> bool:
-    """Put another constant into the products and comparisons that have one; whether any has."""
-    found = [(one, index) for value, one, index in factor_sites(module) if value == change.was]
-    for number, (one, index) in enumerate(found):
-        line = lines[one.first_line - 1]
-        kind = _OPERATED.search(line)
-        old = re.compile(rf"{re.escape(one.operands[index].name)}(?![\w$.-])")
-        head, sign, rest = line.partition(" = ")
-        if kind is None or not sign or "\n" in line:
-            return False
-        value = f"dense<{change.value}>" if kind["tensor"] else str(change.value)
-        fresh = f"%factor_{change.was}_{number}"
-        lines[one.first_line - 1] = (
-            f"    {fresh} = arith.constant {value} : {kind['type']}\n{head} = {old.sub(fresh, rest)}"
-        )
-    return bool(found)
+    return with_numbers(encoding, {"sizePerThread": given, "order": [axis, *(one for one in order if one != axis)]})
 
 
 def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -> str | None:
@@ -66,55 +54,149 @@ def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -
 
     `names`: the parameters of the kernel in the TTGIR, by whose names the changes call them.
     """
-    module = parse_mlir(source)
+    kernel = parse_mlir(source).kernel
+    called = [name.removeprefix("%") for name in names]
+    if kernel is None or len(called) != len(kernel.parameters):
+        return None
+    text: str | None = source
+    for change in changes:
+        text = _with_change(text, called, change)
+        if text is None:
+            return None
+    return text
+
+
+def _with_change(text: str, names: list[str], change: Change) -> str | None:
+    if change.kind == "option":
+        return text
+    if change.kind == "layout":
+        return text.replace(change.name, str(change.value)) if change.name in text else None
+    if change.kind == "factor":
+        return with_factor(text, change.was, change.value)
+    if names.count(change.name) != 1:
+        return None
+    number = names.index(change.name)
+    if change.kind == "divisible":
+        return with_divisibility(text, number, change.value)
+    if change.kind not in ("hint", "contiguous"):
+        return with_constant(text, number, change.value)
+    module = parse_mlir(text)
     if module.kernel is None:
         return None
-    parameters = module.kernel.parameters
-    called = [name.removeprefix("%") for name in names]
-    if len(called) != len(parameters):
+    sites = sites_of(module, module.kernel.parameters[number][0])
+    hinted = sites.products if change.kind == "hint" else sites.remainders
+    is_contiguous = change.kind == "contiguous"
+    return with_hint(text, hinted, module, change.value, contiguous=is_contiguous) if hinted else None
+
+
+def snapshot_of(capture: Capture) -> PassSnapshot | None:
+    """The pass after which layouts are changed; None without one."""
+    found = (one for one in capture.passes() if (one.stage, one.name) == ("ttgir", CHOSEN_BY))
+    return next((one for one in found if one.outcome == "ran"), None)
+
+
+def edited(capture: Capture, change: Change) -> str | None:
+    """The IR after that pass with one layout in place of another, everywhere or in one access; None if it has none."""
+    snapshot = snapshot_of(capture)
+    text = capture.text_after(snapshot) if snapshot is not None else None
+    if text is None or f" = {change.name}\n" not in text:
         return None
-    lines = source.split("\n")
-    head = module.kernel.first_line - 1
-    for change in changes:
-        if change.kind == "option":
-            continue
-        if change.kind == "layout":
-            if not any(change.name in line for line in lines):
-                return None
-            lines = [line.replace(change.name, str(change.value)) for line in lines]
-            continue
-        if change.kind == "factor":
-            if not _with_factor(lines, module, change):
-                return None
-            continue
-        if called.count(change.name) != 1:
-            return None
-        value, kind, _ = parameters[called.index(change.name)]
-        if change.kind in ("hint", "contiguous"):
-            sites = sites_of(module, value)
-            hinted = sites.products if change.kind == "hint" else sites.remainders
-            attributes = "tt.divisibility" if change.kind == "hint" else "tt.contiguity tt.divisibility"
-            if not hinted:
-                return None
-            for one in hinted:
-                written = partial(_hinted, attributes, change.value)
-                lines[one.first_line - 1] = _RESULT.sub(written, lines[one.first_line - 1])
-            continue
-        declared = re.compile(rf"(?<![\w$.-]){re.escape(value.name)}: {re.escape(kind)}(?: \{{(?P<given>[^{{}}]*)\}})?")
-        match = declared.search(lines[head])
-        if match is None:
-            return None
-        if change.kind == "divisible":
-            given = _DIVISIBILITY.sub("", match["given"] or "").strip(", ")
-            # What follows the number is its type, which stays where an older divisibility stood.
-            given = re.sub(r"^: i32(?:, )?|, : i32", "", given)
-            told = ", ".join(filter(None, (f"tt.divisibility = {change.value} : i32", given)))
-            lines[head] = f"{lines[head][: match.start()]}{value.name}: {kind} {{{told}}}{lines[head][match.end() :]}"
-        else:
-            end = module.kernel.lines[-1] - 1
-            fresh = f"{value.name}_is"
-            used = re.compile(rf"{re.escape(value.name)}(?![\w$.-])")
-            for number in range(head + 1, end):
-                lines[number] = used.sub(lambda _, to=fresh: to, lines[number])
-            lines[head] += f"\n    {fresh} = arith.constant {change.value} : {kind}"
-    return "\n".join(lines)
+    if change.was:
+        return with_layout_of_access(text, change.was, str(change.value))
+    return text.replace(f" = {change.name}\n", f" = {change.value}\n")
+
+
+def along_dimension(studied: Studied, operation: Operation, axis: int, run: int) -> Change | None:
+    """Another layout for one access, along a dimension; None where its own is none that `coalesce` chose.
+
+    `run`: how many elements in a row a thread has then.
+    """
+    layout, snapshot = studied.layout_of(operation), snapshot_of(studied.capture)
+    text = studied.capture.text_after(snapshot) if snapshot is not None else None
+    threads = layout.threads if layout is not None else None
+    if layout is None or threads is None or threads.blocks > 1 or text is None:
+        return None
+    other = laid_along(layout.encoding.text, threads, axis, run)
+    module, locations, chain = parse_mlir(text), read_locations(text, "mlir"), studied.chain_at(operation.first_line)
+    found = [
+        one.first_line
+        for one in module.walk()
+        if one.opcode in ("load", "store") and chain and locations.chain_at(one.first_line) == chain
+    ]
+    if other in ("", layout.encoding.text) or len(found) != 1:
+        return None
+    access = access_at(module, found[0])
+    if access is None or module.resolve(parse_type(access.types).encoding) != layout.encoding.text:
+        return None
+    return Change("snapshot", layout.encoding.text, other, found[0])
+
+
+def laid_along(layout: str, threads: ThreadMap, axis: int, run: int) -> str:
+    """A blocked layout with its threads along a dimension first, as Triton's builder gives them out; empty for others.
+
+    Args:
+        layout: the layout, as text.
+        threads: its map for the tensor's shape.
+        axis: the dimension.
+        run: how many elements in a row of it a thread has.
+
+    Source: the builder of BlockedEncodingAttr with a shape, TritonGPUAttrDefs.td.
+    """
+    rank, left_lanes, left_warps = len(threads.shape), threads.lanes, threads.warps
+    if not read_encoding(layout).is_blocked:
+        return ""
+    order = [axis, *(one for one in reversed(range(rank)) if one != axis)]
+    sizes, per_warp, per_block = ([1] * rank for _ in range(3))
+    sizes[axis] = run
+    for one in order[:-1]:
+        room = min(max(threads.shape[one] // sizes[one], 1), left_lanes * left_warps)
+        per_warp[one] = min(room, left_lanes)
+        per_block[one] = min(max(room // per_warp[one], 1), left_warps)
+        left_lanes, left_warps = left_lanes // per_warp[one], left_warps // per_block[one]
+    per_warp[order[-1]], per_block[order[-1]] = left_lanes, left_warps
+    given = {"sizePerThread": sizes, "threadsPerWarp": per_warp, "warpsPerCTA": per_block, "order": order}
+    return with_numbers(layout, given)
+
+
+def one_layout(studied: Studied, use: OperationUse) -> Iterator[Suggestion]:
+    """What gives both sides of a conversion one layout, if every access that gets another is as good with it."""
+    if len(use.types) != 2 or snapshot_of(studied.capture) is None:
+        return
+    source, destination = (studied.uses.module.resolve(kind.encoding) for kind in use.types)
+    if not (read_encoding(source).is_blocked and read_encoding(destination).is_blocked):
+        return
+    for given, kept in ((source, destination), (destination, source)):
+        if _is_as_good(studied, given, kept, studied.operations[use.line][1]):
+            change = Change("snapshot", given, kept)
+            text = (
+                f"one layout for both, {change}: Triton chooses it, so this takes Gluon, or an edit of the IR after "
+                f"{CHOSEN_BY} (irscope dump --from-pass {CHOSEN_BY} --edited FILE)"
+            )
+            yield Suggestion(text, (change,))
+            return
+
+
+def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
+    """Whether the accesses of one layout, in so many loops, would be as good with another."""
+    accesses = [
+        (one, depth)
+        for one, depth in studied.operations.values()
+        if one.name in ACCESSES and (layout := studied.layout_of(one)) is not None and layout.encoding.text == given
+    ]
+    return bool(accesses) and all(depth < loops or _is_access_as_good(studied, one, kept) for one, depth in accesses)
+
+
+def _is_access_as_good(studied: Studied, operation: Operation, kept: str) -> bool:
+    """Whether an access would be as wide, and each of its instructions without gaps between the lanes."""
+    own = studied.layout_of(operation)
+    other = studied.described(kept, own.shape) if own is not None else None
+    if own is None or other is None or own.threads is None or other.threads is None:
+        return False
+    width = studied.limits.width(operation, other.threads)
+    now = max(studied.machine.widths_of(operation), default=0)
+    bits = studied.limits.element_bits(operation)
+    return 0 < now <= width and _longest_run(other.threads) * bits <= width
+
+
+def _longest_run(threads: ThreadMap) -> int:
+    return max(threads.contiguous(axis) for axis in range(len(threads.shape)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,22 +9,17 @@ from math import prod
 from typing import Literal
 
 from irscope.analysis.findings.kinds.dots import waits_in_loops
-from irscope.analysis.findings.kinds.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
+from irscope.analysis.findings.kinds.loops import LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.kinds.stages import buffers_of
 from irscope.analysis.findings.model import Finding, Proof
 from irscope.analysis.findings.studied import Studied
-from irscope.device.fit import excesses_of
-from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
-from irscope.device.occupancy import occupancy_of
-from irscope.ir.mlir.types import element_bits
+from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, excesses_of, occupancy_of
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.access import Cost
 from irscope.memory.machine import ACCESSES, count_actions
 from irscope.model.capture import Capture
 
 __all__ = ["Reach", "compare", "may_not_fit", "reach_of", "without_refuted"]
-
-# %a = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
-_BUFFER = re.compile(r"\bttg\.local_alloc\b[^\n]{0,400}!ttg\.memdesc<((?:\d{1,9}x)*\d{1,9})x(\w{1,16}),")
 
 Reach = Literal["ttgir", "assembly", "binary"]
 """How far a compile goes: to the TTGIR, to PTX or AMDGCN, or to the binary. The first takes a tenth of the last."""
@@ -88,7 +82,7 @@ def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
 
 def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]:
     """How the conversions of a kernel, and the instructions of the access, change by another layout."""
-    counts = [Counter(one.name for one, _ in each.operations.values())["ttg.convert_layout"] for each in (own, other)]
+    counts = [Counter(one.opcode for one, _ in each.operations.values())["convert_layout"] for each in (own, other)]
     rows = [("conversions", *counts)]
     widths = [_widths(finding, each) for each in (own, other)] if finding.code == "IRS103" else []
     if widths and all(widths):
@@ -104,9 +98,8 @@ def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]
 def may_not_fit(capture: Capture) -> bool:
     """Whether the buffers of a capture's TTGIR, one beside the other, take more shared memory than a block has."""
     limits = CUDA_LIMITS.get(capture.target.arch) or HIP_LIMITS.get(capture.target.arch)
-    buffers = (
-        prod(map(int, one[1].split("x"))) * element_bits(one[2]) for one in _BUFFER.finditer(capture.text("ttgir"))
-    )
+    allocations = (one for one in parse_mlir(capture.text("ttgir")).walk() if one.opcode == "local_alloc")
+    buffers = (prod(kind.shape) * kind.element_bits for one in allocations for kind in one.result_types)
     return limits is None or sum(buffers) > 8 * limits.shared_bytes_per_block
 
 
@@ -170,12 +163,12 @@ def _waiting_loads(finding: Finding, studied: Studied) -> _Measured | None:
     if not loops:
         return None
     inside = [one for loop in loops for one in loop.walk()]
-    fed = {load.first_line for one in inside if one.name in DOTS for load in loads_of_dot(studied, one)}
+    fed = {load.first_line for one in inside if one.kind == "dot" for load in loads_of_dot(studied, one)}
     is_amd = studied.capture.target.backend == "hip"
     loads = [
         one
         for one in inside
-        if one.name in LOADS
+        if one.opcode in LOADS
         and studied.chain_at(one.first_line) == finding.chain
         # What AMD's pipeliner begins in one iteration for the next is still a load.
         and (not is_amd or one.first_line in fed)
@@ -187,14 +180,16 @@ def _buffers(finding: Finding, studied: Studied) -> _Measured | None:
     copies = [
         one
         for one, loops in studied.operations.values()
-        if loops and one.name in (finding.operation, *LOADS) and studied.chain_at(one.first_line) == finding.chain
+        if loops
+        and (one.name == finding.operation or one.opcode in LOADS)
+        and studied.chain_at(one.first_line) == finding.chain
     ]
     count = max((buffers_of(studied, one) for one in copies), default=0)
     return _Measured(-count, f"{count} buffers") if count else None
 
 
 def _waits(_: Finding, studied: Studied) -> _Measured | None:
-    if not any(one.name == "ttng.warp_group_dot" for one, _ in studied.operations.values()):
+    if not any(one.opcode == "warp_group_dot" for one, _ in studied.operations.values()):
         return None
     waits = waits_in_loops([*studied.operations.values()])
     return _Measured(waits, f"{waits} dots waited for at once")

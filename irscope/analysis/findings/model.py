@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from irscope.ir.locations.model import Chain
+from irscope.ir.mlir.encoding import read_encoding
 
 if TYPE_CHECKING:
     from irscope.device.measurement import Agreement, Ratio
@@ -16,10 +16,6 @@ __all__ = ["KINDS", "Cause", "Change", "Evidence", "Finding", "Kind", "Proof", "
 Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary"]
 """What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses that
 were evaluated, the arguments and options of the launch, or the binary's own figures."""
-
-
-# sizePerThread = [1, 4]
-_NUMBERS = re.compile(r"(\w{1,40}) = (\[[\d, ]{1,100}\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +91,8 @@ class Change:
         if self.kind == "factor" and self.name == str(self.was):
             return f"{self.value} in place of {self.was}"
         if self.kind in ("layout", "snapshot"):
-            pairs = zip(_NUMBERS.findall(self.name), _NUMBERS.findall(str(self.value)), strict=False)
-            return ", ".join(f"{name} {was} → {now}" for (name, was), (_, now) in pairs if was != now)
+            pairs = zip(read_encoding(self.name).numbers, read_encoding(str(self.value)).numbers, strict=False)
+            return ", ".join(f"{name} {[*was]} → {[*now]}" for (name, was), (_, now) in pairs if was != now)
         return f"{self.name} = {self.value}" if self.kind in ("constant", "factor") else f"{self.name}={self.value}"
 
 

@@ -26,11 +26,11 @@ _CONVERSIONS = ("tritongpu-remove-layout-conversions",)
 _BY_COALESCE = ("IRS101", "IRS102")
 _WAIT, _WAIT_OF_SASS = "wgmma.wait_group", "WARPGROUP.DEPBAR.LE"
 """How the waits for all but some matrix multiplications begin."""
-_VIEWS = ("tt.trans", "tt.reshape")
+_VIEWS = ("trans", "reshape")
 
 _GLOBAL: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
 _SHARED: tuple[Action, ...] = ("shared load", "shared store", "matrix load", "matrix store")
-_OF_SHARED = ("ttg.local_load", "ttg.local_store", "ttg.local_alloc", "ttg.convert_layout")
+_OF_SHARED = ("local_load", "local_store", "local_alloc", "convert_layout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
 def _is_of_load(studied: Studied, finding: Finding) -> bool:
     """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
     made = studied.uses.maker_of(studied.operations[finding.line][0].operands[0])
-    while made is not None and made.name in _VIEWS:
+    while made is not None and made.opcode in _VIEWS:
         made = studied.uses.maker_of(made.operands[0])
-    return made is not None and made.name in LOADS
+    return made is not None and made.opcode in LOADS
 
 
 def _may_be_serialised(studied: Studied) -> bool:
@@ -107,7 +107,7 @@ def needs_operations(studied: Studied) -> bool:
     own: dict[tuple[Chain, bool], dict[str, int]] = {}
     for operation, _ in studied.operations.values():
         is_global = operation.name in ACCESSES
-        if (is_global or operation.name in _OF_SHARED) and (chain := studied.chain_at(operation.first_line)):
+        if (is_global or operation.opcode in _OF_SHARED) and (chain := studied.chain_at(operation.first_line)):
             own.setdefault((chain, is_global), {})[operation.text] = operation.first_line
     return any(
         len(lines) > 1 and _has_several_widths(machine.at(min(lines.values())), _GLOBAL if is_global else _SHARED)

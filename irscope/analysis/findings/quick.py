@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irscope.errors import DAMAGE
+from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
 
 __all__ = ["quick_findings", "worst"]
-
-# %5 = tt.dot %1, %2, %3 : tensor<32x32xf32, #ttg.dot_op<…>> * tensor<…> -> tensor<32x32xf32, #blocked> loc(#loc7)
-_BY_FMA = re.compile(r"\btt\.dot [^\n]{1,1000}-> tensor<[\dx]{1,40}\w{1,12}, #blocked")
-_DOT = re.compile(r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma)")
 
 
 def quick_findings(capture: Capture) -> tuple[Finding, ...]:
@@ -60,4 +56,13 @@ def _has_slow_dots(capture: Capture) -> bool:
         return False
     text, stages = capture.text("ttgir"), capture.launch.option("num_stages")
     waits = "scf.while" in text or (isinstance(stages, int) and stages < 2)
-    return bool(_BY_FMA.search(text) or (waits and _DOT.search(text)))
+    if "dot" not in text and "mma" not in text:
+        return False
+    module = parse_mlir(text)
+    dots = [one for one in module.walk() if one.kind == "dot"]
+    return bool(dots) and (waits or any(one.opcode == "dot" and _is_blocked(module, one) for one in dots))
+
+
+def _is_blocked(module: MlirModule, dot: Operation) -> bool:
+    layout = module.encoding_of(dot.result_types[0]) if dot.results else None
+    return layout is not None and layout.is_blocked

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.model.telling import divisor_of
 
 __all__ = ["read_grid", "read_sizes", "with_launch"]
 
-# 4096      -3
-_INTEGER = re.compile(r"-?\d{1,18}")
-# i32   u64   i1
-_INTEGER_TYPE = re.compile(r"[iu]\d{1,2}")
-# tt.divisibility=16
-_DIVISIBILITY = re.compile(r"tt\.divisibility\W{1,4}(\d{1,9})")
+_MOST_DIGITS = 18
 _MOST_PROGRAMS = (1 << 31) - 1
 
 
@@ -26,7 +21,7 @@ def read_sizes(texts: Iterable[str]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for text in (part for whole in texts for part in whole.split(",")):
         name, _, value = text.strip().partition("=")
-        if not name or not _INTEGER.fullmatch(value):
+        if not name or not _is_integer(value):
             raise UsageError(f"--size {text!r} is no size: write NAME=INTEGER, such as n=4096.")
         sizes[name] = int(value)
     return sizes
@@ -42,14 +37,19 @@ def read_grid(text: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
+
+
 def with_launch(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None) -> Capture:
     """The capture with stated sizes and grid in place of those of its launch.
 
     Raises UsageError for a name that is no integer argument, and for a size that it was not compiled for.
     """
     launch = capture.launch
-    integers = [name for name, kind in launch.signature if _INTEGER_TYPE.fullmatch(kind)]
-    divisors = {name: int(match[1]) for name, text in launch.attributes if (match := _DIVISIBILITY.search(text))}
+    integers = [name for name, kind in launch.signature if kind[:1] in ("i", "u") and kind[1:].isdecimal()]
+    divisors = {name: divisor_of(text) for name, text in launch.attributes}
     for name, value in sizes.items():
         if name not in integers:
             known = f"they are {', '.join(integers)}.{did_you_mean(name, integers)}" if integers else "it has none."

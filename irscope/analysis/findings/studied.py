@@ -240,7 +240,7 @@ class Studied:
         found = [
             one
             for one in self.written.walk()
-            if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
+            if one.opcode == "dot" and chain and locations.chain_at(one.first_line) == chain
         ]
         return found[0] if len(found) == 1 else None
 

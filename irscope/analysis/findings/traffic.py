@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from irscope.ir.mlir.types import element_bits
-from irscope.ir.mlir.uses import LOOPS, ModuleUses, OperationUse
+from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.memory.machine import ACCESSES
 
 __all__ = ["Traffic"]
@@ -21,7 +21,7 @@ class Traffic:
     """
 
     def __init__(self, uses: ModuleUses) -> None:
-        loops = [one for one in uses.module.walk() if one.name in LOOPS]
+        loops = [one for one in uses.module.walk() if one.kind == "loop"]
         self._loops = {one.first_line: loop.first_line for loop in loops for one in loop.walk() if one is not loop}
         """Line → that of the innermost loop around it: an inner loop comes after those around it."""
         self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}

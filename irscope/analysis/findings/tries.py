@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from irscope.analysis.findings.changed import with_changes
+from irscope.analysis.findings.changed import edited, snapshot_of, with_changes
 from irscope.analysis.findings.measures import Reach, compare, may_not_fit, reach_of, without_refuted
 from irscope.analysis.findings.model import Change, Finding, Suggestion
-from irscope.analysis.findings.relayout import edited, snapshot_of
 from irscope.analysis.findings.studied import Studied
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.capture import Capture

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import NOTABLE
 from irscope.analysis.flow.dataflow_view import role_of, structured
 from irscope.ir.mlir.short_types import short_type
-
-# !ttg.memdesc<3x128x64xf16, …>
-_BUFFERS = re.compile(r"memdesc<(?P<count>\d{1,9})x\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +117,13 @@ def _pipelined(flow: Dataflow, number: int) -> PipelinedLoop | None:
     numbers = {node.number for node in inside}
     outside = {edge.source for edge in flow.edges if edge.target in numbers}
     buffers = [
-        (node.values[0], short_type(node.type), int(match["count"]))
+        (node.values[0], short_type(node.type), shape[0])
         for node in flow.nodes
+        if node.number in outside and node.operation is not None
         # An allocation with no value to begin with is one that the pipeliner made.
-        if node.number in outside
-        and "alloc : ()" in node.text
-        and node.values
-        and (match := _BUFFERS.search(node.type))
+        if node.operation.kind == "allocation" and not node.operation.operands
+        for shape in (kind.shape for kind in node.operation.result_types[:1])
+        if len(shape) > 1
     ]
     begins = max((one.line for one in flow.scopes if one.parent == scope.parent and one.line < scope.line), default=0)
     kinds = {name for name, _ in copies}

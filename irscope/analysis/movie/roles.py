@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from irscope.analysis.movie.lowered import DOTS, GLOBAL, SYNCS, syncs_in_assembl
 from irscope.analysis.movie.model import Counts, Role, Tile
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
+from irscope.ir.mlir.tokens import python_name
 from irscope.ir.mlir.uses import with_loops
 from irscope.ir.tables.operations import opcode_of
 from irscope.layout.rows import own_shape
@@ -37,9 +37,6 @@ _ROLES: dict[Family, tuple[Role, ...]] = {
 }
 _IN_TENSOR_MEMORY = ("tc_gen5_mma", "tc_gen5_mma_scaled")
 """Dots whose third operand is where their result goes."""
-# %acc_69#1
-_NAME = re.compile(r"%([A-Za-z_]\w*?)(?:_\d+)?(?:#\d+)?$")
-_MADE_UP = re.compile(r"(?:cst|c-?\d.*|true|false|arg\d+)$")
 
 
 def family_of(name: str) -> Family | None:
@@ -59,7 +56,7 @@ def counts_of(text: str, families: Mapping[str, int] | None = None) -> Counts:
         accesses += sum(families.get(one, 0) for one in GLOBAL)
         dots += sum(families.get(one, 0) for one in DOTS)
         syncs = syncs_in_assembly(text) + sum(
-            count for name, count in found.items() if SYNCS.intersection(re.split(r"[._]", name))
+            count for name, count in found.items() if SYNCS.intersection(name.replace("_", ".").split("."))
         )
     conversions = sum(count for name, count in found.items() if opcode_of(name) == "convert_layout")
     return Counts(found.total(), conversions, accesses, dots, syncs)
@@ -95,8 +92,7 @@ class RoleText:
     def name_of(self, line: int, role: Role) -> str:
         """The name of a value's variable in Python, as far as the text keeps it."""
         value = self._value(self.operations[line][0], role)
-        match = _NAME.match(value.name) if value is not None else None
-        return match[1] if match is not None and not _MADE_UP.match(match[1]) else ""
+        return python_name(value.name) if value is not None else ""
 
     def _value(self, operation: Operation, role: Role) -> Value | None:
         operands = operation.operands

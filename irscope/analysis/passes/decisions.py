@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from irscope.ir.locations.model import Chain
 from irscope.model.capture import Capture
-from irscope.model.compiler_log import CompilerLog
+from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
     from irscope.ir.logs.reasons.decisions import Decision

@@ -8,18 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from irscope.ir.mlir.encoding import is_layout_alias
 from irscope.ir.tables.operations import opcode_of
 from irscope.model.capture import Capture, PassSnapshot
 
-# #blocked1 = #ttg.blocked<{…}>  |  #shared = #ttg.swizzled_shared<{…}>
-_LAYOUT_ALIAS = re.compile(r"#(?!loc)[\w$.-]+ = #(?:ttg|ttng|gluon|amdg)\.")
 # %5 = ttg.convert_layout %4 …  |  "llvm.add"(%1, %2)  |  %c:2 = scf.for …
 _OPERATION = re.compile(r'\s*(?:%[\w$.:#, %-]+ = )?"?((?:[A-Za-z_]\w*)(?:\.[A-Za-z_][\w.]*)+)\b')
-
-# define void @matmul(ptr addrspace(1) %0) {
-_DEFINITION = re.compile(r"^define ", re.MULTILINE)
-# # Machine code for function matmul: IsSSA, TracksLiveness
-_MACHINE = re.compile(r"^# Machine code for function ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ def count_text(text: str) -> _TextCounts:
     aliases = [line for line in lines if line.startswith("#")]
     locations = sum(line.startswith("#loc") for line in aliases)
     blank = lines.count("") + sum(map(str.isspace, lines))
-    layouts = sum(_LAYOUT_ALIAS.match(line) is not None for line in aliases)
+    layouts = sum(is_layout_alias(line) for line in aliases)
     return _TextCounts(len(lines) - locations - blank, operations, layouts)
 
 
@@ -116,9 +110,10 @@ def _extent(snapshot: PassSnapshot) -> Literal["module", "machine", "function", 
     text = snapshot.text or ""
     if not snapshot.scope:
         return "module"
-    if _MACHINE.search(text):
+    lines = text.split("\n")
+    if any(line.startswith("# Machine code for function ") for line in lines):
         return "machine"
-    return "function" if _DEFINITION.search(text) else "part"
+    return "function" if any(line.startswith("define ") for line in lines) else "part"
 
 
 def _without_text(snapshot: PassSnapshot) -> PassEffect:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from irscope.model.failure import Failure, FailureKind
+from irscope.model.capture import Failure, FailureKind
 
 __all__ = ["Likeness", "likeness_of", "without_place"]
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from irscope.analysis.reduce.case import Case
 from irscope.analysis.reduce.python import PythonCase
-from irscope.model.capture import Capture, PassSnapshot
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure, PassSnapshot
 from irscope.plan import PassPlan
 
 __all__ = ["Reduced", "ReducedPython", "Size"]

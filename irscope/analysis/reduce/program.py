@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["FUNCTIONS", "Block", "Op", "Program"]
+from irscope.ir.tables.operations import OperationKind, operation_info
 
-FUNCTIONS = ("tt.func", "llvm.func")
+__all__ = ["Block", "Op", "Program"]
 
 
 @dataclass(slots=True)
@@ -29,9 +29,15 @@ class Op:
     """The text within `loc(…)`."""
 
     @property
+    def kind(self) -> OperationKind | None:
+        """What it is; None for an operation that the table does not know."""
+        info = operation_info(self.name)
+        return info.kind if info is not None else None
+
+    @property
     def is_function(self) -> bool:
         """Whether it is a function with a body."""
-        return self.name in FUNCTIONS and bool(self.regions) and bool(self.regions[0])
+        return self.kind == "function" and bool(self.regions) and bool(self.regions[0])
 
     @property
     def blocks(self) -> Iterator[Block]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from irscope.device.peaks import Peaks, Unit
+from irscope.device.parts import Peaks, Unit
 from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES, Touched
-from irscope.model.ceilings import Ceilings
+from irscope.model.evidence import Ceilings
 
 __all__ = ["MEMORY", "OperationWork", "Requested", "Roofline", "UnitWork", "mark"]
 

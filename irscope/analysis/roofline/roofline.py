@@ -7,8 +7,7 @@ from math import prod
 
 from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, UnitWork
 from irscope.analysis.roofline.work import computing_operations, not_counted, work_of
-from irscope.device.parts import DEVICE_PARTS
-from irscope.device.peaks import Peaks, Unit, peaks_of_target
+from irscope.device.parts import DEVICE_PARTS, Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
 from irscope.ir.locations.user import line_text
 from irscope.ir.mlir.encoding import read_encoding
@@ -16,14 +15,13 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.described import DescribedLayout
-from irscope.layout.linear import eliminate
+from irscope.layout.maps import ThreadMap, eliminate
 from irscope.layout.rows import own_shape
-from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
-from irscope.model.ceilings import Ceilings
+from irscope.model.evidence import Ceilings
 
 __all__ = ["roofline_of"]
 

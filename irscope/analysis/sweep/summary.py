@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irscope.model.sweep import SweepRow
+from irscope.model.trial import SweepRow
 
 __all__ = ["CRITERIA", "Best", "Failures", "Summary", "summary_of"]
 

@@ -17,7 +17,7 @@ from irscope.analysis.regressions import OF_ONE_SOURCE, FactChange, Facts, Value
 from irscope.analysis.upgrade.model import Asking, Blame, Probe
 from irscope.analysis.upgrade.passes import guilty_pass
 from irscope.model.capture import Capture
-from irscope.model.graft import Graft, Side, other_side
+from irscope.model.trial import Graft, Side, other_side
 
 __all__ = ["blame_of", "graft_stages"]
 

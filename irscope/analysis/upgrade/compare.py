@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +15,10 @@ from irscope.analysis.upgrade.model import Asking, Blame, Compiler, Row, Upgrade
 from irscope.device.measurement import Measurement
 from irscope.errors import DAMAGE
 from irscope.ir.body.clean import Ignored
+from irscope.ir.mlir.encoding import Encoding, read_aliases, read_encoding
 from irscope.model.capture import Capture
-from irscope.model.graft import Graft, Side
 from irscope.model.telling import parts_of, telling_names
+from irscope.model.trial import Graft, Side
 
 __all__ = [
     "Disassemble",
@@ -43,10 +43,8 @@ Progress = Callable[[str, int, int], None]
 _INSIGNIFICANT: frozenset[Ignored] = frozenset({"locations", "attributes"})
 _WIDTHS = ("load_bits", "store_bits")
 
-# #blocked = #ttg.blocked<{sizePerThread = [1, 4], …}>
-_LAYOUT = re.compile(r"^#(?!loc)\w{1,60} = (#(?:ttg|ttng|gluon|amdg)\.[^\n]*)", re.MULTILINE)
-# , CTAsPerCGA = [1, 1], CTASplitNum = [1, 1], CTAOrder = [1, 0]   |   , CGALayout = []
-_OF_ONE_CTA = re.compile(r", (?:CTAsPerCGA|CTASplitNum|CTAOrder|CGALayout) = \[[^\]\n]*\]")
+_OF_ONE_CTA = ("CTAsPerCGA", "CTASplitNum", "CTAOrder", "CGALayout")
+"""Parameters of layouts that only some versions write."""
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -240,9 +238,14 @@ def _findings(before: Capture, after: Capture, other_widths: bool) -> tuple[tupl
         return (), ()
 
 
-def _layouts(text: str) -> list[str]:
+def _layouts(text: str) -> set[tuple[object, ...]]:
     """The layouts of a module, without what only other versions write."""
-    return sorted({_OF_ONE_CTA.sub("", match[1]).strip() for match in _LAYOUT.finditer(text)})
+    return {_without_ctas(read_encoding(alias)) for alias in read_aliases(text).values()}
+
+
+def _without_ctas(layout: Encoding) -> tuple[object, ...]:
+    rows = (row for row in layout.parameters if row[0] not in _OF_ONE_CTA)
+    return layout.name, *((key, _without_ctas(one) if isinstance(one, Encoding) else one) for key, one in rows)
 
 
 def blamed(

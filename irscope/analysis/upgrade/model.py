@@ -11,7 +11,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange
 from irscope.device.measurement import Measurement
 from irscope.model.capture import Capture
-from irscope.model.graft import Graft, Side
+from irscope.model.trial import Graft, Side
 
 __all__ = ["Asking", "Blame", "Compiler", "Guilty", "Probe", "Row", "Upgrade"]
 

@@ -10,7 +10,7 @@ from irscope.analysis.code import STRICT, alike, same_text
 from irscope.analysis.diff.texts import Ignored, diff_texts
 from irscope.analysis.upgrade.model import Asking, Guilty
 from irscope.model.capture import Capture, PassSnapshot
-from irscope.model.graft import Graft, Side, other_side
+from irscope.model.trial import Graft, Side, other_side
 
 __all__ = ["guilty_pass"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from irscope.analysis.variants.site import Cause, Site, Variant
 from irscope.analysis.variants.specialised import Key
+from irscope.ir.mlir import edits
 from irscope.ir.mlir.reader import parse_mlir
 
 __all__ = [
@@ -248,21 +248,10 @@ def without_attributes(source: str, names: Sequence[str], name: str, *, only_ali
         name: the parameter.
         only_alignment: whether all but the divisibility stays.
     """
-    module = parse_mlir(source)
-    if module.kernel is None or names.count(name) != 1 or len(names) != len(module.kernel.parameters):
+    kernel = parse_mlir(source).kernel
+    if kernel is None or names.count(name) != 1 or len(names) != len(kernel.parameters):
         return None
-    value, kind, _ = module.kernel.parameters[names.index(name)]
-    lines = source.split("\n")
-    head = module.kernel.first_line - 1
-    # %n: i32 {tt.divisibility = 16 : i32, tt.pointer_range = 32 : i32}
-    declared = re.compile(rf"(?<![\w$.-])({re.escape(value.name)}: {re.escape(kind)}) \{{(?P<given>[^{{}}]*)\}}")
-    match = declared.search(lines[head])
-    if match is None:
-        return source
-    kept = [one.strip() for one in match["given"].split(",") if only_alignment and "tt.divisibility" not in one]
-    told = f"{match[1]} {{{', '.join(kept)}}}" if kept else match[1]
-    lines[head] = lines[head][: match.start()] + told + lines[head][match.end() :]
-    return "\n".join(lines)
+    return edits.without_attributes(source, names.index(name), only_alignment=only_alignment)
 
 
 def effects(before: Sequence[tuple[str, int]], after: Sequence[tuple[str, int]]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from irscope.analysis.variants.python import KernelText
 from irscope.model.capture import Capture
+from irscope.model.telling import DIVISIBLE
 
 __all__ = ["Aspect", "Specialisation", "specialisation_of"]
 
@@ -70,15 +71,15 @@ def specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[str
         else:
             values["type", name] = kind
             rows = [row for row in attributes.get(name, "").split(", ") if row]
-            is_divisible = "tt.divisibility=16" in rows
+            is_divisible = DIVISIBLE in rows
             if kind.startswith("*"):
                 values["aligned to 16 bytes", name] = _yes(is_divisible)
             elif kind.startswith(("i", "u")) and kind not in ("i1", "u1"):
                 values["equal to 1", name] = "no"
                 values["divisible by 16", name] = _yes(is_divisible)
             elif is_divisible:
-                values["attribute", name] = "tt.divisibility=16"
-            if others := [row for row in rows if row != "tt.divisibility=16"]:
+                values["attribute", name] = DIVISIBLE
+            if others := [row for row in rows if row != DIVISIBLE]:
                 values["attribute", name] = ", ".join(others)
     # Elements of tuples.
     named = dict(capture.launch.signature)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from irscope.analysis.variants.site import Site, Variant
+from irscope.model.telling import DIVISIBLE
 
 __all__ = ["warmup_code"]
 
@@ -17,7 +17,6 @@ _DTYPES = {
     "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
     "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz",
 }  # fmt: skip
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _SET_BY_TRITON = frozenset({"debug", "instrumentation_mode", "fpsan_homomorphic_casts", "arch", "backend_name"})
 
 _HEAD = '''"""Compiles what was compiled while this was recorded, before the first launch needs it."""
@@ -48,7 +47,7 @@ def warmup_code(sites: Iterable[Site]) -> str:
     for site in sites:
         kernel = site.kernel
         module = Path(kernel.file).stem
-        if not (_IDENTIFIER.fullmatch(module) and _IDENTIFIER.fullmatch(kernel.name)):
+        if not (module.isidentifier() and kernel.name.isidentifier()):
             parts.append(f"\n# {kernel.name} of {kernel.file}: not a module that can be imported.")
             continue
         lines = ["", f"# {kernel.file}:{kernel.line}, for {site.target}: {len(site.variants)} variants"]
@@ -84,7 +83,7 @@ def _argument(variant: Variant, name: str, kind: str, constant: str | None, attr
     """A value that Triton specialises as it did this one; None if none can be written."""
     if kind == "constexpr":
         return _constant(constant)
-    aligned = "tt.divisibility=16" in attributes
+    aligned = DIVISIBLE in attributes
     if kind.startswith("*"):
         dtype = _DTYPES.get(kind.removeprefix("*").removeprefix("k"))
         if dtype is None:

@@ -18,6 +18,7 @@ from irscope.analysis.reduce.text import read_program, write_program
 from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
 from irscope.api.reduction.origins import Origin
 from irscope.interruption import Interrupted, signal_of
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
@@ -198,7 +199,7 @@ class Reduction:
         return made.artifacts[0].text if made.artifacts and made.failure is None else None
 
     def _options(self, text: str) -> tuple[tuple[str, Any], ...]:
-        said = _LAID_OUT if "ttg.num-warps" in text else ()
+        said = _LAID_OUT if parse_mlir(text).option("num-warps") is not None else ()
         return tuple(row for row in chosen_options(self.capture.launch) if row[0] not in said)
 
     def _file(self, kept: Kept, hangs: bool) -> Path:

@@ -13,7 +13,7 @@ from irscope.cli.grouped import grouped
 from irscope.errors import ParseError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from irscope.analysis.checks.model import Assertion
+    from irscope.analysis.checks.subject import Assertion
 
 __all__ = ["Asserted", "file_and_stage", "is_folder", "read_bytes", "read_golden", "with_assertions"]
 
@@ -91,8 +91,15 @@ class Asserted:
 
     def all(self) -> list[Assertion]:
         """The assertions; raises UsageError for one that cannot be."""
-        from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
-        from irscope.analysis.checks.resources import MaxRegisters, MaxShared, NoSpills
+        from irscope.analysis.checks.assertions import (
+            MaxRegisters,
+            MaxShared,
+            MinWidth,
+            NoFinding,
+            NoSpills,
+            Pipelined,
+            Uses,
+        )
         from irscope.analysis.findings.silence import codes_of
 
         found: list[Assertion] = []
@@ -111,7 +118,7 @@ class Asserted:
         return [*found, *self._of_texts()]
 
     def _of_texts(self) -> Iterator[Assertion]:
-        from irscope.analysis.checks.texts import FileChecked, Golden
+        from irscope.analysis.checks.assertions import FileChecked, Golden
 
         if self.update and not self.golden:
             raise UsageError("--update writes the files of --golden: give one.")

@@ -113,9 +113,8 @@ def _against(
 ) -> Against | None:
     if path is None:
         return None
-    from irscope.analysis.checks.baseline import read_tolerances
-    from irscope.analysis.checks.results import Against
-    from irscope.model.baseline import Baseline
+    from irscope.analysis.checks.results import Against, read_tolerances
+    from irscope.model.evidence import Baseline
     from irscope.store.baseline import load_baseline
 
     held = Baseline() if updates and not path.exists() else load_baseline(path)
@@ -141,20 +140,20 @@ def _write_baseline(against: Against, report: Report) -> None:
 
 
 def _emit(report: Report, form: str, sarif: Path | None, markdown: Path | None, to: Destination) -> None:
-    from irscope.render.checks.forms import render_report, report_json
+    from irscope.render.checks import render_report, report_json
 
     root = Path.cwd()
     if sarif is not None:
-        from irscope.render.checks.forms import sarif_log
+        from irscope.render.checks import sarif_log
 
         write_output(sarif, f"{_plain_json(sarif_log(report, root, __version__))}\n".encode())
     if markdown is not None:
-        from irscope.render.checks.forms import render_markdown
+        from irscope.render.checks import render_markdown
 
         write_output(markdown, render_markdown(report, root).encode("utf-8", "replace"))
     if form == "github" and not to.as_json:
         from irscope.cli.output.destination import emit
-        from irscope.render.checks.forms import render_github
+        from irscope.render.checks import render_github
 
         emit(render_github(report, root), to.path)
         return

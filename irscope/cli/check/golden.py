@@ -14,7 +14,7 @@ from irscope.cli.output.talk import say
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from irscope.analysis.checks.model import Assertion
+    from irscope.analysis.checks.subject import Assertion
     from irscope.store.shelf import StoredCaptures
 
 __all__ = ["golden_of_each", "write_golden"]
@@ -38,7 +38,7 @@ def write_golden(options: Sequence[str], captures: StoredCaptures) -> None:
 
 def golden_of_each(options: Sequence[str], captures: StoredCaptures) -> list[list[Assertion]]:
     """What is asserted of each capture alone: that its text is that of its file in a folder."""
-    from irscope.analysis.checks.texts import Golden
+    from irscope.analysis.checks.assertions import Golden
 
     _require_one(options, captures)
     folders = [one for one in options if is_folder(file_and_stage(one, "--golden")[0])]

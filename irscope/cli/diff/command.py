@@ -123,7 +123,7 @@ def diff(
 
     from irscope.analysis.diff.captures import diff as compare
     from irscope.cli.diff.sides import nothing_to_compare, pairs_of, stages_shown
-    from irscope.render.text.compare import comparison_json, render_comparison
+    from irscope.render.text.diff import comparison_json, render_comparison
 
     pairs = pairs_of(left, right, record_options, versus or [])
     comparisons: list[tuple[Comparison, list[str]]] = []

@@ -10,8 +10,7 @@ from irscope.analysis.diff.texts import Ignored, TextDiff, diff_texts
 from irscope.cli.dump.stages import one_pass as find_pass
 from irscope.cli.dump.stages import snapshot_text
 from irscope.model.capture import Capture, StageKind
-from irscope.render.text.compare import text_diff_json
-from irscope.render.text.diff import render_diff
+from irscope.render.text.diff import render_diff, text_diff_json
 
 
 @dataclass(frozen=True, slots=True)

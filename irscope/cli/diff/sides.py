@@ -12,6 +12,7 @@ from irscope.cli.subject.named import is_program, split_subject
 from irscope.cli.subject.recording import option_value, versus_pair
 from irscope.cli.subject.stored import is_capture, refuse_empty
 from irscope.errors import RecordingError, UsageError
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Kernel, Launch, Target, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
@@ -123,10 +124,11 @@ def _plain_capture(name: str, files: Sequence[Path]) -> Capture:
 
 
 def _target_in(artifacts: Sequence[Artifact]) -> Target:
-    for artifact in artifacts:
-        for target in KNOWN_TARGETS:
-            if isinstance(artifact.data, str) and f'ttg.target = "{target}"' in artifact.data[:20000]:
-                return target
+    modules = (one.text for one in artifacts if stage_named(one.stage).kind == "mlir")
+    stated = {str(parse_mlir(text).option("target")) for text in modules}
+    known = next((target for target in KNOWN_TARGETS if str(target) in stated), None)
+    if known is not None:
+        return known
     amd = any(artifact.stage in ("amdgcn", "hsaco") for artifact in artifacts)
     return Target("hip", "unknown", 64) if amd else Target("cuda", "unknown", 32)
 

@@ -9,8 +9,8 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.output.destination import colored, table_width
-from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Capture
+from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
 from irscope.store.shelf import StoredCaptures
 
@@ -107,7 +107,7 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     from irscope.render.text.tables import masked
 
     text = table(columns, rows, width=table_width(), color=colored(color))
-    from irscope.render.text.graphs import graph_texts
+    from irscope.render.capture.page import graph_texts
 
     if graphs := graph_texts(of_graphs, detailed=len(captures) == 1):
         text += f"\n{graphs}\n"

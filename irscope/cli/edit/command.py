@@ -175,7 +175,7 @@ def _as_text(
     stat: bool,
     context: int,
 ) -> str:
-    from irscope.render.text.compare import render_comparison
+    from irscope.render.text.diff import render_comparison
 
     if made.error:
         say(f"{made.error}\nThe text is in {made.path}.")
@@ -189,7 +189,7 @@ def _as_text(
 
 
 def _as_json(made: _Edit, comparison: Comparison | None, stages: list[str]) -> dict[str, Any]:
-    from irscope.render.text.compare import comparison_json
+    from irscope.render.text.diff import comparison_json
 
     return {
         "capture": made.place.capture.id,

@@ -18,7 +18,7 @@ from irscope.errors import UsageError
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
-from irscope.render.capture.partitions import partitions_json
+from irscope.render.capture.page import partitions_json
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
 from irscope.render.warps.picture import WarpsPicture, warps_picture
@@ -54,7 +54,7 @@ def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None)
     text, kind, what = _text(capture, wanted)
     if _draws_blocks(wanted, kind):
         return _blocks_picture(capture, wanted, text, kind, f"{name} · {what}")
-    from irscope.render.dot.dataflow import render_dataflow
+    from irscope.render.dot.flows import render_dataflow
 
     folded, lines = _dataflow(capture, wanted, text, kind)
     notes = (folded.note,) if folded.level > 1 or folded.left_out else ()
@@ -84,7 +84,7 @@ def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) 
 
 
 def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind, title: str) -> Picture:
-    from irscope.render.dot.blocks import render_blocks
+    from irscope.render.dot.flows import render_blocks
 
     folded, register = _blocks(capture, wanted, text, kind)
     graph = render_blocks(

@@ -145,7 +145,7 @@ def layout(
     """
     from irscope.cli.layout.memory import show_memory
     from irscope.cli.layout.subject import Typed, given_layouts, layouts_of_capture, layouts_of_file
-    from irscope.layout.choose import choose_layouts
+    from irscope.layout.described import choose_layouts
 
     form = _format(form, output, as_json)
     names = [*(layouts or ()), *(compare or ())]
@@ -201,7 +201,7 @@ def _format(form: str | None, output: Path | None, as_json: bool) -> str:
 
 def _show_table(found: list[DescribedLayout], form: str, output: Path | None, paint: bool, callers: bool) -> int:
     from irscope.layout.described import as_json
-    from irscope.render.layout.table import layout_table
+    from irscope.render.layout.terminal import layout_table
 
     if form == "json":
         emit_json([as_json(item, full=False) for item in found], output)
@@ -214,7 +214,7 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, pai
     from irscope.cli.layout.conflict_counts import with_compilers_count
     from irscope.memory import costs
     from irscope.record.variants.completing import with_layouts, with_operations
-    from irscope.render.layout.table import cost_table
+    from irscope.render.layout.terminal import cost_table
 
     if capture is None:
         raise UsageError("--costs needs a kernel: a file or a capture.")

@@ -26,7 +26,7 @@ def show_memory(
     record_options: RecordingOptions,
 ) -> int:
     """Print or write a capture's memory over time; returns the exit code, 1 if the kernel does not fit."""
-    from irscope.render.text.memory import memory_json, memory_text
+    from irscope.render.layout.timeline import memory_json, memory_text
 
     allocations = allocations_of(capture)
     if not allocations:

@@ -18,8 +18,7 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.stored import collection_at, entries_of
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Environment
-from irscope.store.index import StoredRow
-from irscope.store.recent import CaptureStore
+from irscope.store.recent import CaptureStore, StoredRow
 
 
 @app.command("ls", rich_help_panel="Record and read")

@@ -14,7 +14,7 @@ import typer
 from irscope.cli import options
 from irscope.cli.grouped import grouped
 from irscope.errors import TargetError, UsageError
-from irscope.store.index import StoredRow
+from irscope.store.recent import StoredRow
 from irscope.target import Target
 
 _which = options.in_panel("Which")

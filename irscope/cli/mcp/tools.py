@@ -226,8 +226,7 @@ def _layouts(
     start: the first row to show.
     """
     from irscope.cli.layout.subject import layouts_of_capture
-    from irscope.layout.choose import choose_layouts
-    from irscope.layout.described import as_json
+    from irscope.layout.described import as_json, choose_layouts
 
     with quiet() as said:
         one = _one(capture_subject(capture))

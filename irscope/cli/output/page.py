@@ -11,7 +11,7 @@ from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.render.report.memory import Between
-    from irscope.render.report.results.model import Results
+    from irscope.render.report.results import Results
 
 __all__ = ["emit_report", "is_page"]
 

@@ -21,7 +21,7 @@ from irscope.record.variants.completing import with_log
 from irscope.render.text.figures import milliseconds
 
 if TYPE_CHECKING:
-    from irscope.model.compiler_log import PassLog
+    from irscope.model.evidence import PassLog
 
 _life = options.in_panel("The life of an operation")
 _SLOW_FACTOR = 10

@@ -109,7 +109,7 @@ def reduce(
     from irscope.cli.dump.stages import one_pass
     from irscope.cli.reduce.wanted import Wanted
     from irscope.cli.subject.variants import one_capture
-    from irscope.render.text.searches.reduction import (
+    from irscope.render.text.searches import (
         python_file,
         reduced_file,
         reduction_json,

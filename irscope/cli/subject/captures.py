@@ -23,7 +23,7 @@ from irscope.store.shelf import CaptureFile, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
-    from irscope.record.process.completion import Keep
+    from irscope.record.process.gathering import Keep
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
     from irscope.store.collection import Collection

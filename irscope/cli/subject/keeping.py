@@ -84,7 +84,7 @@ class Keeping:
         shelf, store = Shelf(lease=self), CaptureStore()
         for path in [store.find(id_) for id_ in ids]:
             capture = load(path)
-            from irscope.store.index import note_stored
+            from irscope.store.recent import note_stored
 
             note_stored(path, capture, self._recording)
             self._written[capture.id] = path

@@ -11,15 +11,13 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.endings import note_incomplete
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
-from irscope.store.facts import chosen, differences
 from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, chosen, differences
 
 if TYPE_CHECKING:
-    from irscope.store.collection import Collection, Entry
-    from irscope.store.index import StoredRow
-    from irscope.store.packed import PackedCollection
+    from irscope.store.collection import Collection, Entry, PackedCollection
+    from irscope.store.recent import StoredRow
 
 __all__ = [
     "collection_at",
@@ -120,7 +118,7 @@ def collection_at(path: str | Path) -> Collection | PackedCollection | None:
     if Path(path).suffix == SUFFIX:
         if not is_packed(path):
             return None
-        from irscope.store.packed import PackedCollection
+        from irscope.store.collection import PackedCollection
 
         return PackedCollection(path)
     return None

@@ -21,7 +21,7 @@ from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
-    from irscope.model.sweep import SweepRow
+    from irscope.model.trial import SweepRow
 
 _ways = options.in_panel("What is compiled")
 _work = options.in_panel("How it is done")

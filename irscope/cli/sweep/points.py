@@ -9,7 +9,7 @@ from pathlib import Path
 from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture, Target
-from irscope.model.sweep import Point
+from irscope.model.trial import Point
 from irscope.plan import PassPlan
 
 __all__ = ["points_of", "with_constants"]

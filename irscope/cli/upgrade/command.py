@@ -92,7 +92,7 @@ def upgrade(
     timing = _Timing(rounds, cold=not warm) if time else None
     found = _upgraded(subject, record_options, pythons, blame, timing)
     if is_page(to.path) and not to.as_json:
-        from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
+        from irscope.render.report.results import upgrade_captures, upgrade_results
 
         captures = upgrade_captures(found, every=every)
         emit_report(captures, {"tab": "results"}, to.path, results=upgrade_results(found, every=every))

@@ -126,7 +126,7 @@ def _emit(made: Sequence[KernelRound] | None, number: int, as_json: bool, text: 
 
 
 def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, context: int, color: bool) -> str:
-    from irscope.render.text.compare import render_comparison
+    from irscope.render.text.diff import render_comparison
     from irscope.render.text.findings import line_of_finding
 
     bold, red, green, plain = ("\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[0m") if color else ("",) * 4

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from irscope.analysis.checks.baseline import kept_facts
+from irscope.analysis.checks.results import kept_facts
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange, changed_facts
@@ -15,7 +15,7 @@ from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
 from irscope.render.text.failure import failure_text
 from irscope.store.baseline import variant_names
-from irscope.store.facts import CaptureFacts
+from irscope.store.shelf import CaptureFacts
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison

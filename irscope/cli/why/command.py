@@ -14,7 +14,7 @@ from irscope.cli.output.destination import Destination, under_titles, with_desti
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
-from irscope.errors import UsageError
+from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
@@ -84,6 +84,7 @@ def why(
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
     budget = Budget.parse(most_tries)
     captures = captures_of(subject, record_options)
+    chosen.require_known(captures)
     is_stated = bool(sizes) or programs is not None
 
     def launched(capture: Capture) -> Capture:
@@ -99,9 +100,6 @@ def why(
             timed = None if timer is None else partial(timer.timed, one, record_options.launch or number)
             may_compile = tries if tries is not None else one.environment.is_trusted
             answers[one.id] = (explainer if may_compile else replace(explainer, compiles=None)).explain(one, timed)
-
-    if value is not None and not any(one.findings for one in answers.values()):
-        _refuse_unknown_value(captures, value)
 
     def text(capture: Capture, color: bool) -> str:
         findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
@@ -121,15 +119,6 @@ def why(
     return tell_incomplete(captures)
 
 
-def _refuse_unknown_value(captures: StoredCaptures, value: str) -> None:
-    """Raise UsageError where no TTGIR has a value of that name."""
-    name = "%" + value.removeprefix("%")
-    pattern = re.compile(rf"{re.escape(name)}(?![\w.$-])")
-    if not any(pattern.search(one.texts.get("ttgir", "")) for one in captures):
-        first = captures.files[0].id[:8]
-        raise UsageError(f"--value {name}: no value of the TTGIR is named so: irscope show {first} --stage ttgir.")
-
-
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """Which findings are asked for."""
@@ -141,13 +130,42 @@ class _Choice:
 
     def has(self, finding: Finding) -> bool:
         """Whether a finding is one of them."""
-        if self.operation is not None:
-            from irscope.analysis.lives.operations import is_named
+        from irscope.analysis.lives.operations import is_named
 
-            if not is_named(finding.operation, self.operation):
-                return False
+        if self.operation is not None and not is_named(finding.operation, self.operation):
+            return False
         return (
             finding.code not in self.ignored
             and (self.line is None or any(line == self.line for _, line in finding.place))
             and (self.value is None or "%" + self.value.removeprefix("%") in finding.values)
         )
+
+    def require_known(self, captures: StoredCaptures) -> None:
+        """Raise UsageError for a line, an operation or a value that no kernel has."""
+        if self.line is None and self.operation is None and self.value is None:
+            return
+        from irscope.analysis.lives.operations import is_named
+        from irscope.ir.body.counts import operation_counts
+        from irscope.ir.locations.stages import read_locations
+
+        names, lines, values = set[str](), set[int](), ""
+        for capture in captures:
+            lines.add(capture.launch.kernel.line)
+            for text in [capture.texts[stage] for stage in _STAGES if stage in capture.texts]:
+                names.update(operation_counts(text, "mlir"))
+                lines.update(frame.line for chain in read_locations(text, "mlir").chains for frame in chain)
+            values += capture.texts.get("ttgir", "")
+        first = captures.files[0].id[:8]
+        if self.line is not None and self.line not in lines:
+            numbers = ", ".join(map(str, sorted(lines - {0}))) or "none that is known"
+            raise UsageError(f"--line {self.line}: no operation comes from it, they come from {numbers}.")
+        if self.operation is not None and not any(is_named(name, self.operation) for name in names):
+            known = sorted({name.rpartition(".")[2] for name in names})
+            near = did_you_mean(self.operation, known)
+            raise UsageError(f"--op {self.operation!r}: no stage of MLIR has such an operation.{near}")
+        name = "%" + (self.value or "").removeprefix("%")
+        if self.value is not None and not re.search(rf"{re.escape(name)}(?![\w.$-])", values):
+            raise UsageError(f"--value {name}: no value of the TTGIR is named so: irscope show {first} --stage ttgir.")
+
+
+_STAGES = "source", "ttir", "ttgir"

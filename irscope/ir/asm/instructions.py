@@ -169,7 +169,7 @@ class Instruction:
         arguments = () if opcode.flow in ("jump", "call") else self.arguments
         for index, argument in enumerate(arguments):
             mode = opcode.mode(index, argument)
-            found += [(name, mode) for name in argument.names if name != "_"]
+            found.extend((name, mode) for name in argument.names if name != "_")
         return tuple(found)
 
 
@@ -227,7 +227,7 @@ def _machine_registers(text: str, kind: StageKind) -> tuple[tuple[str, Mode], ..
         return ()
     found: list[tuple[str, Mode]] = []
     for (width, mode), name in zip(access.holes, register_names(text, kind), strict=True):
-        found += [(register, mode) for register in registers_of(name, width)]
+        found.extend((register, mode) for register in registers_of(name, width))
     return (*found, *access.implicit)
 
 

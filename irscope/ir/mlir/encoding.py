@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Union
 
@@ -48,6 +48,7 @@ _SPACES: dict[str, _Space] = {kind: space for space, kinds in _KINDS.items() for
 KINDS = tuple(_SPACES)
 """The kinds of layouts that irscope knows the memory of."""
 
+_LAYOUT_DIALECTS = ("#ttg.", "#ttng.", "#gluon.", "#amdg.")
 _DEEPEST = 32
 """Levels of nesting; no compiler prints more."""
 
@@ -99,12 +100,40 @@ class Encoding:
             return f"{self['swizzlingByteWidth']}-byte nvmma shared"
         return (self.kind or "unknown").removesuffix("_encoding").replace("amd_", "").replace("_", " ")
 
+    @property
+    def numbers(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """(name, numbers) of each parameter that is a list of integers, those of its parent too."""
+        rows: list[tuple[str, tuple[int, ...]]] = []
+        for name, value in self.parameters:
+            if isinstance(value, Encoding):
+                rows += value.numbers
+            elif isinstance(value, tuple) and value and not isinstance(value, Padding):
+                integers = tuple(number for number in value if isinstance(number, int))
+                rows += [(name, integers)] if len(integers) == len(value) else []
+        return tuple(rows)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether its elements are in registers as `coalesce` deals them out, for no matrix unit."""
+        return self.kind == "blocked"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it is the layout of the result of a matrix instruction."""
+        return self.kind in ("nvidia_mma", "amd_mfma", "amd_wmma")
+
     def __getitem__(self, name: str) -> Value | None:
         """The value of a parameter; None if the text does not give it."""
         return next((value for key, value in self.parameters if key == name), None)
 
     def __str__(self) -> str:
         return self.text
+
+
+def is_layout_alias(line: str) -> bool:
+    """Whether a line of a module defines an alias of a layout: `#blocked1 = #ttg.blocked<{…}>`."""
+    name, sign, value = line.partition(" = ")
+    return name[:1] == "#" and bool(sign) and value.startswith(_LAYOUT_DIALECTS) and not name.startswith("#loc")
 
 
 def read_aliases(text: str) -> dict[str, str]:
@@ -126,6 +155,15 @@ def parse_encoding(text: str, aliases: Mapping[str, str] | None = None) -> Encod
     if match is None or "." not in match[0]:
         raise ParseError(f"{text!r} is no encoding: write one as TTGIR does, such as '#ttg.blocked<{{…}}>'.")
     return read_encoding(text)
+
+
+def with_numbers(text: str, numbers: Mapping[str, Sequence[int]]) -> str:
+    """The text of an encoding with other integers in lists of its parameters: name → integers."""
+    for name, integers in numbers.items():
+        head, found, rest = text.partition(f"{name} = [")
+        if found:
+            text = f"{head}{name} = {list(integers)}{rest.partition(']')[2]}"
+    return text
 
 
 def read_encoding(text: str) -> Encoding:

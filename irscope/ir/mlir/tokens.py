@@ -13,6 +13,9 @@ STRING = r'(?<!\\)"(?:[^"\\\n]|\\.)*"'
 ALIAS = re.compile(r"[#!][A-Za-z_$][\w$]*(?![\w$.<])")
 """A use of an alias: `#blocked1`, but not `#ttg.slice<…>`."""
 
+VALUE_NAME = re.compile(r"%[\w$.-]+")
+"""The name of a value: `%acc_69`, without the number of a result."""
+
 # "text with ) in it"   loc(   ->   (   ,   :
 _MARK = re.compile(STRING + r"|(?<![\w.$@%#!-])loc\(|->|[()\[\]{}<>,:]")
 _OPENING = frozenset(["loc(", "(", "[", "{", "<"])
@@ -133,3 +136,19 @@ def trailing_location(line: str) -> str | None:
     for last in location_spans(line):  # noqa: B007 (the last one is wanted)
         pass
     return line[last[0] + 4 : -1] if last is not None and last[1] == len(line) else None
+
+
+_NAMED_BY_COMPILER = ("true", "false", "cst")
+
+
+def python_name(value: str) -> str:
+    """The Python variable that a value's name says it is of: `acc` of `%acc_69#1`; empty without one."""
+    name = value.removeprefix("%").partition("#")[0]
+    stem, line, number = name.rpartition("_")
+    if line and number.isdecimal():
+        name = stem
+    is_counted = name.startswith("arg") and name[3:].isdecimal()
+    is_constant = name[:1] == "c" and name[1:].removeprefix("-")[:1].isdecimal()
+    if is_counted or is_constant or name in _NAMED_BY_COMPILER:
+        return ""
+    return name if name.isascii() and name.isidentifier() else ""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from irscope.ir.mlir.tokens import marks, split_commas
 
-__all__ = ["Type", "TypeForm", "parse_type"]
+__all__ = ["Type", "TypeForm", "parse_type", "written_type"]
 
 TypeForm = Literal[
     "integer", "float", "index", "none", "tensor", "memdesc", "descriptor", "pointer", "token", "vector", "array",
@@ -156,3 +156,15 @@ def _shaped(form: TypeForm, text: str, inner: str, depth: int) -> Type:
     allocated = tuple(int(size) for size in parts[-1].split("x")) if _ALLOCATED.match(parts[-1]) else ()
     space = parts[2] if len(parts) > 2 else ""
     return Type(form, text, 0, shape, element, encoding, space, "mutable" in parts, allocated)
+
+
+_MEMORIES = {"shared": "#ttg.shared_memory", "tensor": "#ttng.tensor_memory"}
+
+
+def written_type(shape: tuple[int, ...], element: str, encoding: str, space: str) -> str:
+    """The text of a type with a layout: of a tensor in registers, or of a memory descriptor."""
+    sizes = "x".join(map(str, shape))
+    memory = _MEMORIES.get(space)
+    if memory is None:
+        return f"tensor<{sizes}x{element}, {encoding}>"
+    return f"!ttg.memdesc<{sizes}x{element}, {encoding}, {memory}, mutable>"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["DEFAULTS", "ENUMERATIONS"]
+__all__ = ["DEFAULTS", "ENUMERATIONS", "NUM_STAGES"]
+
+NUM_STAGES = "tt.num_stages"
+"""What `tl.range(…, num_stages=…)` asks for, on its loop."""
 
 _CACHES = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")
 _COMPARISONS = "eq ne slt sle sgt sge ult ule ugt uge"
@@ -77,5 +80,6 @@ DEFAULTS: dict[str, str] = {
     "unnamed_addr": "0 : i64", "visibility_": "0 : i64", "aligned": "true", "abs": "false", "nan": "false",
     "boundaryCheck": "array<i32>",
     "ub.poison:value": "#ub.poison",
+    "ttng.tmem_subslice:dim": "1 : i32", "ttg.global_scratch_alloc:backend": "default",
 }  # fmt: skip
 """The value of an attribute that a text leaves out, for the operations that have such an attribute."""

@@ -396,8 +396,8 @@ llvm.shufflevector | view | none | $v1, $v2 @mask | shuffle
 llvm.unreachable | return | ordered | |
 llvm.intr.abs | arithmetic | none | |
 llvm.intr.bswap ceil copysign cos ctlz ctpop cttz exp exp10 exp2 fabs floor fma fmuladd fptosi.sat fptoui.sat fshl
-    fshr log log10 log2 maximum maxnum minimum minnum nearbyint pow rint round roundeven sadd.sat sin smax smin sqrt
-    ssub.sat trunc uadd.sat umax umin usub.sat | arithmetic | none | |
+    fshr is.fpclass log log10 log2 maximum maxnum minimum minnum nearbyint pow rint round roundeven sadd.sat sin smax
+    smin sqrt ssub.sat trunc uadd.sat umax umin usub.sat | arithmetic | none | |
 llvm.intr.assume expect experimental.noalias.scope.decl lifetime.end lifetime.start | hint | ordered | |
 llvm.intr.memcpy memset | copy | reads memory + writes memory | |
 llvm.intr.masked.load | load | reads memory data | |
@@ -455,7 +455,8 @@ rocdl.exp exp2 rcp rsq sqrt log sin cos tanh fmed3 | arithmetic | none | |
 rocdl.cvt.pkrtz cvt.sr.fp8.f32 cvt.pk.fp8.f32 cvt.pk.bf8.f32 cvt.pk.f32.fp8 cvt.pk.f32.bf8 cvt.f32.fp8 cvt.f32.bf8 |
     arithmetic | none | |
 rocdl.fence | fence | ordered | |
-rocdl.global.load.lds load.to.lds | copy | reads global + writes shared | |
+rocdl.global.load.lds global.load.async.lds load.to.lds | copy | reads global + writes shared |
+    $globalPtr, $ldsPtr, @size, @offset, @aux |
 rocdl.raw.ptr.buffer.load.lds raw.ptr.buffer.load.async.lds | copy | reads global rsrc + writes shared ldsPtr |
     $rsrc, $ldsPtr, $size, $voffset, $offset, $soffset, {$aux}{@aux} |
 rocdl.make.buffer.rsrc | descriptor | none | | ?!llvm.ptr
@@ -539,6 +540,12 @@ def opcode_of(name: str) -> str:
     """The opcode of an operation's name; the name itself if the table does not know it."""
     info = operation_info(name)
     return info.opcode if info is not None else name
+
+
+def is_of_dialect(name: str) -> bool:
+    """Whether a name has the form of an operation's: that of a dialect of Triton's IR, as `tt.dot_scaled`."""
+    dialect, dot, rest = name.partition(".")
+    return bool(dot and rest) and dialect in (*TRITON_DIALECTS, *_RENAMED_DIALECTS, "scf", "arith", "math")
 
 
 def known_operations() -> tuple[str, ...]:

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Operation
-from irscope.layout.linear import eliminate
-from irscope.layout.thread_map import IN_DIMS, ThreadMap
+from irscope.layout.maps import IN_DIMS, ThreadMap, eliminate
 from irscope.memory.access import Span, Traffic
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.numbers import Number, Tokens
 from irscope.memory.machine import ACCESSES
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LinearLayout
 
 __all__ = [
     "Counter",

@@ -40,17 +40,7 @@ from irscope.memory.addresses.held import (
     made_number,
 )
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
-from irscope.memory.addresses.numbers import (
-    FAR,
-    Number,
-    Source,
-    add,
-    atom,
-    constant,
-    merged,
-    multiply,
-    select,
-)
+from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, merged, multiply, select
 from irscope.memory.addresses.rules import RULES, Rule, attribute, reduced, scanned
 from irscope.memory.machine import ACCESSES
 

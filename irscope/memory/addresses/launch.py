@@ -19,7 +19,7 @@ from math import gcd, prod
 import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.access import Access, Certainty, Traffic
 from irscope.memory.addresses.accesses import Evaluation, Execution
 from irscope.memory.addresses.arguments import Arguments

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.sites import factor_sites
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.counter import strides_of, widest_vector

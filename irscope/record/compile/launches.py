@@ -1,10 +1,13 @@
-"""A kernel or a signature → the launch that it is; errors of programs → text."""
+"""A kernel or a signature → the launch that it is; errors of programs and of the front end → text."""
 
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
 import os
+import re
+import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +27,7 @@ def describe_launch(src: Any) -> Launch:
     function = src.fn
     names = list(function.arg_names)
     return Launch(
-        describe_kernel(function),
+        _describe_kernel(function),
         signature=tuple((name, _type_text(kind)) for name, kind in src.signature.items()),
         constants=tuple((_path_text(path, names), _value_text(value)) for path, value in sorted(src.constants.items())),
         attributes=tuple(
@@ -36,7 +39,7 @@ def describe_launch(src: Any) -> Launch:
     )
 
 
-def describe_kernel(function: Any) -> Kernel:
+def _describe_kernel(function: Any) -> Kernel:
     """A `@triton.jit` function."""
     code = function.fn.__code__
     lines, first = list(function.raw_src), int(function.starting_line_number)
@@ -235,3 +238,69 @@ def _parameters(function: Any) -> str:
         default = f" = {param.default!r}" if param.default is not inspect.Parameter.empty else ""
         rows.append(f"  {param.name}{': tl.constexpr' if param.is_constexpr else ''}{default}")
     return "\n".join(rows)
+
+
+# NameError('nowhere is not defined')
+_REPR = re.compile(r"^(?P<type>[A-Za-z_]\w*)\((?P<quote>['\"])(?P<message>.*)(?P=quote)\)$", re.DOTALL)
+
+
+def describe_compile_error(error: BaseException) -> dict[str, str]:
+    """As `describe_traceback`, but for an error of Triton's front end, the message is made of the chain of calls.
+
+    Its first line is the reason; a place for each call follows, the kernel's first.
+    """
+    described = describe_traceback(error)
+    chain = [one for one in causes(error) if _is_front_ends(one)]
+    if chain:
+        described["message"] = "\n".join([_reason(error), *_places(chain)])
+    return described
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost error's message, with its type."""
+    *_, innermost = causes(error)
+    if not _is_front_ends(innermost):
+        return f"{type(innermost).__name__}: {innermost}".rstrip(": ")
+    message = str(getattr(innermost, "error_message", "") or "").strip()
+    if (raised := _REPR.match(message)) is not None:
+        return f"{raised['type']}: {raised['message']}"
+    return f"{type(innermost).__name__}: {message}".rstrip(": ")
+
+
+def _places(chain: list[BaseException]) -> Iterator[str]:
+    functions = _functions()
+    seen: set[tuple[str, int, int]] = set()
+    for one in chain:
+        source, node = str(getattr(one, "src", "") or ""), getattr(one, "node", None)
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        lines = source.splitlines()
+        if not 0 < line <= len(lines) or (source, line, column) in seen:
+            continue
+        seen.add((source, line, column))
+        if (kernel := functions.get(source)) is not None:
+            yield f'  File "{kernel.file}", line {kernel.line + line - 1}, in {kernel.name}'
+        text = lines[line - 1]
+        indent = len(text) - len(text.lstrip())
+        yield f"    {text.strip()}"
+        yield f"    {' ' * max(0, column - indent)}^"
+
+
+def _functions() -> dict[str, Kernel]:
+    """Every `@triton.jit` function in memory by its text, the only thing in Triton's error that identifies it."""
+    kind = triton_api.jit_function_class()
+    # By type: `isinstance` reads `__class__`, for which some objects of torch issue a deprecation warning.
+    found = [one for one in gc.get_objects() if issubclass(type(one), kind)]
+    return {str(one.src): _describe_kernel(one) for one in found}
+
+
+def _is_front_ends(error: BaseException) -> bool:
+    """Whether an error is a `triton.CompilationError`, which holds the function's text and the wrong node."""
+    return all(hasattr(error, name) for name in ("src", "node", "error_message"))
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is neither torch's, nor Python's own, nor irscope's; other packages' are the user's."""
+    torch = sys.modules.get("torch")
+    own = [os.path.dirname(str(module.__file__)) for module in (torch, irscope) if module is not None]
+    standard = path.startswith(os.path.dirname(os.__file__)) and "-packages" not in path
+    return not (path.startswith(("<", *(folder + os.sep for folder in own))) or standard)

@@ -1,9 +1,12 @@
-"""One compile under way: numbers its passes, keeps the latest text, and reports what happens as events."""
+"""One compile under way: numbers its passes, keeps the latest text and what was printed, and reports it as events."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
+import os
+import sys
 import tempfile
 import threading
 import time
@@ -14,20 +17,93 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from irscope.model.assumption import Assumption
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
+from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES
+from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
 from irscope.record.compile.launches import causes
-from irscope.record.compile.pass_logs import PassLogs
-from irscope.record.compile.process_log import ProcessLog
 from irscope.record.process import events
-from irscope.record.process.events import EventSink
+from irscope.record.process.events import EventSink, Logged
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.module_text import LatestText
-from irscope.record.triton.native_calls import NativeCalls
+from irscope.record.triton.native_calls import LatestText, NativeCalls
 from irscope.record.triton.patches import environment_variable, replaced
+
+
+class _ProcessLog:
+    """The output, as it grows."""
+
+    def __init__(self, path: str, native: NativeCalls) -> None:
+        """`path`: of the file; empty where there is none. `native`: writes what the compiler holds back."""
+        self._path = path
+        self._native = native
+        self._read_to = self.size()
+
+    def size(self) -> int:
+        """Bytes printed so far; 0 without a file."""
+        self._native.write_errors()
+        # Without a log the path is empty, and no file.
+        with contextlib.suppress(OSError):
+            return os.stat(self._path).st_size
+        return 0
+
+    def since(self, offset: int, end: int | None = None) -> str:
+        """What was printed from one byte on, up to another or up to now."""
+        self._native.write_errors()
+        sys.stderr.flush()
+        with contextlib.suppress(OSError), open(self._path, "rb") as file:
+            file.seek(offset)
+            return file.read(-1 if end is None else end - offset).decode("utf-8", "replace")
+        return ""
+
+    def news(self) -> str:
+        """What was printed since this was asked last."""
+        begun, self._read_to = self._read_to, self.size()
+        return self._native.as_printed(self.since(begun, self._read_to))
+
+
+class PassLogs:
+    """Cuts the output of a process where passes begin and end, and reports each piece."""
+
+    def __init__(self, number: int, read: Callable[[], str], report: Callable[[Logged], None]) -> None:
+        """`number`: the compile's. `read`: gives what was printed since it was called last."""
+        self._number = number
+        self._read = read
+        self._report = report
+        self._outside: list[str] = []
+
+    def pass_begins(self) -> None:
+        """What was printed until now is the stage's own."""
+        self._outside.append(self._read())
+
+    def pass_ends(self, stage: str, index: int) -> None:
+        """Report what was printed since the pass began."""
+        self._send(stage, index, self._read())
+
+    def stage_ends(self, stage: str, more: str) -> None:
+        """Report what was printed in the stage outside of its passes, and `more`, which the process did not print."""
+        outside, self._outside = [*self._outside, self._read(), more], []
+        self._send(stage, None, "".join(outside))
+
+    def _send(self, stage: str, index: int | None, text: str) -> None:
+        if text:
+            self._report(logged(self._number, stage, index, text))
+
+
+def logged(number: int, stage: str, index: int | None, text: str) -> Logged:
+    """The event of what was printed in a pass, or in a stage, cut to what is kept."""
+    lines = text.split("\n")
+    room, kept = MOST_LOG_BYTES, 0
+    for line in lines[:MOST_LOG_LINES]:
+        room -= len(line.encode("utf-8", "replace")) + 1
+        if room < 0:
+            break
+        kept += 1
+    # What ends in a line feed has one part more than lines.
+    left_out = len(lines) - kept - (lines[-1] == "")
+    return Logged(number, stage, index, "\n".join(lines[:kept]) if left_out > 0 else text, max(0, left_out))
+
 
 LLVM_OPTIMISER, _PTXAS_OPTIMISER = "llvm-opt", "ptxas-opt"
 """The names of LLVM's and of ptxas's optimiser as passes of the pipeline."""
@@ -142,7 +218,7 @@ class WatchedCompile:
         self._latest = LatestText(watch.native)
         self._last_index: int | None = None
         self._overhead_ns = 0
-        self._log = ProcessLog(self.request.log_path, watch.native)
+        self._log = _ProcessLog(self.request.log_path, watch.native)
         self.log_from = self._log.size()
         """Where the output of the current pass, stage or compile begins in the log of the process."""
         self._started_ns = time.perf_counter_ns()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from irscope.record.compile.retarget import chosen_options
+from irscope.record.compile.recompile import chosen_options
 from irscope.record.gpu.kernels import with_binary
 from irscope.record.triton import api as triton_api
 
@@ -31,7 +31,7 @@ _MOVED_LITERAL = re.compile(r"(?m)^[ \t]*mov\.[bf](?:32|64)[ \t]+(%\w+), (0[fd][
 _REGISTER = re.compile(r"%\w+")
 
 # With these another number of warps may compute something else, wait for ever, or not compile.
-_TIED_TO_WARPS = ("tt.atomic_cas", "inline_asm", "warp_specialize")
+_TIED_TO_WARPS = ("atomic_cas", "inline_asm", "warp_specialize")
 
 
 def other_baselines(kernel: Any, options: dict[str, Any], compile_: Compile) -> Iterator[tuple[str, Any]]:

@@ -17,10 +17,9 @@ from typing import Any
 
 from irscope.errors import NoDevice, UsageError
 from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, PinLaunch
-from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import EventSink
+from irscope.record.process.messages import MessageReader, MessageWriter, report_work, serve_parent
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.process.parent import report_work, serve_parent
 from irscope.record.triton import api as triton_api
 from irscope.target import Target
 

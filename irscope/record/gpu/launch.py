@@ -13,7 +13,7 @@ import torch
 
 from irscope.device.measurement import Agreement
 from irscope.errors import DeviceFault, IrscopeError, RecordingError
-from irscope.record.compile.retarget import chosen_options
+from irscope.record.compile.recompile import chosen_options
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.gpu import messages
 from irscope.record.gpu.baselines import other_baselines

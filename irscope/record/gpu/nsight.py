@@ -17,7 +17,7 @@ from pathlib import Path
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
 from irscope.ir.logs.source_page import read_source_page
 from irscope.model.capture import Capture
-from irscope.model.profile import Profile
+from irscope.model.evidence import Profile
 from irscope.record.gpu.messages import (
     DEVICE_EVENTS,
     Fault,
@@ -30,8 +30,8 @@ from irscope.record.gpu.messages import (
 from irscope.record.gpu.session import load_command
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import child_process, module_command
-from irscope.record.process.codec import MessageReader, frame_of
 from irscope.record.process.events import RecordingEvent, Refused
+from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from irscope.record.gpu.messages import ProgramEnded, RunProgram
 from irscope.record.process.events import EventSink
-from irscope.record.process.parent import serve_parent
+from irscope.record.process.messages import serve_parent
 
 
 def main(descriptor: int) -> None:

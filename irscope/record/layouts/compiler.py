@@ -14,8 +14,7 @@ from typing import Any
 
 from irscope.ir.mlir.encoding import Encoding, parse_encoding
 from irscope.ir.mlir.types import LayoutType, read_types
-from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LinearLayout
 from irscope.record.process.layout_server import Module
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api

@@ -16,7 +16,7 @@ from irscope.errors import MissingTool
 from irscope.layout.rows import layout_rows, module_numbers, type_of_row
 from irscope.model.layout import LayoutAnswer, LayoutRefusal
 from irscope.record.process.layout_server import Message, Question
-from irscope.record.process.parent import serve_parent
+from irscope.record.process.messages import serve_parent
 
 if TYPE_CHECKING:
     from irscope.record.layouts.compiler import LayoutCompiler

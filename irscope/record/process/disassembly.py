@@ -19,7 +19,7 @@ from irscope.ir.asm.sass import format_sass, parse_sass, with_live_registers
 from irscope.model.capture import Artifact, Capture
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.contents import short_digest
+from irscope.record.triton.identity import short_digest
 from irscope.store.file import write_atomically
 from irscope.store.recent import default_folder
 from irscope.tools import ToolLimits, ToolProcess

@@ -8,9 +8,9 @@ from typing import Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
-from irscope.model.assumption import Assumption
 from irscope.model.capture import Launch, PassSnapshot, Target
-from irscope.model.graph_origin import GraphOrigin
+from irscope.model.evidence import GraphOrigin
+from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from irscope.errors import RecordingError
 from irscope.record.process.child import Child, child_process
-from irscope.record.process.completion import Completion
 from irscope.record.process.events import (
     EVENTS,
     CompileBegun,
@@ -27,6 +26,7 @@ from irscope.record.process.events import (
     LoadFailed,
     RecordingEvent,
 )
+from irscope.record.process.gathering import Completion
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
 from irscope.record.process.warm import TRITON
 from irscope.record.triton.native_calls import call_that_ended

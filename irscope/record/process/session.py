@@ -17,15 +17,13 @@ from typing import Literal
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
-from irscope.model.capture import Capture, stage_named
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
-from irscope.record.process.completion import Completion, Keep
 from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
-from irscope.record.process.gathering import Gathering, gathering
+from irscope.record.process.gathering import Completion, Gathering, Keep, gathering
 from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.pool import CompileWorkers

@@ -23,7 +23,7 @@ def take_part(folder: str) -> None:
     place = Path(folder)
     announce(place)
     if real := os.environ.get(DRY_VARIABLE):
-        from irscope.record.programs.scratch import refuse_writes
+        from irscope.record.programs.running import refuse_writes
 
         refuse_writes(Path(real))
 

@@ -19,9 +19,8 @@ from irscope.device.parts import part_of
 from irscope.model.capture import Target
 from irscope.model.plain import tupled
 from irscope.record.compile.watch import Watch, finished, watch_compiles
-from irscope.record.process.codec import MessageWriter
 from irscope.record.process.events import EventSink, JobEnded, LoadFailed
-from irscope.record.process.parent import flush_streams, read_commands, report_work
+from irscope.record.process.messages import MessageWriter, flush_streams, read_commands, report_work
 from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.programs.recording import describe_environment
 from irscope.record.programs.worker import work

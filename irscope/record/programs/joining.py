@@ -51,7 +51,7 @@ def join(folder: Path) -> None:
     """Record this process until its end."""
     from irscope.errors import IrscopeError
     from irscope.record.process.events import Done, Joined, Note, Refused
-    from irscope.record.process.parent import Channel
+    from irscope.record.process.messages import Channel
     from irscope.record.programs.recording import recorded_launches, recording
 
     try:
@@ -108,7 +108,7 @@ class _Fork:
 
     def _opened(self, done: Any) -> Callable[[Any], None]:
         from irscope.record.process.events import Joined
-        from irscope.record.process.parent import Channel
+        from irscope.record.process.messages import Channel
         from irscope.record.programs.recording import SourceFiles
 
         try:

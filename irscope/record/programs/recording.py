@@ -24,10 +24,8 @@ from irscope.record.process.events import ArtifactMade, Begun, CompileBegun, Eve
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
-from irscope.record.triton.debug_output import print_reasons
-from irscope.record.triton.names import refusal_of, require_names
-from irscope.record.triton.native_calls import note_of_restart
-from irscope.record.triton.versions import triton_version, untried_note
+from irscope.record.triton.native_calls import note_of_restart, print_reasons
+from irscope.record.triton.versions import refusal_of, require_names, triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
 __all__ = ["DEFAULT_TARGET", "SourceFiles", "describe_environment", "recorded_launches", "recording"]

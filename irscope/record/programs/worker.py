@@ -23,12 +23,11 @@ from irscope.record.compile.hand_over import Handover
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
 from irscope.record.compile.watch import Watch
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
-from irscope.record.process.parent import flush_streams, serve_parent
+from irscope.record.process.messages import flush_streams, serve_parent
 from irscope.record.process.requests import RecordRequest, default_jobs
 from irscope.record.programs.joining import program_environment, recorded_processes
 from irscope.record.programs.recording import recorded_launches, recording
-from irscope.record.programs.running import import_program, run_program
-from irscope.record.programs.scratch import move_to_scratch_copy
+from irscope.record.programs.running import import_program, move_to_scratch_copy, run_program
 from irscope.record.triton import api as triton_api
 
 _INTERRUPTED, _UNWRITTEN = 130, 120
@@ -155,7 +154,7 @@ def _with_streams(end: ScriptEnd) -> ScriptEnd:
 
 
 def _signature(watch: Watch, target: Target) -> None:
-    from irscope.record.compile.retarget import left_out_of_pointers
+    from irscope.record.compile.recompile import left_out_of_pointers
     from irscope.record.programs.launch_watch import virtual_launches
 
     request = watch.request

@@ -1,4 +1,4 @@
-"""The one patch of Triton's autotuner: which configuration is under way, how long each took, and which are compiled.
+"""The one patch of Triton's autotuner: configurations, times, and benchmarks where nothing can be timed.
 
 For each new tuning key, Triton calls `prune_configs` for the configurations to try and `_bench` for the times of each,
 and launches the fastest.
@@ -11,15 +11,57 @@ import itertools
 import math
 import threading
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from irscope.model.capture import Autotuning
 from irscope.record.triton.api import jit_function_class
-from irscope.record.triton.benchmarks import call_once
 from irscope.record.triton.patches import Patches, replaced
+
+_PLACEHOLDER_MS = 1.0
+"""The time that is given for everything."""
+
+
+def call_once(
+    kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **_: Any
+) -> list[float] | float:
+    """A benchmarker: calls the function once, so that it compiles, and returns the placeholder time."""
+    kernel_call()
+    return [_PLACEHOLDER_MS] * len(quantiles) if quantiles is not None else _PLACEHOLDER_MS
+
+
+def install_benchmarks(patches: Patches, on_read: Callable[[Any], Any]) -> None:
+    """Make the functions of `triton.testing` call what they time once, and plot nothing.
+
+    `on_read` is called with the times that the program reads, and returns what it gets.
+    """
+    import triton.testing as testing
+
+    def do_bench(
+        fn: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, return_mode: str = "mean", **__: Any
+    ) -> Any:
+        times = on_read(call_once(fn, quantiles))
+        if isinstance(times, list):
+            return times[0] if len(times) == 1 else times
+        return [times] if return_mode == "all" else times
+
+    names = ("do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagraph_proton")
+    patches.set_known(testing, dict.fromkeys(names, do_bench))
+    patches.set(testing.Mark, "run", _run_benchmarks)
+
+
+def _run_benchmarks(mark: Any, show_plots: bool = False, print_data: bool = False, *_: Any, **options: Any) -> None:
+    """Call a `perf_report` function once for each of its points; there is nothing to plot or to compare."""
+    several = hasattr(mark.benchmarks, "__iter__") and not hasattr(mark.benchmarks, "x_names")
+    for bench in mark.benchmarks if several else [mark.benchmarks]:
+        for point in bench.x_vals:
+            values = point if isinstance(point, list | tuple) else [point] * len(bench.x_names)
+            named = dict(zip(bench.x_names, values, strict=False))
+            for line in bench.line_vals:
+                mark.fn(**named, **{bench.line_arg: line}, **bench.args)
+
 
 ConfigPolicy = Literal["first", "all"] | Callable[[int, Any], bool]
 """Which configurations of an autotuned kernel are compiled on a GPU that is not there.

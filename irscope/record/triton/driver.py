@@ -1,21 +1,167 @@
-"""A Triton driver for a GPU that is not there: kernels compile for its target, and launching them does nothing."""
+"""A Triton driver for a GPU that is not there: kernels compile for its target, and launches are checked but do nothing.
+
+Source: `extractPointer` (Triton 3.6: `getPointer`) and `_launch` in `triton/backends/{nvidia,amd}/driver.{c,py}`. A
+pointer argument may be None, a number, or have a method `data_ptr` whose result, unless 0, the driver must know: memory
+of the device, or memory of the host that it has pinned.
+"""
 
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from irscope.device.parts import DevicePart
+from irscope.errors import ParseError
+from irscope.ir.asm.elf import parse_elf
+from irscope.ir.asm.resources import read_cubin
 from irscope.model.capture import Target
 from irscope.record.triton.api import gpu_target
-from irscope.record.triton.autotuner import is_rehearsal
-from irscope.record.triton.benchmarks import call_once
-from irscope.record.triton.launch_checks import IsHost, check_arguments, check_grid
-from irscope.record.triton.loaded_binary import binary_use
+from irscope.record.triton.autotuner import call_once, is_rehearsal
 from irscope.record.triton.patches import Patches, replaced_item
+
+_IsHost = Callable[[Any], bool]
+"""Whether an object with a method `data_ptr` is a tensor in host memory that the driver does not know."""
+
+_LARGEST_GRID = (2**31 - 1, 65535, 65535)
+"""Source: CUDA C++ Programming Guide, Technical Specifications per Compute Capability; the same for all of them."""
+
+
+def _check_arguments(
+    source: Any, metadata: Any, arguments: tuple[Any, ...], backend_name: str, is_host: _IsHost
+) -> None:
+    """Raise what Triton raises for a pointer argument that the GPU cannot reach.
+
+    `source`: what was compiled, Triton's `ASTSource`; another kind has no signature, and is not checked. `metadata`:
+    the compiled kernel's. `arguments`: the launch's, constants included. `backend_name`: `nvidia` or `amd`.
+    """
+    signature = getattr(source, "signature", None)
+    if not isinstance(signature, dict):
+        return
+    by_address = bool(getattr(metadata, "tensordesc_meta", None))
+    for index, (kind, argument) in enumerate(_flat(tuple(signature.values()), arguments)):
+        pointer = argument
+        if kind.startswith("tensordesc"):
+            # Where the part has no hardware for descriptors, the descriptor's pointer is an argument like any other.
+            pointer = None if by_address else getattr(argument, "base", None)
+        elif not kind.startswith("*"):
+            continue
+        if pointer is not None and not isinstance(pointer, int) and is_host(pointer):
+            raise ValueError(refusal_of(backend_name).replace("%d", str(index)))
+
+
+def _check_grid(grid: tuple[int, int, int]) -> None:
+    """Raise what Triton raises for a grid that is too large for a CUDA driver."""
+    if 0 not in grid and any(size > largest for size, largest in zip(grid, _LARGEST_GRID, strict=True)):
+        raise RuntimeError("Triton Error [CUDA]: invalid argument")
+
+
+def _flat(kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    for kind, argument in zip(kinds, arguments, strict=False):
+        if isinstance(kind, tuple):
+            yield from _flat(kind, tuple(argument))
+        else:
+            yield str(kind), argument
+
+
+def refusal_of(backend_name: str) -> str:
+    """The installed launcher's message: that of NVIDIA in 3.7 and later does not number the arguments."""
+    driver = importlib.import_module(f"triton.backends.{backend_name}.driver")
+    folder = Path(str(driver.__file__)).parent
+    text = "".join(path.read_text("utf-8") for path in (folder / "driver.py", folder / "driver.c") if path.exists())
+    counted = "Pointer argument (at %d) cannot be"
+    begin = counted if counted in text else "Pointer argument cannot be"
+    return f"{begin} accessed from Triton (cpu tensor?)"
+
+
+def binary_use(binary: bytes, name: str) -> tuple[int, int]:
+    """(registers, spilled words) of one kernel of a cubin or an hsaco file, as the driver reports them on loading.
+
+    Source: for hsaco, the AMDGPU code object metadata (`.vgpr_count`, `.vgpr_spill_count`). A binary that cannot be
+    read gives 32 registers as a placeholder value, and no spills; never 0 registers, for scripts divide by that number.
+    """
+    registers: int | None = None
+    spills = 0
+    if b".vgpr_count" in binary:
+        registers = _packed_number(binary, b".vgpr_count")
+        spills = _packed_number(binary, b".vgpr_spill_count")
+    else:
+        try:
+            kernel = read_cubin(parse_elf(binary)).get(name)
+        except ParseError:
+            kernel = None
+        if kernel is not None:
+            registers, spills = kernel.registers, (kernel.stack_bytes or 0) // 4
+    return registers or 32, spills
+
+
+def _packed_number(binary: bytes, key: bytes) -> int:
+    """The MessagePack integer that follows a key; 0 without one."""
+    after = binary.partition(key)[2]
+    if not after or after[0] < 0x80:
+        return after[0] if after else 0
+    size = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}.get(after[0], 0)
+    return int.from_bytes(after[1 : 1 + size], "big")
+
+
+class CublasLt:
+    """Replaces `triton._C.libtriton.nvidia.cublas.CublasLt`; its results are tensors that the caller passes."""
+
+    def __init__(self, workspace: Any) -> None:
+        self._workspace = workspace
+
+    def matmul(self, *_: Any) -> None:
+        """Would write to its last tensor, which has no data."""
+
+    gemm = block_scaled_matmul_mxfp8 = block_scaled_matmul_nvfp4 = matmul
+
+
+def install_cublas(patches: Patches) -> None:
+    """Replace cuBLAS, until `patches` are closed."""
+    from triton._C.libtriton import nvidia
+
+    if hasattr(nvidia, "cublas"):
+        patches.set_known(nvidia.cublas, {"CublasLt": CublasLt})
+
+
+def profiler_replacements(patches: Patches) -> dict[str, Callable[[ModuleType], None]]:
+    """Module of proton → what to call with it after its import; `patches` take the replacements."""
+    return {
+        # A module of C++, whose functions are looked up at each call.
+        "triton.profiler": lambda _: patches.set_known(
+            importlib.import_module("triton._C.libproton").proton, _profiler_answers()
+        ),
+        # There is no profile to read: `finalize` wrote none.
+        "triton.profiler.viewer": lambda viewer: patches.set_known(
+            viewer, {"parse": lambda *_, **__: (None, []), "print_tree": _nothing, "read": _nothing}
+        ),
+    }
+
+
+def _profiler_answers() -> dict[str, Any]:
+    sessions = itertools.count()
+    names = (
+        "activate activate_all deactivate deactivate_all finalize finalize_all clear_data set_metric_kernels "
+        "enter_op exit_op enter_instrumented_op exit_instrumented_op init_function_metadata "
+        "destroy_function_metadata add_metrics"
+    )
+    return dict.fromkeys(names.split(), _nothing) | {
+        "start": lambda *_, **__: next(sessions),
+        "get_data": lambda *_, **__: "[]",
+        "get_data_msgpack": lambda *_, **__: b"\x90",
+        "advance_data_phase": lambda *_, **__: 0,
+        "is_data_phase_complete": lambda *_, **__: True,
+    }
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
 
 OnLaunch = Callable[[Any, tuple[int, int, int]], None]
 """Called with the compiled kernel and its grid."""
@@ -36,7 +182,7 @@ class _DeviceIndex(int):
         return id(self)
 
 
-def _nothing(*_: Any) -> None:
+def _nothing_of_driver(*_: Any) -> None:
     """Stands in for methods that select the device, free memory or print: there is nothing to do."""
 
 
@@ -68,7 +214,7 @@ class _VirtualUtils:
         """The module, the function, registers, spills and the most threads a block may have."""
         return name, name, *binary_use(binary, name), self._part.threads_per_block
 
-    unload_module = set_current_device = set_printf_fifo_size = _nothing
+    unload_module = set_current_device = set_printf_fifo_size = _nothing_of_driver
 
     def get_current_device(self) -> int:
         return 0
@@ -121,12 +267,12 @@ class _VirtualLauncher:
             _allocator()(grid_x * grid_y * grid_z * self._ctas * self._scratch_bytes, self._scratch_align, stream)
         if enter_hook is not None:
             enter_hook(launch_metadata)
-        check_arguments(
+        _check_arguments(
             self.source, self._metadata, arguments, _backend_name(self._driver.part), self._driver.is_host_memory
         )
         grid = int(grid_x), int(grid_y), int(grid_z)
         if self._driver.part.backend == "cuda":
-            check_grid(grid)
+            _check_grid(grid)
         kernel = self.kernel() if self.kernel is not None else None
         if self._driver.on_arguments is not None:
             self._driver.on_arguments(kernel, self.source, arguments)
@@ -145,7 +291,7 @@ class _VirtualDriver:
         self.on_launch = on_launch
         self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
         """Called at each launch with the compiled kernel (None where it is gone), its source and the arguments."""
-        self.is_host_memory: IsHost = lambda argument: False
+        self.is_host_memory: _IsHost = lambda argument: False
         """Whether an argument is a tensor that the GPU cannot reach; not known without torch."""
         self.utils = _VirtualUtils(part)
         self.binary_ext = "cubin" if part.backend == "cuda" else "hsaco"
@@ -162,7 +308,7 @@ class _VirtualDriver:
         return self._device
 
     # A profiler needs no memory where nothing runs, and no cache has to be cleared.
-    set_current_device = clear_cache = allocate_default_profile_scratch = _nothing
+    set_current_device = clear_cache = allocate_default_profile_scratch = _nothing_of_driver
 
     def get_current_stream(self, device: int | None = None) -> int:
         return 0

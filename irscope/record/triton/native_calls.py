@@ -1,4 +1,8 @@
-"""Functions of MLIR and LLVM that libtriton holds and its bindings leave out, called by their symbols.
+"""Functions of MLIR and LLVM that libtriton's bindings leave out, called by symbol; texts and debug output by them.
+
+Triton exports its compiler's functions from 3.7 on; the libtriton of 3.6 names them in its symbol table alone. Reading
+265,000 symbols with a library for ELF takes seconds, finding a name in the table of strings a hundredth of one.
+Layout of the file: System V ABI, ELF-64 object file format.
 
 Before MLIR prints a module it verifies all of it, so that an invalid one is printed in the generic form: with Triton's
 dialects that is half to four fifths of the time. And most passes change nothing. MLIR knows better, but Triton's
@@ -12,6 +16,10 @@ off; modules are then printed by the bindings alone. Each call is noted in a fil
 ends meanwhile, whoever started it knows which call it was, and starts the process again without such calls, once. A
 script is then run a second time from its beginning. A process that ends anywhere else is not started again: that is the
 compiler's or the script's own end, and a result.
+
+Triton's wheels are built with LLVM's debug output in. `TRITON_LLVM_DEBUG_ONLY` takes the names of its parts, the
+`DEBUG_TYPE` of each source file, which no library lists: those here are of passes that decide something. All names at
+once would print a gigabyte of a matmul, most of it MLIR's and LLVM's own.
 """
 
 from __future__ import annotations
@@ -23,17 +31,86 @@ import platform
 import re
 import signal
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from irscope.errors import IrscopeError
+from irscope.errors import IrscopeError, ParseError
+from irscope.ir.asm.elf import section_headers
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.contents import digest_of_file
-from irscope.record.triton.library_functions import function_addresses
+from irscope.record.triton.identity import digest_of_file
+
+_SYMBOL_TABLE = 2
+_FUNCTION = 2
+_SYMBOL = struct.Struct("<IBBHQQ")
+
+
+class _Place(ctypes.Structure):
+    # Dl_info of <dlfcn.h>
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def function_addresses(library: Path, names: Sequence[str], exported: str) -> dict[str, int]:
+    """The addresses of functions of a library that this process has loaded; without those that the library lacks.
+
+    `library`: the file that was loaded. `names`: the symbols of the functions. `exported`: a function that the library
+    exports, from whose address the base of the library follows.
+    """
+    loaded = ctypes.CDLL(str(library))
+    found = {name: address for name in names if (address := _exported(loaded, name))}
+    missing = [name for name in names if name not in found]
+    base = _base_of(_exported(loaded, exported))
+    if missing and base:
+        found |= {name: base + offset for name, offset in function_offsets(library, missing).items()}
+    return found
+
+
+def function_offsets(library: Path, names: Sequence[str]) -> dict[str, int]:
+    """The offsets of functions within a library, from its full symbol table; empty where that was stripped or cut."""
+    try:
+        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            rows, _ = section_headers(data)
+            table = next(row for row in rows if row[1] == _SYMBOL_TABLE and row[6] < len(rows))
+            symbols, strings = (data[row[4] : row[4] + row[5]] for row in (table, rows[table[6]]))
+    except (ParseError, ValueError, StopIteration):
+        # An empty file cannot be mapped.
+        return {}
+    places = {name: strings.find(f"\0{name}\0".encode()) for name in names}
+    offsets = {name: _offset_of(symbols, place + 1) for name, place in places.items() if place >= 0}
+    return {name: offset for name, offset in offsets.items() if offset is not None}
+
+
+def _exported(loaded: ctypes.CDLL, name: str) -> int | None:
+    function = getattr(loaded, name, None)
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+def _base_of(address: int | None) -> int | None:
+    """The address at which the library that holds `address` was loaded; None if that is not known."""
+    place = _Place()
+    known = address and ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(place))
+    return place.base if known else None
+
+
+def _offset_of(symbols: bytes, name_at: int) -> int | None:
+    key = struct.pack("<I", name_at)
+    at = symbols.find(key)
+    while at >= 0:
+        if at % _SYMBOL.size == 0:
+            _, info, _, section, value, _ = _SYMBOL.unpack_from(symbols, at)
+            if info & 0xF == _FUNCTION and section:
+                return value
+        at = symbols.find(key, at + 1)
+    return None
+
 
 SWITCH = "IRSCOPE_NATIVE"
 """The environment variable that switches the calls off with 0."""
@@ -318,3 +395,136 @@ def _function(symbol: str, result: Any, *arguments: Any, releases_lock: bool) ->
     address = _addresses(next(names for names in _TOGETHER if symbol in names)).get(symbol)
     kind = ctypes.CFUNCTYPE if releases_lock else ctypes.PYFUNCTYPE
     return None if address is None else kind(result, *arguments)(address)
+
+
+_DEBUG_TYPES = (
+    "allocation-shared-memory",
+    "nvgpu-warp-specialization",
+    "nvgpu-ws-buffer",
+    "nvgpu-ws-code-partition",
+    "nvgpu-ws-data-partition",
+    "nvgpu-ws-lower-mem",
+    "nvgpu-ws-specialize",
+    "nvgpu-ws-task-partition",
+    "nvgpu-ws-utility",
+    "nvws-assign-stage-phase",
+    "nvws-insert-aref",
+    "nvws-lower-aref",
+    "triton-loop-pipeline",
+    "triton-loop-pipelining",
+    "triton-loop-unroll",
+    "triton-tensor-memory-allocation",
+    "triton-wgmma-pipeline",
+    "tritonamd-accelerate-matmul",
+    "tritonamdgpu-accelerate-matmul",
+    "tritonamdgpu-block-pingpong",
+    "tritonamdgpu-canonicalize-pointers",
+    "tritonamdgpu-coalesce-async-copy",
+    "tritonamdgpu-convert-buffer-ops",
+    "tritonamdgpu-hoist-layout-conversions",
+    "tritonamdgpu-in-thread-transpose",
+    "tritonamdgpu-move-up-prologue-loads",
+    "tritonamdgpu-optimize-buffer-op-ptr",
+    "tritonamdgpu-optimize-dot-operands",
+    "tritonamdgpu-optimize-epilogue",
+    "tritonamdgpu-pipeline",
+    "tritonamdgpu-pipeline-expand-loops",
+    "tritonamdgpu-pipeline-lower-loops",
+    "tritonamdgpu-range-analysis",
+    "tritonamdgpu-reorder-instructions",
+    "tritonamdgpu-schedule-loops",
+    "tritonamdgpu-warp-pipeline",
+    "tritongpu-accelerate-matmul",
+    "tritongpu-automatic-warp-specialization",
+    "tritongpu-coalesce",
+    "tritongpu-coalesce-async-copy",
+    "tritongpu-fuse-nested-loops",
+    "tritongpu-hoist-tmem-alloc",
+    "tritongpu-optimize-accumulator-init",
+    "tritongpu-optimize-dot-operands",
+    "tritongpu-optimize-partition-warps",
+    "tritongpu-partition-scheduling",
+    "tritongpu-prefetch",
+    "tritongpu-promote-lhs-to-tmem",
+    "tritongpu-reduce-data-duplication",
+    "tritongpu-remove-layout-conversions",
+    "tritongpu-warp-spec-lowering",
+    # Triton keeps pointers into a list of strings that it moves as the list grows, and short strings move with it:
+    # in front, they would name nothing.
+    "ttg-utility",
+    "axis-info",
+)
+
+_TYPES_VARIABLE = "TRITON_LLVM_DEBUG_ONLY"
+VARIABLES = {
+    "TRITON_ENABLE_LLVM_DEBUG": "1",
+    _TYPES_VARIABLE: ",".join(_DEBUG_TYPES),
+    "MLIR_ENABLE_DIAGNOSTICS": "remarks",
+}
+"""The environment variables that make Triton print its reasons."""
+_LLVM_OPTIONS = ("--pass-remarks-missed=.*", "--pass-remarks-analysis=.*")
+_PRINTER_OPTIONS = ("--mlir-print-debuginfo=true", "--mlir-use-nameloc-as-prefix=true")
+"""Operations are printed with their locations, and their values named as in the modules that Triton prints."""
+
+
+def print_reasons(native: NativeCalls, *, verified: bool, parts: Collection[str] = ()) -> None:
+    """Let the compiler print its reasons until this process ends: LLVM cannot be told to stop.
+
+    `verified`: whether it verifies the whole function before each operation that it prints, and prints what is not
+    valid at that moment in the generic form. That takes most of the time; without it, an operation that a pass has half
+    built may end the process, and what was printed last is lost with it. `parts`: those that print them, by their debug
+    types; by default all that are listed.
+    """
+    os.environ.update(VARIABLES)
+    if parts:
+        os.environ[_TYPES_VARIABLE] = ",".join(part for part in _DEBUG_TYPES if part in parts)
+    native.set_options(*_LLVM_OPTIONS, *_PRINTER_OPTIONS)
+    if not verified:
+        native.assume_verified()
+        native.hold_errors()
+
+
+class LatestText:
+    """The text of a module, printed again only if the module changed."""
+
+    def __init__(self, native: NativeCalls) -> None:
+        self._native = native
+        self._text: str | None = None
+        self._fingerprint: bytes | None = None
+        self._module: Any = None
+        self._operation: int | None = None
+
+    @property
+    def text(self) -> str | None:
+        """The last text; None before the first, and after a change that was not printed."""
+        return self._text
+
+    def text_of(self, module: Any) -> str:
+        """The current text of a module, which has been verified."""
+        fingerprint = self._fingerprint_of(module)
+        if self._text is None or fingerprint is None or fingerprint != self._fingerprint:
+            self._text = self._native.text_of_verified(module)
+        self._fingerprint = fingerprint
+        return self._text
+
+    def assume(self, text: str) -> None:
+        """Take a text as the last one: it was made in another process."""
+        self._text, self._fingerprint = text, None
+
+    def invalidate(self) -> None:
+        """Forget the text: the module changed, and is not printed."""
+        self._text = self._fingerprint = None
+
+    def release(self) -> None:
+        """Drop the reference to the module, and keep its text."""
+        self._module = self._operation = self._fingerprint = None
+
+    def operation_of(self, module: Any) -> int | None:
+        """The address of a module's operation, looked for once; None if that is not known."""
+        if module is not self._module:
+            self._module, self._operation = module, self._native.operation_of(module)
+        return self._operation
+
+    def _fingerprint_of(self, module: Any) -> bytes | None:
+        operation = self.operation_of(module)
+        return None if operation is None else self._native.fingerprint_of(operation)

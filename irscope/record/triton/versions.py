@@ -1,10 +1,19 @@
-"""The installed Triton's version, and the versions that irscope was tried with."""
+"""The installed Triton's version, those that irscope was tried with, and the undocumented names that it uses of them.
+
+Each row says in which releases the name was tried and what depends on it. A recording checks its rows before it runs
+anything, so that a Triton that moved or renamed one ends in a sentence that says which, and not in a traceback.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
 import sys
+from dataclasses import dataclass
+from typing import Any
+
+from irscope.errors import MissingTool
 
 TRIED_VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 """The releases that the tests run under, the oldest first; irscope records with none before that."""
@@ -38,3 +47,109 @@ def minor_of(version: str) -> tuple[int, ...]:
     """The first two numbers of a version."""
     # 3.10.0, 3.7.0+git1234abc, 3.10.0.dev20261101, 4.0a1
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _PrivateName:
+    """One name of Triton's."""
+
+    module: str
+    name: str
+    """In the module, with dots: `JITFunction._pack_args`; empty for the module itself."""
+    needed_for: str
+    """What irscope cannot do without it."""
+    by_virtual_gpu: bool = False
+    """Whether only programs that run without a GPU need it."""
+    is_required: bool = True
+    """Whether there is no recording without it; of any other, what it serves is left out."""
+    tried: tuple[str, ...] = TRIED_VERSIONS
+
+    @property
+    def text(self) -> str:
+        """`triton.runtime.jit.JITFunction._pack_args`."""
+        return f"{self.module}.{self.name}".rstrip(".")
+
+    def is_present(self) -> bool:
+        """Whether the installed Triton has it."""
+        try:
+            value: Any = importlib.import_module(self.module)
+        except ImportError:
+            return False
+        for part in self.name.split(".") if self.name else ():
+            value = getattr(value, part, _MISSING)
+            if value is _MISSING:
+                return False
+        return True
+
+
+def _rows(module: str, names: str, needed_for: str, **others: Any) -> tuple[_PrivateName, ...]:
+    return tuple(_PrivateName(module, name, needed_for, **others) for name in names.split())
+
+
+_TO_38 = TRIED_VERSIONS[:3]
+_JIT = "JITFunction.run JITFunction.create_binder JITFunction._pack_args JITFunction.is_gluon"
+_BINDINGS = (
+    "ir.context ir.load_dialects ir.pass_manager ir.parse_mlir_module ir.builder ir.module "
+    "ir.module.get_entry_func_name ir.module.get_int_attr ir.module.walk ir.pass_manager.get_pipeline_str "
+    "ir.pass_manager.enable_debug ir.pass_manager.run"
+)
+
+PRIVATE_NAMES: tuple[_PrivateName, ...] = (
+    *_rows("triton", "compile __version__", "watch compiles"),
+    *_rows("triton.compiler", "compile ASTSource", "watch compiles"),
+    *_rows("triton.compiler.compiler", "compile make_backend ASTSource", "watch compiles"),
+    *_rows("triton.runtime.jit", _JIT, "read what a launch is given"),
+    *_rows("triton.backends", "backends", "find the compilers of targets"),
+    *_rows("triton.backends.compiler", "GPUTarget Language.TRITON Language.GLUON", "compile for a target"),
+    *_rows("triton.backends.compiler", "BaseBackend.add_stages", "watch the stages of a compile"),
+    *_rows("triton.backends.compiler", "BaseBackend.parse_options", "read the options of a compile"),
+    *_rows("triton.backends.nvidia.compiler", "get_ptxas get_ptxas_version", "name the assembler", is_required=False),
+    *_rows("triton.knobs", "base_knobs.scope runtime cache nvidia compilation", "set what a compile reads"),
+    *_rows("triton.runtime.cache", "triton_key", "keep Triton's cache apart"),
+    *_rows("triton._C.libtriton", _BINDINGS, "read and run passes"),
+    *_rows("triton._C.libtriton", "ir.module.str_nodebug", "print IR without locations"),
+    *_rows("triton._C.libtriton", "llvm.init_targets", "compile on from a text"),
+    *_rows("triton._C.libtriton", "get_cache_invalidating_env_vars", "tell compiles apart"),
+    *_rows("triton._C.libtriton", "nvidia.load_dialects amd.load_dialects", "read IR of either vendor"),
+    *_rows("triton._C.libtriton", "gluon_ir.GluonOpBuilder", "ask for layouts", is_required=False),
+    *_rows("triton._C.libtriton", "llvm.add_version_info", "tell dumps apart", is_required=False, tried=("3.9.0",)),
+    *_rows("triton._C.libtriton", "nvidia.set_short_ptr", "compile LLVM IR", is_required=False, tried=_TO_38),
+    *_rows(
+        "triton.compiler.compiler", "CompiledKernel._init_handles", "launch on the virtual GPU", by_virtual_gpu=True
+    ),
+    *_rows("triton.runtime.driver", "driver._active driver._default", "stand in for a GPU", by_virtual_gpu=True),
+    *_rows("triton.runtime._allocation", "_allocator", "launch on the virtual GPU", by_virtual_gpu=True),
+    *_rows(
+        "triton.runtime.autotuner",
+        "Autotuner.run Autotuner.prune_configs Autotuner._bench",
+        "choose configurations of autotuned kernels",
+        by_virtual_gpu=True,
+    ),
+    *_rows("triton.runtime.errors", "OutOfResources PTXASError", "tell a configuration's error", by_virtual_gpu=True),
+    *_rows(
+        "triton.compiler.errors", "CompileTimeAssertionFailure", "tell a configuration's error", by_virtual_gpu=True
+    ),
+    *_rows("triton.testing", "Mark.run do_bench", "run a program's benchmarks once", by_virtual_gpu=True),
+    *_rows("triton.testing", "do_bench_cudagraph", "run a benchmark once", by_virtual_gpu=True, is_required=False),
+    *_rows("triton.backends.nvidia.driver", "ty_to_cpp", "launch on the virtual GPU", by_virtual_gpu=True),
+    *_rows("triton.language", "dtype", "read a signature"),
+)
+"""All of them, in the order in which a recording comes by them."""
+
+
+def require_names(*, virtual: bool) -> None:
+    """Raise MissingTool, in one sentence, for the first name that the installed Triton lacks.
+
+    `virtual`: whether a program is to run without a GPU.
+    """
+    for row in PRIVATE_NAMES:
+        if row.is_required and (virtual or not row.by_virtual_gpu) and not row.is_present():
+            raise MissingTool(refusal_of(f"has no {row.text}, without which irscope cannot {row.needed_for}"))
+
+
+def refusal_of(why: str) -> str:
+    """What is said of a Triton that irscope cannot record with."""
+    return f"Triton {triton_version()} {why}: irscope was tried with {', '.join(TRIED_VERSIONS)}."

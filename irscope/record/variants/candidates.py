@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irscope.errors import IrscopeError
-from irscope.model.capture import Capture
-from irscope.model.failure import Failure
-from irscope.record.process.codec import frame_of
+from irscope.model.capture import Capture, Failure
+from irscope.record.process.messages import frame_of
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.kept import lasts
 from irscope.record.variants.pool import VariantPool

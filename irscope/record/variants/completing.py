@@ -90,7 +90,7 @@ def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled,
     `run` does the compile. Without `sass` it stops at PTX, and the operations of SASS may be missing. Only where the
     same Triton is, and of a capture that was recorded here: of any other nothing is compiled unasked.
     """
-    from irscope.record.compile.operations import STAGES_OF_OPERATIONS, find_operations
+    from irscope.record.compile.second import STAGES_OF_OPERATIONS, find_operations
     from irscope.record.triton.versions import triton_version
 
     missing = {stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages and (sass or stage != "sass")}
@@ -118,7 +118,7 @@ def with_log(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> C
     """
     if capture.log is not None:
         return capture
-    from irscope.record.compile.compiler_log import find_log
+    from irscope.record.compile.second import find_log
 
     tell_origin(capture, tell)
     log = find_log(capture, run)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture, Failure, stage_rank
-from irscope.model.graft import Graft
 from irscope.model.recording_options import RecordingOptions
+from irscope.model.trial import Graft
 from irscope.plan import PassPlan, PassRule
 from irscope.record.process.disassembly import disassembled
 from irscope.record.process.requests import RecordRequest, request_from_capture

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irscope.errors import RecordingError
-from irscope.model.capture import Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure
 
 __all__ = ["ReproductionCheck", "checked_program", "compared"]
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from irscope.ir.mlir.pointer_uses import read_pointer_uses
-from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Launch
+from irscope.model.launch_record import Assumption, Decision
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced
 from irscope.record.virtual.follow import Following, current_following

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from irscope.errors import UsageError
-from irscope.model.assumption import Assumption, Decision, DecisionKind, joined
+from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
 from irscope.record.virtual import numbers as virtual_numbers
 from irscope.record.virtual.numbers import Read, Reads, address, carry, plain
 from irscope.record.virtual.places import Place, is_called_by_program, place_of_reader

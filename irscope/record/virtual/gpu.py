@@ -18,10 +18,8 @@ from types import ModuleType
 from irscope.device.parts import part_of
 from irscope.model.capture import Target
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, is_timing, watched_autotuner
-from irscope.record.triton.benchmarks import install_benchmarks
-from irscope.record.triton.driver import OnLaunch, install_driver
-from irscope.record.triton.libraries import install_cublas, profiler_replacements
+from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, install_benchmarks, is_timing, watched_autotuner
+from irscope.record.triton.driver import OnLaunch, install_cublas, install_driver, profiler_replacements
 from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.triton.specialization import spare_torch
 from irscope.record.virtual.after_import import AfterImport

@@ -1,23 +1,192 @@
-"""A capture as a page of text: its findings, launch, options, resources, stages, notes and environment."""
+"""A capture as a page of text: its findings, launch, options, resources, stages, graphs, partitions, notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization
 from irscope.analysis.resources.metrics import resource_rows
-from irscope.device.fit import excesses_of
-from irscope.device.occupancy import occupancy_of
+from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
-from irscope.model.launch_record import Argument
+from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
+from irscope.model.launch_record import Argument, Autotuning
 from irscope.model.telling import parts_of
 from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
 from irscope.render.text.findings import render_findings
-from irscope.render.text.graphs import graph_texts
-from irscope.render.text.tables import masked, table, visible, wrapped
+from irscope.render.text.tables import masked, shorten, table, visible, wrapped
 
-__all__ = ["occupancy_text", "render_capture"]
+# What stands behind torch's own functions, by the backend of the target.
+_LIBRARIES = {
+    **{name: {"cuda": "cuBLAS", "hip": "hipBLAS"} for name in ("addmm", "mm", "bmm", "baddbmm", "_int_mm")},
+    "convolution": {"cuda": "cuDNN", "hip": "MIOpen"},
+}
+_MOST_NODES = 12
+_SHORT = 96
+
+
+def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> str:
+    """For each graph, its kernels with the lines of Python that each comes from; empty where there is no graph.
+
+    Args:
+        captures: (id, capture, which may lack its stages and passes).
+        detailed: whether the nodes of each are told too, and the configurations that it was chosen among.
+    """
+    groups: dict[tuple[str, ...], list[tuple[GraphOrigin, str, Capture]]] = {}
+    for id_, capture in captures:
+        for origin in capture.graphs:
+            key = (*_recording(capture), origin.graph, origin.part)
+            groups.setdefault(key, []).append((origin, id_, capture))
+    parts: list[str] = []
+    for members in groups.values():
+        first, _, one = members[0]
+        lines = [_title(first, one)]
+        for origin, id_, capture in sorted(members, key=lambda member: member[0].kernel):
+            lines += _kernel(origin, id_, capture, detailed=detailed)
+        parts.append("\n".join(map(masked, lines)))
+    return "\n\n".join(parts)
+
+
+def _recording(capture: Capture) -> tuple[str, str, str]:
+    return capture.environment.date, capture.environment.command, str(capture.target)
+
+
+def _title(origin: GraphOrigin, capture: Capture) -> str:
+    kernels = "1 Triton kernel" if origin.kernels == 1 else f"{origin.kernels} Triton kernels"
+    others = ", ".join(_call(call, capture.target.backend) for call in _summed(origin.others))
+    return f"{origin.title}: {kernels}" + (f"; no Triton kernels: {others}" if others else "")
+
+
+def _summed(calls: Sequence[GraphCall]) -> list[GraphCall]:
+    """Each function once, with the number of its calls."""
+    counts: dict[str, int] = {}
+    for call in calls:
+        counts[call.callee] = counts.get(call.callee, 0) + call.count
+    return [GraphCall(callee, count=count) for callee, count in counts.items()]
+
+
+def _call(call: GraphCall, backend: str) -> str:
+    known = _LIBRARIES.get(call.callee.removeprefix("extern_kernels."))
+    library = "ATen" if known is None else known.get(backend) or " or ".join(known.values())
+    times = f" ×{call.count}" if call.count > 1 else ""
+    return f"{call.callee}{times} ({library})"
+
+
+def _kernel(origin: GraphOrigin, id_: str, capture: Capture, *, detailed: bool) -> list[str]:
+    number = f"{origin.kernel}/{origin.kernels}" if origin.kernels else "–"
+    nodes = _listed(origin.source_nodes, None if detailed else _MOST_NODES)
+    tuning = capture.launch.autotuning
+    heuristic = f" · {origin.heuristic}" if origin.heuristic else ""
+    lines = [f"  {number}  {id_[:8]}  {capture.name}{heuristic}", f"       of {nodes}"]
+    lines += [f"       {_place_text(node)}  {shorten(node.code, _SHORT)}".rstrip() for node in origin.lines]
+    if not origin.lines:
+        lines.append("       its lines of Python are not known")
+    if not detailed:
+        return lines
+    lines += [f"       %{node.name} = {node.operator}{_at(node)}" for node in origin.nodes]
+    return [*lines, *(f"       {line}" for line in _choice_text(tuning))]
+
+
+def _place_text(node: GraphNode) -> str:
+    """`model.py:12`"""
+    return f"{node.file.replace(chr(92), '/').rpartition('/')[2]}:{node.line}"
+
+
+def _at(node: GraphNode) -> str:
+    return f"  ({_place_text(node)})" if node.file else ""
+
+
+def _listed(names: Sequence[str], most: int | None) -> str:
+    left_out = len(names) - most if most is not None else 0
+    shown = ", ".join(names[:most])
+    return (f"{shown}, and {left_out} more" if left_out > 0 else shown) or "nodes that are not known"
+
+
+def _choice_text(tuning: Autotuning | None) -> list[str]:
+    """The configurations that TorchInductor chose among, which this one is, and why; empty for any other kernel."""
+    if tuning is None or not tuning.candidates:
+        return []
+    if tuning.count == 1:
+        why = "the only configuration of its heuristic"
+    elif tuning.winner:
+        why = "the fastest of those that were timed"
+    elif tuning.winner is False:
+        why = "timed, and not the fastest"
+    else:
+        why = "compiled without a GPU, where nothing is timed: by default the first that fits (--config all: each)"
+    lines = [f"configuration {tuning.number_text}: {why}"]
+    for index, config in enumerate(tuning.candidates):
+        lines.append(f"{'*' if index == tuning.index else ' '} {index}  {config}")
+    if tuning.index >= len(tuning.candidates):
+        lines.append(f"* {tuning.index}  {tuning.config} (TorchInductor's own change of one of these)")
+    return lines
+
+
+PARTITIONS = ("partition", "warps", "registers", "ttgir", "operations")
+BUFFERS = ("buffer", "ttgir", "slots", "of", "written by", "read by")
+BARRIERS = ("barrier", "ttgir", "slots", "arrivals", "arrived at by", "waited for by", "phase")
+_OUTSIDE = "before or after"
+
+
+def partition_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object, ...]]:
+    """Rows of `PARTITIONS`."""
+    for one in found:
+        for partition in one.partitions:
+            operations = ", ".join(f"{name} ×{count}" for name, count in partition.operations)
+            registers = "–" if partition.registers is None else partition.registers
+            yield partition.name, _warps(partition), registers, partition.line, operations
+
+
+def _warps(partition: Partition) -> str:
+    """`4`, or `4 (4–7)` where the text says which."""
+    if partition.warps is None:
+        return "?"
+    first = partition.first_warp
+    return f"{partition.warps}" + ("" if first is None else f" ({first}–{first + partition.warps - 1})")
+
+
+def buffer_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object, ...]]:
+    """Rows of `BUFFERS`."""
+    for ring in (ring for one in found for ring in one.buffers):
+        yield ring.value, ring.line, ring.slots, ring.what, _users(ring.by("writes")), _users(ring.by("reads"))
+
+
+def barrier_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object, ...]]:
+    """Rows of `BARRIERS`."""
+    for ring in (ring for one in found for ring in one.barriers):
+        waits = ring.by("waits")
+        phases = ", ".join(dict.fromkeys(use.phase for use in waits))
+        yield ring.value, ring.line, ring.slots, ring.what, _users(ring.by("arrives")), _users(waits), phases
+
+
+def _users(uses: Sequence[WarpRingUse]) -> str:
+    """`partition0: ttng.tc_gen5_mma (line 111); …`."""
+    lines: dict[tuple[str, str], list[int]] = {}
+    for use in uses:
+        lines.setdefault((use.partition or _OUTSIDE, use.operation), []).append(use.line)
+    return "; ".join(
+        f"{partition}: {operation} ({', '.join(map(str, where))})" for (partition, operation), where in lines.items()
+    )
+
+
+def waits_in_vain(found: Sequence[WarpSpecialization]) -> list[str]:
+    """A sentence for each barrier that is waited for and that nothing arrives at."""
+    rings: list[WarpRing] = [
+        ring for one in found if one.is_traced for ring in one.barriers if ring.by("waits") and not ring.by("arrives")
+    ]
+    return [f"{ring.value} (line {ring.line}) is waited for, and nothing in this text arrives at it." for ring in rings]
+
+
+def partitions_json(found: Sequence[WarpSpecialization]) -> list[dict[str, Any]]:
+    """As docs/json.md describes it."""
+    return [asdict(one) | {"partitions": [_partition_json(part) for part in one.partitions]} for one in found]
+
+
+def _partition_json(partition: Partition) -> dict[str, Any]:
+    return asdict(partition) | {"operations": dict(partition.operations)}
+
 
 _TITLE = "\x1b[1m{}\x1b[22m"
 _OCCUPANCY = "occupancy_percent"
@@ -40,7 +209,7 @@ def render_capture(
         page.rows("Options", _options(capture)),
         page.rows("Resources", _resources(capture)),
         page.rows("Stages", _stages(capture), ["stage", "ms", "size"]),
-        *_warps(page, capture),
+        *_warps_of_page(page, capture),
         page.lines("Graphs", graph_texts([(capture.id, capture)], detailed=True).splitlines()),
         page.lines("Notes", dict.fromkeys((*capture.launch.assumption_notes, *capture.notes))),
         page.rows("Environment", _environment(capture)),
@@ -146,20 +315,19 @@ def _stages(capture: Capture) -> Iterator[tuple[str, str, str]]:
         yield "all", milliseconds(capture.compile_us), passes
 
 
-def _warps(page: _Page, capture: Capture) -> Iterator[str]:
+def _warps_of_page(page: _Page, capture: Capture) -> Iterator[str]:
     """The sections of a warp-specialised kernel."""
     text = capture.texts.get("ttgir", "")
     if "warp_specialize" not in text:
         # What reads partitions is a tenth of all that this command imports.
         return
     from irscope.analysis.flow.partitions import read_partitions
-    from irscope.render.capture import partitions
 
     if found := read_partitions(text):
-        yield page.rows("Warp specialisation", partitions.partition_rows(found), partitions.PARTITIONS)
-        yield page.rows("Buffers between partitions", partitions.buffer_rows(found), partitions.BUFFERS)
-        yield page.rows("Barriers", partitions.barrier_rows(found), partitions.BARRIERS)
-        yield page.lines("", partitions.waits_in_vain(found))
+        yield page.rows("Warp specialisation", partition_rows(found), PARTITIONS)
+        yield page.rows("Buffers between partitions", buffer_rows(found), BUFFERS)
+        yield page.rows("Barriers", barrier_rows(found), BARRIERS)
+        yield page.lines("", waits_in_vain(found))
 
 
 def _environment(capture: Capture) -> Iterator[tuple[str, str]]:

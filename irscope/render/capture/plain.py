@@ -66,6 +66,6 @@ def _partitions_json(capture: Capture) -> list[dict[str, Any]]:
 
     if not (found := read_partitions(capture.texts.get("ttgir", ""))):
         return []
-    from irscope.render.capture.partitions import partitions_json
+    from irscope.render.capture.page import partitions_json
 
     return partitions_json(found)

@@ -24,8 +24,7 @@ from irscope.ir.locations.stages import capture_locations
 from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.canvas import shades
-from irscope.render.dot.blocks import render_blocks
-from irscope.render.dot.dataflow import render_dataflow
+from irscope.render.dot.flows import render_blocks, render_dataflow
 from irscope.render.dot.graph import (
     BAD,
     BORDER,

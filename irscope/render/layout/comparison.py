@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irscope.layout.conversions import Moves
 from irscope.layout.described import DescribedLayout
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap, Moves
 from irscope.memory.between import Conversion, Relocation, between
 from irscope.memory.conflicts import first_request
-from irscope.render.layout.figure import COLOR_BY, Figure, Marks, Window, make_figure, unit_of
-from irscope.render.layout.plane import Plane, unit_worth_showing
+from irscope.render.layout.figure import (
+    COLOR_BY,
+    Figure,
+    Marks,
+    Plane,
+    Window,
+    make_figure,
+    unit_of,
+    unit_worth_showing,
+)
 from irscope.render.text.figures import percent
 
 

@@ -8,8 +8,7 @@ from itertools import product
 from typing import Literal
 
 from irscope.render.canvas import LETTER, Elements, Rect, shades, wrapped
-from irscope.render.layout.figure import Figure
-from irscope.render.layout.plane import Run
+from irscope.render.layout.figure import Figure, Run
 
 _AXIS_ROOM = 46
 """Pixels for the numbers of the rows."""

@@ -11,14 +11,12 @@ from irscope.errors import DAMAGE, UsageError
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.types import element_bits
 from irscope.layout.computed import computed_map
-from irscope.layout.linear import Preimage, span
-from irscope.layout.memory_map import MemoryMap
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import MemoryMap, Preimage, ThreadMap, span
 from irscope.layout.typed import parse_typed
 from irscope.model.capture import Capture, Target
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LayoutRow
 from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect
-from irscope.render.layout.plane import sizes_of
+from irscope.render.layout.figure import sizes_of
 from irscope.render.text.figures import short_name
 from irscope.render.theme import Theme
 

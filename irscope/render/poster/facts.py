@@ -16,7 +16,7 @@ from irscope.analysis.roofline.model import Roofline
 from irscope.analysis.roofline.roofline import roofline_of
 from irscope.analysis.source.operations import Operations, read_stage_operations
 from irscope.device.occupancy import Occupancy, occupancy_of
-from irscope.device.peaks import peaks_of_target
+from irscope.device.parts import peaks_of_target
 from irscope.errors import DAMAGE, UsageError
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.live import live_values

@@ -1,22 +1,326 @@
-"""The panels of a poster beside its loop: limits, findings, conversions, accesses, and the instruction mix."""
+"""The panels of a poster beside its loop: limits, findings, tiles, buffers, registers, accesses, Python lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.roofline.model import Roofline
-from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
-from irscope.device.occupancy import REGISTERS, SHARED, TENSOR_MEMORY, WARPS
+from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.user import line_text
-from irscope.memory.access import Cost
+from irscope.layout.described import DescribedLayout
+from irscope.layout.maps import ThreadMap
+from irscope.memory.access import MOST, Access, Cost
+from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture
-from irscope.render.canvas import LEAST, Canvas, Rect, wrapped
-from irscope.render.poster.facts import WORST, Facts
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
+from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
+from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
+from irscope.render.poster.facts import WORST, Facts, Registers
+from irscope.render.roofline import duration_text, floor_line
 from irscope.render.text.figures import percent
-from irscope.render.text.roofline import duration_text, floor_line
 
-__all__ = ["draw_conversions", "draw_findings", "draw_limits", "draw_mix", "draw_roofline"]
+_NARROW, _WIDE = 32.0, 22.0
+_WIDE_FROM = 500.0
+
+
+def rows_of(width: float, height: float) -> int:
+    """How many accesses a room has space for."""
+    return max(int(height // (_WIDE if width >= _WIDE_FROM else _NARROW)), 0)
+
+
+def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
+    """Draw the accesses, those that waste most first."""
+    if not rows:
+        for number, line in enumerate(wrapped("No access to global memory could be read.", area.width, 12, 2)):
+            canvas.text(area.left, area.top + 14 + 17 * number, line, look="m")
+        return
+    most = max(rows_of(area.width, area.height), 1)
+    if len(rows) > most:
+        most = max(rows_of(area.width, area.height - 14), 1)
+    y = area.top
+    for row in sorted(rows, key=_is_idle)[:most]:
+        y += _wide(canvas, area, y, row) if area.width >= _WIDE_FROM else _narrow(canvas, area, y, row)
+    if len(rows) > most and y + 13 <= area.bottom + 2:
+        canvas.text(area.left, y + 11, f"and {len(rows) - most} more", look="m", size=LEAST)
+
+
+def _is_idle(row: Cost) -> bool:
+    return row.access is not None and not row.access.launch.executions[1]
+
+
+def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
+    where = _where(row)
+    canvas.text(area.left, y + 12, _what(row), size=LEAST, room=area.width - len(where) * 7 - 6)
+    canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width)
+    width = _width(row).replace(" bits a lane", "-bit")
+    text = ", ".join(filter(None, (width, _units(row).replace(", the least", ", least").replace("× the", "×"))))
+    canvas.text(area.left, y + 26, text, look="warn" if row.excess else "m", size=LEAST, room=area.width)
+    return _NARROW
+
+
+def _wide(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
+    look = "warn" if row.excess else "t"
+    for left, room, text, own in (
+        (0.0, 230.0, _what(row), "t"),
+        (240.0, 100.0, _where(row), "m"),
+        (350.0, 130.0, _width(row), "t"),
+        (490.0, area.width - 490, _units(row), look),
+    ):
+        canvas.text(area.left + left, y + 13, text, look=own, size=LEAST, room=room)
+    return _WIDE
+
+
+def _what(row: Cost) -> str:
+    """`load x_ptr`, `copy a_ptr by TMA`."""
+    if row.access is None:
+        return row.operation.rpartition(".")[2]
+    how = " by TMA" if "tma" in row.operation or "descriptor" in row.operation else ""
+    return f"{row.access.action} {row.access.argument}{how}".replace("  ", " ")
+
+
+def _where(row: Cost) -> str:
+    line = f"line {row.place.rpartition(':')[2]}" if row.place else ""
+    return f"loop · {line}" if row.loops and line else line
+
+
+def _width(row: Cost) -> str:
+    access = row.access
+    if access is None or not access.launch.executions[1]:
+        return ""
+    return f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block"
+
+
+def _units(row: Cost) -> str:
+    """`24,576 sectors, the least`, `65,536 sectors, 2× the least`."""
+    access = row.access
+    if access is None:
+        return ""
+    if not access.launch.executions[1]:
+        return "not executed in this launch"
+    shown, each = (access.each, " each time") if access.launch.executions[1] >= MOST else (access.launch, "")
+    unit = "sectors" if access.unit_bytes == 32 else "lines"
+    if shown.units[1] >= MOST:
+        return "sectors not known"
+    return f"{_span(shown.units)} {unit}{each}, {_against(access, shown.units, shown.least_units)}"
+
+
+def _against(access: Access, units: tuple[int, int], least: tuple[int, int]) -> str:
+    if units[0] != units[1] or not least[1]:
+        return access.certainty if access.certainty != "exact" else "a range"
+    if units[0] <= least[1]:
+        return "the least"
+    return f"{units[0] / least[1]:.3g}× the least"
+
+
+def _span(span: tuple[int, int]) -> str:
+    return f"{span[0]:,}" if span[0] == span[1] else f"{span[0]:,}–{span[1]:,}"
+
+
+_MOST_ELEMENTS = 1 << 17
+_MOST_PARTS = 40
+"""Parts of a tile that can be told apart."""
+# 49152
+_LARGE = re.compile(r"\b\d{4,18}\b")
+_SOURCE_LINE = 15
+_LEAST_SOURCE = 4
+"""Lines of Python that are worth a place."""
+_TICKS = (
+    ("spill", ("ld.local", "st.local", "scratch"), "bad"),
+    ("matrix", ("wgmma", "mma", "tcgen05", "mfma", "wmma"), "f2"),
+    ("barrier", ("barrier",), "m"),
+)
+
+
+def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
+    """Draw which warp holds which part of a tile."""
+    if tile is None or tile.threads is None:
+        why = "The capture holds no layouts." if tile is None else tile.row.reason or "Its map is not known."
+        for number, line in enumerate(wrapped(why, area.width, 12, 4)):
+            canvas.text(area.left, area.top + 14 + 17 * number, line, look="m")
+        return
+    threads = tile.threads
+    named = " · ".join(dict.fromkeys((tile.name, tile.encoding.title, tile.shape_text)))
+    canvas.text(area.left, area.top + 10, named, look="m", size=LEAST, room=area.width)
+    rows, columns = sizes_of(threads.shape)
+    parts = list(_parts(threads, rows, columns, columns))
+    note = ""
+    if len(parts) > _MOST_PARTS or not parts:
+        plane = unit_worth_showing(unit_of(tile))
+        parts = list(_parts(threads, plane.rows, plane.columns, columns))
+        note = f"{plane.rows}×{plane.columns} of {rows}×{columns}{', repeated' if plane.repeats else ''}"
+        rows, columns = plane.rows, plane.columns
+    word = "wave" if tile.target.backend == "hip" else "warp"
+    each = f"{threads.registers} elements a thread · {threads.warps} {word}{'s' * (threads.warps > 1)}"
+    canvas.text(area.left, area.bottom - 2, each, look="m", size=LEAST, room=area.width)
+    if note:
+        canvas.text(area.left, area.bottom - 17, note, look="m", size=LEAST, room=area.width)
+    top, room = area.top + 34, area.height - (69 if note else 54)
+    scale = min((area.width - 34) / columns, room / rows)
+    if rows == 1:
+        across, down = (area.width - 34), min(room, 34.0)
+    else:
+        across, down = columns * scale, rows * scale
+        if across < 60 or down < 30:
+            across, down = max(across, 60), max(down, 30)
+    left = area.left + 34
+    canvas.text(left + across / 2, top - 6, f"{columns}", look="m", size=LEAST, anchor="middle")
+    canvas.text(left - 6, top + down / 2 + 4, f"{rows}", look="m", size=LEAST, anchor="end")
+    labelled: set[int] = set()
+    for warp, row, column, high, wide in sorted(parts, key=lambda part: -part[3] * part[4]):
+        box = Rect(
+            left + column * across / columns, top + row * down / rows, wide * across / columns, high * down / rows
+        )
+        canvas.rect(box, f"f{warp % TILES}", tip=f"{word} {warp}")
+        name = f"w{warp}"
+        if warp not in labelled and box.width >= len(name) * 7 + 2 and box.height >= 12:
+            labelled.add(warp)
+            middle = box.left + box.width / 2
+            canvas.text(
+                middle, box.top + box.height / 2 + 4, name, look=f"x{warp % TILES}", size=LEAST, anchor="middle"
+            )
+    canvas.path(f"M{left:.1f} {top:.1f}h{across:.1f}v{down:.1f}h-{across:.1f}z", "axis")
+
+
+def _parts(threads: ThreadMap, rows: int, columns: int, across: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """(warp, row, column, rows, columns) of rectangles that one warp holds, in the last two dimensions.
+
+    `across`: the columns of the whole tile, of which the first `columns` are looked at.
+    """
+    if rows * columns > _MOST_ELEMENTS:
+        return
+    places = threads.first_owners
+    inner = (len(threads.layout.vectors("register")), len(threads.layout.vectors("lane")))
+    shift, warps = sum(inner), threads.warps
+
+    def warp_of(element: int) -> int:
+        return (place >> shift) & (warps - 1) if (place := places[element]) >= 0 else -1
+
+    lines = [[warp_of(row * across + column) for column in range(columns)] for row in range(rows)]
+    row = 0
+    while row < rows:
+        below = row + 1
+        while below < rows and lines[below] == lines[row]:
+            below += 1
+        column = 0
+        while column < columns:
+            end = column + 1
+            while end < columns and lines[row][end] == lines[row][column]:
+                end += 1
+            if lines[row][column] >= 0:
+                yield lines[row][column], row, column, below - row, end - column
+            column = end
+        row = below
+
+
+def draw_registers(canvas: Canvas, area: Rect, found: Registers | None, facts: Facts) -> None:
+    """Draw the live registers of each instruction, and where matrix instructions, barriers and spills are."""
+    if found is None:
+        text = "Not known: the capture holds no machine code that tells them."
+        for number, line in enumerate(wrapped(text, area.width, 12, 4)):
+            canvas.text(area.left, area.top + 14 + 17 * number, line, look="m")
+        return
+    allocated = facts.capture.resources.registers
+    most = max(*found.live, allocated or 0, 1)
+    left, base, height = area.left + 30, area.bottom - 52, area.height - 66
+    width = area.width - 30
+
+    def y(count: float) -> float:
+        return base - max(count, 0) / most * height
+
+    thinned = _thinned(found.live, int(width))
+    step = width / len(thinned)
+    # One step for each run of instructions with as many live registers.
+    ends = [index for index, (one, later) in enumerate(pairwise([*thinned, -1]), 1) if one != later]
+    steps = "".join(f"V{round(y(thinned[end - 1]), 1):g}H{round(left + end * step, 1):g}" for end in ends)
+    canvas.path(f"M{left:.1f} {base:.1f}{steps}V{base:.1f}z", "curve")
+    canvas.path(f"M{left:.1f} {base:.1f}h{width:.1f}", "axis")
+    canvas.text(left - 6, base + 4, "0", look="m", size=LEAST, anchor="end")
+    peak = max(found.live)
+    at = found.live.index(peak) / len(found.live) * width
+    if allocated is not None:
+        canvas.path(f"M{left:.1f} {y(allocated):.1f}h{width:.1f}", "limit")
+        canvas.text(left - 6, y(allocated) + 4, f"{allocated}", look="bad", size=LEAST, anchor="end")
+    canvas.path(f"M{left + at:.1f} {y(peak):.1f}V{base:.1f}", "edge")
+    _ticks(canvas, Rect(left, base + 6, width, 16), found)
+    text = f"peak {peak} at instruction {found.live.index(peak) + 1} of {len(found.live)}"
+    canvas.text(left, area.bottom - 2, text, size=LEAST, room=width)
+
+
+def _thinned(values: Sequence[int], most: int) -> list[int]:
+    """At most so many values: of neighbours the greatest."""
+    if len(values) <= most:
+        return list(values)
+    edges = [number * len(values) // most for number in range(most + 1)]
+    return [max(values[first:last]) for first, last in pairwise(edges) if last > first]
+
+
+def _ticks(canvas: Canvas, area: Rect, found: Registers) -> None:
+    """Where instructions of some families are, and the key to their colours."""
+    x = area.left
+    for name, families, look in _TICKS:
+        at = [index for index, kind in enumerate(found.kinds) if kind.startswith(families)]
+        if not at:
+            continue
+        for index in sorted({int(number / len(found.kinds) * area.width) for number in at}):
+            canvas.rect(Rect(area.left + index, area.top, 1.5, 8), look)
+        canvas.rect(Rect(x, area.top + 14, 9, 9), look)
+        x += 14 + canvas.text(x + 14, area.top + 23, f"{name} {len(at)}", look="m", size=LEAST) + 14
+
+
+def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection[str]) -> None:
+    """Draw the kernel's Python: all of it where there is room, else the lines that are wanted, `file:line`."""
+    kernel = capture.launch.kernel
+    first = kernel.first_line or kernel.line
+    lines = list(enumerate(kernel.source.rstrip().split("\n") if kernel.source else [], first))
+    room = max(int((area.height - 22) // _SOURCE_LINE), 0)
+    shown = [(number, line) for number, line in lines if number >= kernel.line]
+    if len(shown) > room:
+        shown = [(number, line) for number, line in shown if f"{kernel.file}:{number}" in wanted][:room]
+    if len(shown) < _LEAST_SOURCE:
+        return
+    canvas.text(area.left, area.top + 12, "Python", size=13, bold=True)
+    for at, (number, line) in enumerate(shown):
+        y = area.top + 30 + at * _SOURCE_LINE
+        canvas.text(area.left + 30, y, f"{number}", look="m", size=LEAST, anchor="end")
+        canvas.text(area.left + 42, y, line.expandtabs(4).replace(" ", "\u00a0"), size=LEAST, room=area.width - 42)
+
+
+def draw_buffers(canvas: Canvas, area: Rect, allocation: Allocation) -> float:
+    """Draw the buffers of a memory over the program, the largest ones; returns how far down it goes."""
+    title = f"{allocation.space.capitalize()} memory over the program"
+    canvas.text(area.left, area.top + 12, title, size=13, bold=True)
+    canvas.text(area.right, area.top + 12, _grouped(headline(allocation)), look="m", size=LEAST, anchor="end",
+                room=area.width - 280)  # fmt: skip
+    rows = sorted(allocation.buffers, key=lambda one: (-one.size, one.start))
+    most = max(int((area.height - 24) // 22), 1)
+    left = area.left + 344
+    width = area.right - left
+    y = area.top + 22
+    scale = width / max(len(allocation.steps), 1)
+    shown = sorted(rows[:most], key=lambda one: (one.start, one.offset))
+    for number, one in enumerate(shown):
+        size = f"{_grouped(size_text(one))} {allocation.unit}"
+        canvas.text(area.left, y + 13, owner_text(one), size=LEAST, room=192)
+        canvas.text(left - 50, y + 13, size, look="m", size=LEAST, anchor="end", room=96)
+        canvas.text(left - 8, y + 13, f":{place_text(one.place).rpartition(':')[2]}" if one.place else "", look="m",
+                    size=LEAST, anchor="end", room=40)  # fmt: skip
+        canvas.rect(Rect(left, y + 2, width, 14), "band")
+        box = Rect(left + one.start * scale, y + 2, max((one.end - one.start) * scale, 3), 14)
+        canvas.rect(box, f"f{number % TILES}", radius=2)
+        y += 22
+    if len(rows) > most:
+        canvas.text(area.left, y + 10, f"{len(rows) - most} more", look="m", size=LEAST)
+        y += 14
+    return y
+
+
+def _grouped(text: str) -> str:
+    """Its numbers with separators of thousands."""
+    return _LARGE.sub(lambda match: f"{int(match[0]):,}", text)
+
 
 _MOST_CAUSES = 4
 _MOST_BLOCKS = 32

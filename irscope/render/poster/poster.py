@@ -10,8 +10,19 @@ from irscope.model.capture import Capture
 from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, width_of
 from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
-from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix, draw_roofline
-from irscope.render.poster.pictures import draw_accesses, draw_buffers, draw_registers, draw_source, draw_tile, rows_of
+from irscope.render.poster.panels import (
+    draw_accesses,
+    draw_buffers,
+    draw_conversions,
+    draw_findings,
+    draw_limits,
+    draw_mix,
+    draw_registers,
+    draw_roofline,
+    draw_source,
+    draw_tile,
+    rows_of,
+)
 from irscope.render.text.figures import short_name
 from irscope.render.theme import theme_named
 

@@ -1,27 +1,36 @@
-"""The facts of a capture that a report holds outside of its texts: inputs, resources, stages, passes and findings."""
+"""The facts of a capture that a report holds outside of its texts: resources, passes, findings, lives, places."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from hashlib import sha256
+from itertools import groupby
 from typing import Any
 
+from irscope.analysis.counters.operations import counted_launch
 from irscope.analysis.findings.find import every_finding
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
+from irscope.analysis.lives.operations import OperationLife
+from irscope.analysis.movie.follow import Followed, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
-from irscope.device.fit import excesses_of
-from irscope.device.occupancy import occupancy_of
+from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import DAMAGE
+from irscope.ir.locations.model import Chain, Frame
+from irscope.ir.locations.stages import capture_locations
 from irscope.ir.locations.user import line_text
+from irscope.ir.logs.source_page import Counters
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.access import Cost
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture, stage_named
 from irscope.render.text.figures import percent
+from irscope.render.text.profile import stall_text
 
 _MOST = 8
 _MOST_WORST = 3
@@ -198,3 +207,138 @@ def _pass(effect: PassEffect) -> dict[str, Any]:
         row["counts"] = counts
         row["byOperation"] = list(effect.by_operation[:_LARGEST])
     return {name: value for name, value in row.items() if value not in ("", None, False) or name == "changed"}
+
+
+NO_LIVES: dict[str, Any] = {"steps": [], "changes": [], "texts": {}}
+"""Of a capture whose operations are not followed."""
+_NONE, _FIRST, _UNCLEAR = -1, -2, -3
+
+
+def packed_lives(capture: Capture, number_of: Callable[[str], int], followed: Followed | None = None) -> dict[str, Any]:
+    """The lives of a capture's operations, but those of the LLVM dialects.
+
+    `steps`: (first pass, last pass) by their places among the MLIR passes: one, or several whose texts between were not
+    kept. `changes`: for each step (operation, made, removed). `texts`: by the number of a text, for its lines the step
+    that made the operation and the one that removes it, each as (step, lines) again and again: -1 for none, -2 for what
+    was there before the first step, -3 where it is one of several that cannot be told apart.
+
+    Args:
+        capture: the capture.
+        number_of: the number of a text in the report.
+        followed: the capture's operations, if they were followed already.
+    """
+    lives = (followed or follow(capture)).lives
+    trail = lives.trail
+    if trail.first is None:
+        return NO_LIVES
+    places = {one.label: place for place, one in enumerate(capture.passes())}
+    changes: list[Counter[tuple[str, int]]] = [Counter() for _ in trail.steps]
+    made: list[dict[int, int]] = [{} for _ in range(len(trail.steps) + 1)]
+    gone: list[dict[int, int]] = [{} for _ in range(len(trail.steps) + 1)]
+    for life in lives.lives:
+        if life.counted_from >= 0:
+            changes[life.counted_from][life.first.name, 1] += 1
+        if life.removal is not None:
+            changes[life.removal.step][life.last.name, 2] += 1
+        for step, line in life.lines:
+            made[step + 1][line] = _maker(life)
+            gone[step + 1][line] = _remover(life)
+    texts = [trail.first, *(step.right for step in trail.steps)]
+    return {
+        "steps": [[places[step.passes[0].label], places[step.passes[-1].label]] for step in trail.steps],
+        "changes": [
+            [[name, counts[name, 1], counts[name, 2]] for name in dict.fromkeys(name for name, _ in counts)]
+            for counts in changes
+        ],
+        "texts": {
+            number_of(text): [_runs(text, made[index]), _runs(text, gone[index])]
+            for index, text in enumerate(texts)
+            if made[index]
+        },
+    }
+
+
+def _maker(life: OperationLife) -> int:
+    (step, *others) = life.made_by
+    return _UNCLEAR if others else _FIRST if step < 0 else step
+
+
+def _remover(life: OperationLife) -> int:
+    if life.removal is None:
+        return _NONE
+    return _UNCLEAR if life.removal.among > 1 else life.removal.step
+
+
+def _runs(text: str, by_line: dict[int, int]) -> list[int]:
+    steps: Iterable[int] = (by_line.get(line, _NONE) for line in range(1, text.count("\n") + 2))
+    return [item for step, run in groupby(steps) for item in (step, sum(1 for _ in run))]
+
+
+def heat_of(capture: Capture) -> dict[str, Any] | None:
+    """`stalled`: samples of warps that waited, in all; `lines`: stage, or file of Python → (line, samples, tip).
+
+    None for a capture without a profile, or with one that is not of its code.
+    """
+    if capture.profile is None:
+        return None
+    try:
+        counted = counted_launch(capture)
+    except DAMAGE:
+        # It comes from the capture's file, which may say anything.
+        return None
+    parts: dict[tuple[str, int], list[Counters]] = {}
+    for row in counted.operations:
+        file, _, line = row.place.rpartition(":")
+        if file:
+            parts.setdefault((file, int(line)), []).append(row.counters)
+        if row.line:
+            parts.setdefault(("ttgir", row.line), []).append(row.counters)
+        for one in row.instructions:
+            parts.setdefault(("sass", one.line), []).append(one.counters)
+    lines: dict[str, list[tuple[int, int, str]]] = {}
+    for (stage, line), found in sorted(parts.items()):
+        total = Counters.sum(found)
+        lines.setdefault(stage, []).append((line, total.stalled, _tip(total)))
+    return {"stalled": counted.counters.stalled, "lines": lines}
+
+
+def _tip(counters: Counters) -> str:
+    stalls = f"{counters.stalled} samples of warps that waited for {stall_text(counters)}" if counters.stalled else ""
+    executed = f"executed {counters.executed} times by warps" if counters.executed is not None else ""
+    sectors = f"{counters.sectors} sectors in {counters.lines} lines" if counters.sectors else ""
+    return "; ".join(filter(None, (stalls, executed, sectors)))
+
+
+def stage_locations(capture: Capture) -> dict[str, Any]:
+    """The locations of every text stage of a capture.
+
+    `stages`: of each the chain of its lines, as (chain, lines) again and again, -1 for no chain. `files`; `frames` as
+    (file, line, column, function, name); `chains` as numbers of frames, innermost first. `operations`: of assembly the
+    operation of its lines where the capture holds it, as (first line in the TTGIR or 0, lines) again and again.
+    `owners`: (line, first line of its operation) for the lines of the TTGIR that continue an operation.
+    """
+    files: dict[str, int] = {}
+    frames: dict[Frame, int] = {}
+    chains: dict[Chain, int] = {}
+    stages: dict[str, list[int]] = {}
+    for stage, text in capture.texts.items():
+        locations = capture_locations(capture, text, stage_named(stage).kind)
+        for frame in (frame for chain in locations.chains for frame in chain):
+            files.setdefault(frame.file, len(files))
+            frames.setdefault(frame, len(frames))
+        numbers = [chains.setdefault(chain, len(chains)) for chain in locations.chains]
+        lines = (numbers[index] if index >= 0 else -1 for index in locations.by_line)
+        stages[stage] = [item for number, run in groupby(lines) for item in (number, sum(1 for _ in run))]
+    return {
+        "stages": stages,
+        "files": list(files),
+        "frames": [[files[one.file], one.line, one.column, one.function, one.name] for one in frames],
+        "chains": [[frames[frame] for frame in chain] for chain in chains],
+        "operations": {row.stage: [item for run in row.runs for item in run] for row in capture.operations if row.runs},
+        "owners": _owners(capture) if any(row.runs for row in capture.operations) else [],
+    }
+
+
+def _owners(capture: Capture) -> list[tuple[int, int]]:
+    operations = parse_mlir(capture.texts.get("ttgir", "")).walk()
+    return sorted((line, one.first_line) for one in operations for line in one.lines if line != one.first_line)

@@ -15,12 +15,10 @@ from irscope.memory.allocation import Allocation, Buffer, allocations_of
 from irscope.memory.conflicts import first_request
 from irscope.memory.costs import as_json
 from irscope.model.capture import Capture, Kernel, Launch
-from irscope.model.layout import LayoutRefusal
-from irscope.model.layout_json import layout_to_json
+from irscope.model.layout import LayoutRefusal, layout_to_json
 from irscope.render.layout.comparison import between_facts
 from irscope.render.layout.figure import memory_facts, thread_facts
-from irscope.render.layout.timeline import timeline_svg
-from irscope.render.text.memory import headline, owner_text, peak_line
+from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
 
 __all__ = ["Holder", "Memory", "MemoryOverTime", "Node", "packed_memory"]
 

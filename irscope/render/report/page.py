@@ -21,7 +21,7 @@ from irscope.render.assets import read_asset
 from irscope.render.report.memory import Between
 from irscope.render.report.payload import Payload
 from irscope.render.report.pictures import poster_style
-from irscope.render.report.results.model import Results
+from irscope.render.report.results import Results
 from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack, printed
 

@@ -15,19 +15,26 @@ from irscope.analysis.resources.metrics import stage_operations
 from irscope.analysis.source.map import source_map
 from irscope.ir.meanings import meanings_of
 from irscope.model.capture import Capture, StageKind, stage_named
-from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.model.evidence import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.graph import has_dot
-from irscope.render.report.columns import column_words, packed_beside, plain_by_number, split_margins, value_columns
-from irscope.render.report.differences import packed_difference
-from irscope.render.report.facts import costs_of_layouts, facts_of, findings_in
-from irscope.render.report.graphs import packed_graphs
-from irscope.render.report.lives import NO_LIVES, packed_lives
-from irscope.render.report.locations import stage_locations
+from irscope.render.report.facts import NO_LIVES, costs_of_layouts, facts_of, findings_in, packed_lives, stage_locations
 from irscope.render.report.memory import Between, packed_layouts, packed_memory
-from irscope.render.report.pictures import movie_text, packed_poster
-from irscope.render.report.results.model import Results
-from irscope.render.report.texts import WINDOW, Blobs, TextTable, as_bytes, deflated
+from irscope.render.report.pictures import movie_text, packed_graphs, packed_poster
+from irscope.render.report.results import Results
+from irscope.render.report.texts import (
+    WINDOW,
+    Blobs,
+    TextTable,
+    as_bytes,
+    column_words,
+    deflated,
+    packed_beside,
+    packed_difference,
+    plain_by_number,
+    split_margins,
+    value_columns,
+)
 
 _PAYLOAD_VERSION = 1
 _NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
@@ -135,7 +142,7 @@ class Payload:
         row["layouts"] = self._value(packed_layouts(capture, costs, between), number, blobs, "layouts")
         row["memory"] = self._value(packed_memory(capture, costs), number, blobs, "memory")
         if self._studies and capture.profile is not None:
-            from irscope.render.report.locations import heat_of
+            from irscope.render.report.facts import heat_of
 
             if (heat := heat_of(capture)) is not None:
                 row["heat"] = self._value(heat, number, blobs, "heat")

@@ -11,7 +11,7 @@ from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.logs.reasons.entries import LogEntry, read_entries
 from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
-from irscope.model.compiler_log import PassLog
+from irscope.model.evidence import PassLog
 from irscope.render.text.tables import table
 
 __all__ = ["entries_text", "log_json", "log_text"]

@@ -12,7 +12,7 @@ from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
 from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
 from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
-from irscope.model.graft import Side, other_side
+from irscope.model.trial import Side, other_side
 from irscope.render.text.bench import error_text, microseconds
 from irscope.render.text.tables import table, visible
 

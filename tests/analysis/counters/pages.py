@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
-from irscope.model.operation_lines import OperationLines
+from irscope.model.evidence import OperationLines
 
 BASE = 0x7F5A3CFA0000
 COLUMNS = (

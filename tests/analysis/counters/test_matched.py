@@ -9,7 +9,7 @@ import pytest
 from irscope.analysis.counters.matched import kernel_of_page, matched_instructions
 from irscope.errors import UsageError
 from irscope.model.capture import Artifact, Capture
-from irscope.model.profile import Profile
+from irscope.model.evidence import Profile
 from tests.analysis.counters.pages import page_of, small_capture
 
 

@@ -9,7 +9,7 @@ import pytest
 from irscope.analysis.counters.matched import matched_instructions
 from irscope.analysis.counters.operations import counted_launch
 from irscope.ir.logs.source_page import Counters
-from irscope.model.operation_lines import OperationLines
+from irscope.model.evidence import OperationLines
 from tests.analysis.counters.measured import NAMES, capture, counted
 
 

@@ -12,7 +12,7 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.ir.asm.control import ControlInfo
 from irscope.ir.asm.sass import format_sass, parse_sass
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
-from irscope.render.text.compare import comparison_json, render_comparison
+from irscope.render.text.diff import comparison_json, render_comparison
 
 LISTING = (Path(__file__).parents[2] / "data" / "asm" / "softmax_90.nvdisasm.txt").read_text()
 (FUNCTION,) = parse_sass(LISTING)

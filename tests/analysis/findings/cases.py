@@ -12,8 +12,7 @@ from irscope.analysis.findings.studied import Studied
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.compile.compiler_log import find_log
-from irscope.record.compile.operations import find_operations
+from irscope.record.compile.second import find_log, find_operations
 from irscope.record.process.requests import RecordRequest, request_for
 from irscope.record.process.session import compiled as one_capture
 from irscope.record.triton.versions import triton_version

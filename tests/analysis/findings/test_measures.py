@@ -9,8 +9,7 @@ import pytest
 from irscope.analysis.findings.measures import compare, without_refuted
 from irscope.analysis.findings.model import Cause, Change, Finding, Proof, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.model.capture import Capture, Kernel, Launch, Resources
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure, Kernel, Launch, Resources
 from irscope.target import Target
 
 SPILLS = Finding("IRS501", "", 0, (), (), (), "", "", 0, ())

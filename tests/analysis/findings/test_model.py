@@ -16,8 +16,7 @@ from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.analysis.findings.studied import Studied
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.compile.compiler_log import find_log
-from irscope.record.compile.operations import find_operations
+from irscope.record.compile.second import find_log, find_operations
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from tests.analysis.findings.cases import DISASSEMBLED

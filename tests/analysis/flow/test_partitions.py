@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.flow.partitions import WarpRing, read_partitions
-from irscope.render.capture.partitions import barrier_rows, buffer_rows, partition_rows, partitions_json, waits_in_vain
+from irscope.render.capture.page import (
+    barrier_rows,
+    buffer_rows,
+    partition_rows,
+    partitions_json,
+    waits_in_vain,
+)
 
 TEXT = (Path(__file__).parents[2] / "data" / "warps" / "ws_matmul.ttgir").read_text()
 (FOUND,) = read_partitions(TEXT)

@@ -6,7 +6,7 @@ from irscope.analysis.passes.decisions import decisions_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.reasons.decisions import ThreadWidth
 from irscope.model.capture import Artifact, Capture, Kernel, Launch
-from irscope.model.compiler_log import CompilerLog
+from irscope.model.evidence import CompilerLog
 from irscope.target import Target
 from tests.record.reasons import DATA, line_of, stored_logs
 

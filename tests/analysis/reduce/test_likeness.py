@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irscope.analysis.reduce.likeness import likeness_of, plain_message
-from irscope.model.failure import Failure
+from irscope.model.capture import Failure
 
 SAME = (
     ("k.py:3:1: error: 'tt.load' op has 64 values", "loc(\"/tmp/x.ttgir\":9:4): error: 'tt.load' op has 2 values"),

@@ -10,11 +10,10 @@ from dataclasses import replace
 import pytest
 
 from irscope.analysis.roofline.roofline import roofline_of
-from irscope.device.peaks import PEAKS
+from irscope.device.parts import PEAKS
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
-from irscope.render.chart.roofline import roofline_svg
-from irscope.render.text.roofline import roofline_json, roofline_text
+from irscope.render.roofline import roofline_json, roofline_svg, roofline_text
 from tests.analysis.roofline.launched import attention
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from irscope.analysis.roofline.model import Roofline
 from irscope.analysis.roofline.roofline import roofline_of
-from irscope.device.peaks import PEAKS, peaks_of_target
+from irscope.device.parts import PEAKS, peaks_of_target
 from irscope.errors import UsageError
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture

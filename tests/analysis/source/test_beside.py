@@ -18,7 +18,7 @@ from irscope.ir.asm.sass import format_sass, parse_sass, with_live_registers
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
-from irscope.model.profile import Profile
+from irscope.model.evidence import Profile
 from irscope.store.file import load
 from irscope.target import Target
 

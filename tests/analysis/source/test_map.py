@@ -20,7 +20,7 @@ from irscope.ir.body.counts import operation_counts
 from irscope.ir.locations.model import Frame
 from irscope.ir.locations.user import is_library, place_of
 from irscope.model.capture import Capture, StageKind, stage_named
-from irscope.render.report.locations import stage_locations
+from irscope.render.report.facts import stage_locations
 from tests.analysis.recorded import example, stored, without_sources
 
 CUDA, HIP = "cuda:90", "hip:gfx942"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.analysis.sweep.summary import CRITERIA, summary_of
-from irscope.model.sweep import SweepRow
+from irscope.model.trial import SweepRow
 from tests.store.test_table import ROW
 
 rows = st.lists(

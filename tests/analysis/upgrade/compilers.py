@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from irscope.analysis.upgrade.model import Asking
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch, Resources, Target
-from irscope.model.graft import Graft, Side
+from irscope.model.trial import Graft, Side
 
 STAGES = ("source", "ttir", "ttgir", "llir", "ptx", "cubin")
 

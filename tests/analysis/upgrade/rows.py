@@ -12,7 +12,7 @@ from irscope.analysis.upgrade.compare import with_measurement
 from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
 from irscope.device.measurement import Agreement, Measurement, Ratio, Timing
 from irscope.model.capture import Capture
-from irscope.model.graft import Side
+from irscope.model.trial import Side
 from tests.analysis.upgrade.compilers import TextCompiler, answered
 
 __all__ = ["a_timed_upgrade", "an_upgrade"]

@@ -7,7 +7,7 @@ import pytest
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
 from irscope.analysis.upgrade.model import Blame
-from irscope.model.graft import Graft, Side
+from irscope.model.trial import Graft, Side
 from tests.analysis.upgrade.compilers import STAGES, TextCompiler, answered
 
 

@@ -181,7 +181,7 @@ def test_a_launch_that_lost_its_alignment_or_has_other_warps_is_worse(
 
 
 def test_a_compile_that_fails_breaks_it_unless_it_did_before(irscope: Run, kernels: Path, tmp_path: Path) -> None:
-    from irscope.model.failure import Failure
+    from irscope.model.capture import Failure
 
     held = tmp_path / "b.json"
     irscope("check", kernels, "--baseline", held, "--update-baseline")

@@ -13,8 +13,7 @@ import pytest
 
 from irscope.cli.edit.errors import error_in
 from irscope.ir.locations.strip import strip_locations
-from irscope.model.capture import Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore

@@ -14,11 +14,10 @@ from irscope.analysis.reduce.likeness import likeness_of
 from irscope.analysis.reduce.model import ReducedPython
 from irscope.analysis.reduce.python import PythonCase
 from irscope.api.reduction.kept import kept_check, kept_failure, kept_finding, refuse_lost
-from irscope.model.capture import Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Capture, Failure
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
-from irscope.render.text.searches.reduction import python_file, reduction_json, reduction_markdown, reduction_text
+from irscope.render.text.searches import python_file, reduction_json, reduction_markdown, reduction_text
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.analysis.findings.cases import compiled

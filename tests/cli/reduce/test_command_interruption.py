@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from irscope.cli.reduce.wanted import default_limit_s
-from irscope.model.capture import Artifact, Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Artifact, Capture, Failure
 from irscope.store.file import save
 from tests.analysis.recorded import stored
 

@@ -16,8 +16,7 @@ import pytest
 from irscope.api.reduction.differences import kept_difference
 from irscope.cli.reduce.wanted import changed
 from irscope.device.measurement import Agreement
-from irscope.model.capture import Artifact, Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Artifact, Capture, Failure
 from irscope.record.gpu import session as gpu_session
 from irscope.record.gpu.session import require_variant
 from irscope.record.process.requests import RecordRequest

@@ -9,8 +9,7 @@ import pytest
 from irscope.cli.dump.summary import summary
 from irscope.cli.subject.captures import check_plan, tell_failures, tell_incomplete
 from irscope.errors import PlanError
-from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
-from irscope.model.failure import Failure
+from irscope.model.capture import Artifact, Autotuning, Capture, Failure, Kernel, Launch, PassSnapshot, Target
 from irscope.plan import PassPlan
 from irscope.render.text.failure import failure_text
 from irscope.store.shelf import StoredCaptures

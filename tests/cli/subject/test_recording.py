@@ -15,7 +15,7 @@ from irscope.cli.subject.recording import recorded, recording_options
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.record.process.codec import MessageReader, frame_of
+from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.requests import RecordRequest
 
 OTHER = {

@@ -20,7 +20,7 @@ from irscope.api import sweeping as module
 from irscope.api.sweeping import client_of, sweep
 from irscope.cli.sweep.points import points_of
 from irscope.model.capture import Capture
-from irscope.model.sweep import SweepRow
+from irscope.model.trial import SweepRow
 from irscope.record.process.requests import request_for, request_from_capture
 from irscope.record.process.session import record_request
 from irscope.store.file import save

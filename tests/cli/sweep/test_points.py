@@ -10,7 +10,7 @@ import pytest
 
 from irscope.cli.sweep.points import points_of, with_constants
 from irscope.errors import IrscopeError, PlanError, TargetError, UsageError
-from irscope.model.sweep import Point
+from irscope.model.trial import Point
 from irscope.store.file import load
 from tests.cli.product import ROOT
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from irscope.cli.upgrade import command
-from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
+from irscope.render.report.results import upgrade_captures, upgrade_results
 from irscope.render.text.upgrade import sorted_rows
 from tests.analysis.upgrade.rows import a_timed_upgrade, an_upgrade
 from tests.cli.json_reference import check, read_reference, unseen

@@ -13,8 +13,7 @@ from irscope.analysis.upgrade.model import Row, Upgrade
 from irscope.cli.upgrade import timing
 from irscope.cli.upgrade.timing import PairTimer, require_gpu
 from irscope.errors import MissingTool, NoDevice
-from irscope.model.capture import Artifact, Capture
-from irscope.model.failure import Failure
+from irscope.model.capture import Artifact, Capture, Failure
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.gpu.session import device_session
 from irscope.record.process.requests import RecordRequest

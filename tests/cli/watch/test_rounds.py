@@ -10,9 +10,8 @@ import pytest
 
 from irscope.cli.watch import files
 from irscope.cli.watch.rounds import LastGood
-from irscope.model.capture import Capture
-from irscope.model.failure import Failure
-from tests.analysis.checks.test_code import MATMUL, TILE, capture, rewritten
+from irscope.model.capture import Capture, Failure
+from tests.analysis.checks.test_assertions import MATMUL, TILE, capture, rewritten
 from tests.cli.json_reference import Reference
 from tests.cli.product import KERNELS, SIGNATURE, Run
 

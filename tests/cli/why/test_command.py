@@ -10,7 +10,7 @@ import pytest
 from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Kernel, Launch
-from irscope.record.compile import compiler_log
+from irscope.record.compile import second
 from irscope.record.variants import pool
 from irscope.target import Target
 from tests.analysis.findings.cases import PLANTED, marked_lines
@@ -38,7 +38,7 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     monkeypatch.setattr(pool, "VariantPool", None)
     assert irscope("why", "last", "--json")[:2] == (0, out)
     # From here on nothing is compiled.
-    monkeypatch.setattr(compiler_log, "find_log", None)
+    monkeypatch.setattr(second, "find_log", None)
 
     def codes(*options: object) -> list[str]:
         code, out, err = irscope("why", "last", "--no-try", "--json", *options)
@@ -49,8 +49,13 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert codes("--line", line, "--op", "load", "--value", found["values"][0]) == ["IRS101"]
     assert codes("--line", line + 1) == []
     assert codes("--op", "store") == []
-    code, _, err = irscope("why", "last", "--no-try", "--value", "%nothing")
-    assert (code, "no value of the TTGIR is named so" in err) == (2, True)
+    for absent, told in (
+        (("--value", "%nothing"), "no value of the TTGIR is named so"),
+        (("--line", 999999), f", {line}, "),
+        (("--op", "laod"), "no stage of MLIR has such an operation. Did you mean 'load'?"),
+    ):
+        code, out, err = irscope("why", "last", "--no-try", *absent)
+        assert (code, out, told in err) == (2, "", True), err
     assert codes("--ignore", "narrow-load") == []
     assert codes("--size", "stride=65536", "--grid", "40000") == ["IRS701", "IRS101"]
     assert codes() == ["IRS101"]

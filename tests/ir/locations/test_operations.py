@@ -13,7 +13,7 @@ from irscope.ir.locations.stages import capture_locations, read_locations
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
-from irscope.model.operation_lines import OperationLines
+from irscope.model.evidence import OperationLines
 
 DATA = Path(__file__).parents[2] / "data" / "locations"
 NAMES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("3.*/*.ttgir"))

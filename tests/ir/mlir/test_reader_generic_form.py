@@ -13,16 +13,21 @@ import pytest
 
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.model.capture import Capture
-from tests.recording import record_without_sass
+from irscope.target import Target
+from tests.examples import compile_cases
+from tests.recording import record_without_sass, without_torch
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CASES = [
-    ("flash_attention", "cuda:90"), ("matmul_tma", "cuda:100"), ("layer_norm", "hip:gfx942"), ("matmul", "hip:gfx950"),
-    ("gluon_transpose", "cuda:80"),
+    ("flash_attention_64_causal_128_64_4_3", "cuda:90"), ("matmul_tma_128_256_64_8_4_2", "cuda:100"),
+    ("layer_norm_forward", "hip:gfx942"), ("matmul_naive", "hip:gfx950"), ("gluon_transpose", "cuda:80"),
 ]  # fmt: skip
+WARPS = {"gluon_transpose"}
+"""Whose kernels have the threads of a warp as a constant."""
+KERNELS = {case.name: case for case in compile_cases.CASES}
 ALL = [
-    (path.stem, target)
-    for path in sorted(EXAMPLES.glob("*.py"))
+    (name, target)
+    for name in sorted(KERNELS)
     for target in ("cuda:80", "cuda:90", "cuda:100", "hip:gfx942", "hip:gfx950")
 ]
 # Of how many operands each group has, and of the type of a function: both follow from the rest, which is compared.
@@ -97,7 +102,15 @@ def generic_forms(texts: list[str], folder: Path) -> list[str]:
 
 
 def check_example(example: str, target: str, folder: Path) -> None:
-    capture = record_without_sass(EXAMPLES / f"{example}.py", target=target, launch=1)
+    case = KERNELS[example]
+    capture = record_without_sass(
+        without_torch(EXAMPLES / f"{case.script}.py", folder),
+        kernel=case.kernel,
+        signature=", ".join(case.signature.split()),
+        constexprs=case.constants | ({"WARP_SIZE": Target.parse(target).warp_size} if case.script in WARPS else {}),
+        options=case.options,
+        target=target,
+    )
     texts = texts_of(capture)
     assert sum(check(*pair) for pair in zip(texts, generic_forms(texts, folder), strict=True)) > 100
 

@@ -13,8 +13,8 @@ import pytest
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import read_types
 from irscope.layout.described import DescribedLayout
+from irscope.layout.maps import ThreadMap
 from irscope.layout.rows import own_shape
-from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Traffic
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture

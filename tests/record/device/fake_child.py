@@ -39,7 +39,6 @@ from irscope.record.gpu.messages import (
     VariantChecked,
     VariantsTimed,
 )
-from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import (
     ArtifactMade,
     Begun,
@@ -51,6 +50,7 @@ from irscope.record.process.events import (
     Refused,
     ScriptEnd,
 )
+from irscope.record.process.messages import MessageReader, MessageWriter
 
 SOURCE = "module {\n  tt.func public @kernel(%x: !tt.ptr<f32>) {\n    tt.return\n  }\n}\n"
 

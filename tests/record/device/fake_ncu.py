@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from irscope.record.gpu.messages import COMMANDS, LaunchInfo, PinLaunch, ProfileVariant, VariantProfiled
-from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import ArtifactMade, Done, Refused
+from irscope.record.process.messages import MessageReader, MessageWriter
 from tests.record.device.fake_child import compile_kernel
 
 

@@ -11,8 +11,8 @@ import pytest
 from irscope.record.compile.launches import find_kernel, parse_signature
 from irscope.record.gpu.kernels import SeenLaunch, launch, pointer_uses_of, watched_launches, with_binary
 from irscope.record.process.events import Launched, RecordingEvent
-from irscope.record.programs.files import import_file, run_file
 from irscope.record.programs.launch_watch import virtual_launches
+from irscope.record.programs.running import import_file, run_file
 from irscope.record.triton import api as triton_api
 from irscope.target import Target
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from irscope.record.process.layout_server import Measure, Measured
-from irscope.record.process.parent import serve_parent
+from irscope.record.process.messages import serve_parent
 
 
 def serve(questions: Iterator[Measure], send: Callable[[Measured], None]) -> None:

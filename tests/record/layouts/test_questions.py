@@ -14,7 +14,7 @@ import pytest
 
 from irscope.errors import IrscopeError, MissingTool, ParseError, UsageError
 from irscope.layout.computed import computed_map
-from irscope.layout.linear import is_surjective
+from irscope.layout.maps import is_surjective
 from irscope.layout.typed import lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRow

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Kernel, Launch
+from irscope.model.launch_record import Autotuning
 from irscope.record.process.assembly import Tally
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.record.process.assembler_errors import assembler_message, unreadable_llvm
-from irscope.record.process.diagnosis import with_diagnostics
+from irscope.record.process.diagnosis import assembler_message, unreadable_llvm, with_diagnostics
 
 PTX = """//
 .visible .entry k()

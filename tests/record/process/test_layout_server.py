@@ -11,8 +11,7 @@ import pytest
 
 from irscope.errors import MissingTool
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LayoutUse
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LayoutUse, LinearLayout
 from irscope.record.layouts.questions import ask_layout, layouts_of_text
 from irscope.record.process.child import end_group
 from irscope.record.process.layout_server import LayoutJob, LayoutServer, Measure, Measured, Message, Module, Question

@@ -11,8 +11,8 @@ import sys
 import traceback
 from pathlib import Path
 
-from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Target
+from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.record.process.events import Launched, Note, RecordingEvent
 from irscope.record.programs.launch_watch import virtual_launches
 

@@ -18,9 +18,8 @@ from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.contents import digest_of_file
-from irscope.record.triton.identity import compiler_fingerprint
-from irscope.render.text.compare import render_comparison
+from irscope.record.triton.identity import compiler_fingerprint, digest_of_file
+from irscope.render.text.diff import render_comparison
 from irscope.store.file import from_bytes, to_bytes
 from irscope.target import Target
 

@@ -10,7 +10,7 @@ import pytest
 
 from irscope.__main__ import run
 from irscope.model.capture import Capture
-from irscope.record.compile import compiler_log
+from irscope.record.compile import second
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from tests.record.reasons import KERNELS
@@ -42,7 +42,7 @@ def test_it_is_made_once_and_kept(
     def not_again(capture: Capture, run: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(compiler_log, "find_log", not_again)
+    monkeypatch.setattr(second, "find_log", not_again)
     assert run(["passes", "last", "--log", "--match", "coalesce"]) == 0
     assert capsys.readouterr().out == logged
     # Without the option nothing changes.

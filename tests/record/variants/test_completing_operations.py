@@ -13,7 +13,7 @@ import pytest
 
 from irscope.__main__ import run
 from irscope.model.capture import Artifact, Capture
-from irscope.record.compile import operations
+from irscope.record.compile import second
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.render.report.unpacked import bytes_of, unpacked
@@ -61,7 +61,7 @@ def test_they_are_found_once_and_kept(
     def not_again(capture: Capture, run: object, stages: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(operations, "find_operations", not_again)
+    monkeypatch.setattr(second, "find_operations", not_again)
     assert costs("last", capsys) == found
     # Where the stage has no operations, the table says what its instructions are.
     capsys.readouterr()
@@ -74,17 +74,17 @@ def test_they_are_found_once_and_kept(
 @pytest.mark.newest
 def test_a_report_looks_for_them_only_if_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert run([*DUMP, "--target", "cuda:90"]) == 0
-    found = operations.find_operations
+    found = second.find_operations
 
     def not_now(*_: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(operations, "find_operations", not_now)
+    monkeypatch.setattr(second, "find_operations", not_now)
     assert run(["report", "last", "-o", str(tmp_path / "without.html")]) == 0
     assert CaptureStore().load("last").operations == ()
-    monkeypatch.setattr(operations, "find_operations", found)
+    monkeypatch.setattr(second, "find_operations", found)
     assert run(["report", "last", "--operations", "-o", str(tmp_path / "with.html")]) == 0
-    monkeypatch.setattr(operations, "find_operations", not_now)
+    monkeypatch.setattr(second, "find_operations", not_now)
     assert run(["report", "last", "-o", str(tmp_path / "stored.html")]) == 0
     without, complete, stored = (data_of(tmp_path / f"{name}.html") for name in ("without", "with", "stored"))
     assert not any(row["by_operation"] for row in without["memory"]["costs"])

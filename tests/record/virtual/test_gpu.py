@@ -44,6 +44,7 @@ JOBS = (
     ("hip:gfx942", "addresses.py", "first"),
     ("cuda:90", "refused.py", "first"),
     ("cuda:90", "programs.py", "first"),
+    ("cuda:90", "wrappers.py", "first"),
 )
 """Target, program, autotuning policy. One process runs them all: torch takes longer to import than any of them to run,
 and a virtual GPU that left something behind would trip up the next."""
@@ -182,7 +183,7 @@ def test_what_the_launcher_refuses(ran: Ran) -> None:
 
 @pytest.mark.parametrize("backend", ["nvidia", "amd"])
 def test_a_refusal_is_in_the_words_of_the_installed_launcher(backend: str) -> None:
-    from irscope.record.triton.launch_checks import refusal_of
+    from irscope.record.triton.driver import refusal_of
 
     folder = Path(str(import_module(f"triton.backends.{backend}").__file__)).parent
     text = "".join(path.read_text() for path in (folder / "driver.py", folder / "driver.c") if path.exists())
@@ -205,9 +206,16 @@ def test_the_operators_of_a_library(ran: Ran) -> None:
 
 
 @NEEDS_TORCH
+def test_tensors_that_wrap_others(ran: Ran) -> None:
+    launches = ran("cuda:90", "wrappers.py")["launches"]
+    assert {(launch["kernel"], launch["grid"][0]) for launch in launches} == {("dequantise", 32)}
+    assert len(launches) == 6
+
+
+@NEEDS_TORCH
 @pytest.mark.exhaustive
 def test_the_kernels_that_torch_compile_writes(tmp_path: Path) -> None:
-    """tests/record/programs/test_graph_watch.py records others, and says more of them."""
+    """tests/record/programs/test_launch_watch_graph_watch.py records others, and says more of them."""
     (result,) = run_jobs(tmp_path, ("cuda:90", "compiled.py", "first"))
     assert not result["error"], result["error"]
     names = kernels_of(result)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from irscope.errors import UsageError
-from irscope.model.assumption import Decision
+from irscope.model.launch_record import Decision
 from irscope.record.virtual.follow import Following, current_following, follow
 from irscope.record.virtual.numbers import plain, reads_of
 from irscope.record.virtual.rewrite import rewrite

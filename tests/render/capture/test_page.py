@@ -9,8 +9,7 @@ import pytest
 
 from irscope.__main__ import run
 from irscope.analysis.findings.model import Cause, Finding
-from irscope.model.capture import Artifact, Capture, Environment, Kernel, Launch, Resources
-from irscope.model.failure import Failure
+from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch, Resources
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.render.capture.page import render_capture
 from irscope.render.text.tables import display_width

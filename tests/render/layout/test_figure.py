@@ -10,16 +10,13 @@ import pytest
 
 from irscope.errors import MissingTool, UsageError
 from irscope.layout.described import DescribedLayout, as_json
-from irscope.layout.linear import Preimage
+from irscope.layout.maps import Preimage
 from irscope.model.capture import Target
-from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow
-from irscope.model.linear_layout import LinearLayout
+from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LinearLayout
 from irscope.render.canvas import fills, hexadecimal, luminance, render_png, shade_of
-from irscope.render.layout.figure import COLOR_BY, make_figure
-from irscope.render.layout.plane import MAX_RUNS
+from irscope.render.layout.figure import COLOR_BY, MAX_RUNS, make_figure
 from irscope.render.layout.svg import render_svg
-from irscope.render.layout.table import layout_table
-from irscope.render.layout.terminal import render_terminal
+from irscope.render.layout.terminal import layout_table, render_terminal
 
 TARGET = Target.parse("cuda:90")
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.layout.memory_map import MemoryMap
+from irscope.layout.maps import MemoryMap
 from irscope.render.layout.figure import make_lines_figure
 from irscope.render.layout.svg import render_svg
-from irscope.render.layout.table import layout_table
+from irscope.render.layout.terminal import layout_table
 from tests.memory.test_between import SHARED, described
 
 

@@ -16,9 +16,9 @@ from irscope.memory.access import Access, Certainty, Cost, Span, Traffic
 from irscope.memory.allocation import Buffer, allocations_of
 from irscope.memory.costs import as_json, costs_of
 from irscope.model.capture import Capture
-from irscope.model.operation_lines import OperationLines
+from irscope.model.evidence import OperationLines
 from irscope.render.layout.timeline import timeline_svg
-from irscope.render.report.locations import stage_locations
+from irscope.render.report.facts import stage_locations
 from irscope.render.report.memory import Holder, Memory, MemoryOverTime, packed_memory
 from tests.hostile.payload import with_payload
 from tests.memory.cases import too_large

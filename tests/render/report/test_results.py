@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from irscope.device.measurement import Agreement
-from irscope.render.report.results.ablation import ablation_results
-from irscope.render.report.results.bench import bench_results
-from irscope.render.report.results.model import Cell, Table
-from tests.render.text.searches.test_ablation import ABLATION, BASE, CHANGED, IDLE, on_gpu
+from irscope.render.report.results import Cell, Table, ablation_results, bench_results
 from tests.render.text.test_bench import bench
+from tests.render.text.test_searches import ABLATION, BASE, CHANGED, IDLE, on_gpu
 from tests.report_browser.captures import softmax
 
 pytestmark = pytest.mark.newest

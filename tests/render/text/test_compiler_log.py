@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope.model.capture import Capture, Kernel, Launch, PassSnapshot
-from irscope.model.compiler_log import PassLog
+from irscope.model.evidence import PassLog
 from irscope.render.text.compiler_log import entries_text, log_text
 from irscope.target import Target
 

@@ -11,7 +11,7 @@ import pytest
 
 from irscope.analysis.flow.partitions import WarpSpecialization, read_partitions
 from irscope.render.canvas import LEAST, Rect
-from irscope.render.capture.partitions import partitions_json
+from irscope.render.capture.page import partitions_json
 from irscope.render.theme import THEMES
 from irscope.render.warps.grid import grid_of
 from irscope.render.warps.picture import warps_svg

@@ -7,7 +7,6 @@ multiple of 16, or 1, and with and without the mask.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.arguments import (
@@ -21,9 +20,8 @@ from irscope.analysis.findings.arguments import (
     unit_stride_cause,
 )
 from irscope.analysis.findings.bounds import may_overflow
-from irscope.analysis.findings.changed import with_run
+from irscope.analysis.findings.changed import CHOSEN_BY, along_dimension, with_run
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
-from irscope.analysis.findings.relayout import CHOSEN_BY, along_dimension
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
@@ -31,13 +29,13 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.sites import factor_sites
-from irscope.layout.thread_map import ThreadMap
+from irscope.layout.maps import ThreadMap
 from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
-from irscope.model.linear_layout import LinearLayout
-from irscope.model.wording import joined
+from irscope.model.layout import LinearLayout
+from irscope.model.telling import joined
 
 __all__ = ["access_findings", "atomic_findings", "is_seen", "overflow_findings"]
 
@@ -397,19 +395,15 @@ def _along(shape: tuple[int, ...], first: int) -> ThreadMap:
     return ThreadMap.of(LinearLayout.of({"register": vectors}, shape))
 
 
-_ATOMICS = ("tt.atomic_rmw", "amdg.buffer_atomic_rmw", "amdgpu.buffer_atomic_rmw")
-_SWAP = "tt.atomic_cas"
-# !tt.ptr<bf16>
-_POINTEE = re.compile(r"!tt\.ptr<(\w{1,16})")
-# tt.atomic_rmw fadd, acq_rel, gpu, %1
-_ACTION = re.compile(r"atomic_rmw (\w{1,16}),")
+_ATOMICS = ("atomic_rmw", "buffer_atomic_rmw")
+_SWAP = "atomic_cas"
 _SMALL = ("f16", "bf16")
 
 
 def atomic_findings(studied: Studied) -> Iterator[Finding]:
     """The atomics other than a compare-and-swap whose instructions have one."""
     for line, (operation, _) in studied.operations.items():
-        if operation.name not in _ATOMICS:
+        if operation.opcode not in _ATOMICS:
             continue
         stage, count = _swaps_of(studied, line)
         if count:
@@ -418,9 +412,8 @@ def atomic_findings(studied: Studied) -> Iterator[Finding]:
 
 def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> Finding:
     line, target = operation.first_line, studied.capture.target
-    pointee, action = _POINTEE.search(operation.text), _ACTION.search(operation.text)
-    element = pointee[1] if pointee is not None else ""
-    what = f"{action[1] if action is not None else 'operation'} of {element}"
+    element, action = _pointee(studied, operation), operation.attribute("atomic_rmw_op")
+    what = f"{action or 'operation'} of {element}"
     is_small_sum = element in _SMALL and "add" in what
     why, mends = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
     if is_small_sum and (stage == "sass" or any(is_packed_sum(item.opcode) for item in studied.instructions_of(line))):
@@ -448,11 +441,19 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     )
 
 
+def _pointee(studied: Studied, operation: Operation) -> str:
+    """The type that an atomic's pointers point to; empty if it is not known."""
+    pointer = operation.operand("ptr")
+    kind = studied.module.type_of(pointer) if pointer is not None else None
+    inner = (kind.element if kind.form == "tensor" else kind) if kind is not None else None
+    return str(inner.element) if inner is not None and inner.element is not None else ""
+
+
 def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
     """(stage, how many) of the compare-and-swaps of an operation: by its own instructions, or its place in SASS."""
     stage = studied.machine.text_stage
     place = studied.place_at(line)
-    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.name == _SWAP)
+    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.opcode == _SWAP)
     is_alone = bool(place) and place not in swaps
     own = studied.instructions_of(line) if is_alone or studied.machine.by_operation else ()
     if count := sum(is_compare_and_swap(item.kind, item.opcode) for item in own):

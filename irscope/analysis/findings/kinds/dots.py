@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import rounds_to_tf32
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
+from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.uses import OperationUse, maker_in
 from irscope.model.capture import stage_named
@@ -26,10 +26,7 @@ __all__ = ["dot_findings", "may_be_refused", "may_round", "precision_findings", 
 
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
 _SERIALISED = "C7510"
-# ttng.warp_group_dot_wait %acc, %a, %b {pendings = 0 : i32}
-_WAIT, _FOR_ALL = "ttng.warp_group_dot_wait", "pendings = 0"
-# tensor<64x64xf16>
-_ELEMENT = re.compile(r"tensor<(?:\d{1,9}x){1,8}([a-z]\w{0,31})>")
+_ASYNC_DOT = "warp_group_dot"
 _LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
 """The least architecture on which Triton takes matrix instructions for an element type, of those it can."""
 
@@ -37,9 +34,9 @@ _LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
 def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding]:
     """The findings of each dot; `loops`: those of the loads of the same loops, which may say why."""
     for use in studied.uses.operations:
-        if use.name == "tt.dot" and use.result_types:
+        if use.opcode == "dot" and use.result_types:
             yield from _by_fma(studied, use)
-        elif use.name == "ttng.warp_group_dot":
+        elif use.opcode == _ASYNC_DOT:
             yield from _waited_for(studied, use, loops)
     if not studied.decisions.all:
         return
@@ -54,16 +51,15 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
     result, target = use.result_types[0], studied.capture.target
     if target.backend != "cuda" or len(result.shape) != 2:
         return
-    if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked"):
+    if not read_encoding(studied.uses.module.resolve(result.encoding)).is_blocked:
         return
     dot = studied.dot_as_written(use)
-    written = dot.text if dot is not None else ""
-    match = _ELEMENT.search(written)
-    element = match[1] if match is not None else ""
+    kinds = [kind.element for kind in dot.operand_types if kind.form == "tensor"] if dot is not None else []
+    element = str(kinds[0]) if kinds else ""
     code, text, causes = "IRS301", "", list[Cause]()
     if architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH.get(element, "0")):
         causes.append(Cause(f"Triton takes no matrix instructions of {target} for {element}", "launch", "the target"))
-    elif dot is not None and element == "f32" and "inputPrecision" not in written:
+    elif dot is not None and element == "f32" and dot.attribute("inputPrecision") == "ieee":
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
@@ -125,14 +121,14 @@ def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -
 
 def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     ptx = studied.capture.texts.get("ptx", "")
-    dots = [use for use in studied.uses.operations if use.name == "ttng.warp_group_dot"]
+    dots = [use for use in studied.uses.operations if use.opcode == _ASYNC_DOT]
     line = dots[0].line if len(dots) == 1 else 0
     chain = studied.chain_at(line) if line else ()
     if not chain and advice.ptx_line is not None:
         chain = read_locations(ptx, "ptx").chain_at(advice.ptx_line)
     return Finding(
         "IRS303",
-        "ttng.warp_group_dot" if line else "",
+        dots[0].name if line else "",
         line,
         tuple(one.name for one in dots[0].results) if line else (),
         chain,
@@ -147,45 +143,53 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
 def may_be_refused(studied: Studied) -> bool:
     """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
     for one, loops in studied.operations.values():
-        if loops and one.name == _WAIT and _FOR_ALL in one.text and one.operands:
+        if loops and _waits_for_all(one) and one.operands:
             made = studied.uses.maker_of(one.operands[0])
-            if made is not None and made.name == "ttng.warp_group_dot":
+            if made is not None and made.opcode == _ASYNC_DOT:
                 return True
     return False
 
 
 def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
     """How many dots are waited for at once in a loop."""
-    return sum(one.name == _WAIT and loops > 0 and _FOR_ALL in one.text for one, loops in operations)
+    return sum(loops > 0 and _waits_for_all(one) for one, loops in operations)
 
 
-_DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
-_ASKED = "inputPrecision = tf32 "
-_WIDENED = ("arith.extf", "tt.fp_to_fp")
-# %a = arith.sitofp %b : tensor<64x64xi8> to tensor<64x64xf32>
-_SMALL_INTEGER = re.compile(r"\barith\.[su]itofp\b[^:]{0,99}: (?:tensor<(?:\d{1,9}x){1,9})?i[1-8]\b")
-_SAME_VALUES = ("tt.trans", "tt.reshape", "tt.broadcast", "tt.expand_dims", "tt.splat", "arith.negf", "math.absf")
+def _waits_for_all(one: Operation) -> bool:
+    return one.opcode == "warp_group_dot_wait" and one.attribute("pendings") == 0
+
+
+_DOTS = ("dot", "warp_group_dot", "tc_gen5_mma")
+_WIDENED = ("arith.extf", "fp_to_fp")
+_EXACT_BITS = 8
+"""Of an integer that TF32 holds."""
+_CONVERTED = ("arith.sitofp", "arith.uitofp")
+_SAME_VALUES = ("trans", "reshape", "broadcast", "expand_dims", "splat", "arith.negf", "math.absf")
 
 
 def may_round(studied: Studied) -> bool:
     """Whether a dot is a finding if its instructions are known: others of its place are dots too."""
     stage = studied.machine.text_stage
-    if _ASKED not in studied.capture.texts.get("ttir", "") or not stage:
+    if not stage or not any(map(_is_asked, studied.written.walk())):
         return False
     code = read_instructions(studied.capture.texts[stage], stage_named(stage).kind)
     return any(rounds_to_tf32(item.kind, item.opcode) for item in code) and any(
-        use.name in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations
+        use.opcode in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations
     )
+
+
+def _is_asked(dot: Operation) -> bool:
+    return dot.kind == "dot" and dot.attribute("inputPrecision") == "tf32"
 
 
 def precision_findings(studied: Studied) -> Iterator[Finding]:
     """The dots that were asked to be TF32, or not asked not to be, and are, with an operand that TF32 cannot hold."""
     for use in studied.uses.operations:
-        if use.name not in _DOTS:
+        if use.opcode not in _DOTS:
             continue
         rounded = sum(rounds_to_tf32(item.kind, item.opcode) for item in studied.instructions_of(use.line))
         dot = studied.dot_as_written(use) if rounded else None
-        if dot is None or _ASKED not in dot.text:
+        if dot is None or not _is_asked(dot):
             continue
         widened = [_widening(studied.written, value) for value in dot.operands[:2]]
         if all(widened):
@@ -214,8 +218,10 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
 def _widening(module: MlirModule, value: Value) -> Operation | None:
     """The operation that made an f32 value of 16 bits or fewer, which TF32 holds; None if it may have more."""
     made = maker_in(module, value)
-    while made is not None and made.name in _SAME_VALUES and made.operands:
+    while made is not None and made.opcode in _SAME_VALUES and made.operands:
         made = maker_in(module, made.operands[0])
-    if made is None or (made.name not in _WIDENED and _SMALL_INTEGER.search(made.text) is None):
-        return None
-    return made
+    if made is None or made.opcode in _WIDENED:
+        return made
+    kind = made.operand_types[0] if made.opcode in _CONVERTED else None
+    element = kind.element or kind if kind is not None else None
+    return made if element is not None and element.bits <= _EXACT_BITS else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
@@ -11,19 +10,17 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import maker_in
+from irscope.ir.tables.attributes import NUM_STAGES
 from irscope.target import architecture_rank
 
-__all__ = ["DOTS", "LOADS", "loads_of_dot", "loop_findings", "loops_with_dots", "unexplained_loads"]
+__all__ = ["LOADS", "loads_of_dot", "loop_findings", "loops_with_dots", "stages_of_loop", "unexplained_loads"]
 
-DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "ttng.tc_gen5_mma_scaled")
-LOADS = ("tt.load", "amdg.buffer_load", "amdgpu.buffer_load")
-_COPIES = ("ttg.async_copy_global_to_local", "ttng.async_tma_copy_global_to_local")
-_BARRIERS = ("gpu.barrier", "ttg.barrier", "ttg.local_barrier")
+LOADS = ("load", "buffer_load")
+"""Loads to registers through pointers, by their opcodes."""
+_COPIES = ("async_copy_global_to_local", "async_tma_copy_global_to_local")
 _LEAST_ARCH = "80"
 """From here on NVIDIA's GPUs copy from global to shared memory past the registers, which pipelining needs."""
 _STAGES = 3
-# } {tt.num_stages = 1 : i32}
-_OWN_STAGES = re.compile(r"\btt\.num_stages = (\d{1,9})\b")
 
 
 def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
@@ -56,10 +53,10 @@ def _waited_for(studied: Studied) -> Iterator[tuple[Operation, tuple[Cause, Sugg
     for loop in loops:
         inner = {one.first_line for part in loop.walk() if part is not loop and part.first_line in starts
                  for one in part.walk()}  # fmt: skip
-        feeding = {load.first_line for one in loop.walk() if one.name in DOTS for load in loads_of_dot(studied, one)}
+        feeding = {load.first_line for one in loop.walk() if one.kind == "dot" for load in loads_of_dot(studied, one)}
         plain = _of_every_load(studied, loop)
         structural = _of_loop(studied, loop) if plain is None else None
-        for load in (one for one in loop.walk() if one.name in LOADS and "tensor<" in one.text):
+        for load in (one for one in loop.walk() if one.opcode in LOADS and one.result_types[0].form == "tensor"):
             if load.first_line in inner:
                 # It is waited for in the iterations of the inner loop, which says why.
                 continue
@@ -90,13 +87,13 @@ def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion
 def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | None:
     """What the pipeliner takes no loop with: a barrier, a loop inside, values that skip an iteration."""
     operations = [one for one in loop.walk() if one is not loop]
-    if any(one.name in _COPIES for one in operations):
+    if any(one.opcode in _COPIES for one in operations):
         return None
     for one in operations:
-        if one.name in _BARRIERS:
+        if one.opcode == "barrier":
             cause = studied.in_ir("a barrier is in the loop: nothing may move past it", one.first_line)
             return cause, Suggestion("take `tl.debug_barrier()` out of the loop")
-        if one.name in ("scf.for", "scf.while"):
+        if one.kind == "loop":
             cause = studied.in_ir("another loop is inside, and only innermost loops are pipelined", one.first_line)
             unroll = "unroll the inner loop (`tl.static_range`), or " if one.name == "scf.for" else ""
             return cause, Suggestion(f"{unroll}do the work of the inner loop outside")
@@ -118,17 +115,23 @@ def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
     for operand in dot.operands[:2]:
         made = maker_in(studied.module, operand)
         for _ in range(8):
-            if made is None or made.name in LOADS or not made.operands:
+            if made is None or made.opcode in LOADS or not made.operands:
                 break
             made = maker_in(studied.module, made.operands[0])
-        if made is not None and made.name in LOADS:
+        if made is not None and made.opcode in LOADS:
             yield made
 
 
 def _own_stages(studied: Studied, loop: Operation) -> int | None:
     """What the kernel says of the stages of a loop: in its TTIR, where Triton 3.6 has it alone; None if nothing."""
-    match = next(filter(None, (_OWN_STAGES.search(one.closing) for one in (loop, *_written(studied, loop)))), None)
-    return int(match[1]) if match is not None else None
+    given = (stages_of_loop(one) for one in (loop, *_written(studied, loop)))
+    return next((one for one in given if one is not None), None)
+
+
+def stages_of_loop(loop: Operation) -> int | None:
+    """What `tl.range(…, num_stages=…)` asks for; None without it."""
+    stages = loop.attribute(NUM_STAGES)
+    return stages if isinstance(stages, int) else None
 
 
 def _written(studied: Studied, loop: Operation) -> list[Operation]:
@@ -152,14 +155,14 @@ def _is_remainder(loop: Operation, alike: Sequence[Operation]) -> bool:
 
 def loops_with_dots(studied: Studied) -> Iterator[Operation]:
     """The innermost loops around each dot, in the order of the text, but for the remainders of unrolled loops."""
-    loops = [operation for operation, _ in studied.operations.values() if operation.name in ("scf.for", "scf.while")]
+    loops = [operation for operation, _ in studied.operations.values() if operation.kind == "loop"]
     for operation in loops:
         chain = studied.chain_at(operation.first_line)
         if chain and _is_remainder(operation, [one for one in loops if studied.chain_at(one.first_line) == chain]):
             continue
-        inner = [one for one in operation.walk() if one is not operation and one.name in ("scf.for", "scf.while")]
+        inner = [one for one in operation.walk() if one is not operation and one.kind == "loop"]
         nested = {one.first_line for loop in inner for one in loop.walk()}
-        if any(one.name in DOTS and one.first_line not in nested for one in operation.walk()):
+        if any(one.kind == "dot" and one.first_line not in nested for one in operation.walk()):
             yield operation
 
 

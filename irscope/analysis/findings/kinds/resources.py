@@ -10,12 +10,10 @@ from functools import cached_property
 from math import prod
 from os.path import basename
 
-from irscope.analysis.findings.kinds.loops import DOTS
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.source.lines import python_line
-from irscope.device.limits import HIP_LIMITS
-from irscope.device.occupancy import REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
+from irscope.device.occupancy import HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
 from irscope.device.parts import part_of
 from irscope.ir.asm.instructions import spill_of
 from irscope.ir.asm.opcodes import classify
@@ -309,7 +307,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     found = occupancy_of(capture) if capture.failure is None else None
     if found is None or not found.blocks_per_sm or not {REGISTERS, SHARED, TENSOR_MEMORY} & set(found.limited_by):
         return
-    has_dots = any(use.name in DOTS for use in studied.uses.operations)
+    has_dots = any(one.kind == "dot" for one, _ in studied.operations.values())
     few = _FEW_WITH_DOTS if has_dots else _FEW * found.max_warps
     if found.warps_per_sm >= few or has_few_programs(capture, found):
         return

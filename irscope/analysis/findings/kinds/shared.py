@@ -10,10 +10,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from irscope.analysis.findings.changed import one_layout
 from irscope.analysis.findings.model import Cause, Finding
-from irscope.analysis.findings.relayout import one_layout
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
+from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.uses import OperationUse
+from irscope.ir.tables.operations import opcode_of
 from irscope.memory.access import Cost
 from irscope.memory.machine import users_of_shared
 
@@ -22,18 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["may_go_through_memory", "shared_findings"]
 
-_CONVERSION = "ttg.convert_layout"
+_CONVERSION = "convert_layout"
 _LEAST_SHARE = 0.25
 """Of the traffic, below which nothing is said."""
 _WAVEFRONT_BYTES = 128
-_COPIES = ("ttg.async_copy", "amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
+_COPIES = ("async_copy_global_to_local", "buffer_load_to_local")
 """The order in which their data arrive, and so their conflicts, differ from run to run."""
-_MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 
 
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
-    if not any(use.name == _CONVERSION or "!ttg.memdesc<" in use.text for use in studied.uses.operations):
+    if not any(use.opcode == _CONVERSION or _is_of_memory(use) for use in studied.uses.operations):
         return
     heaviest: dict[object, Finding] = {}
     for cost in studied.costs_on_chip:
@@ -41,7 +43,7 @@ def shared_findings(studied: Studied) -> Iterator[Finding]:
         if cost.kind == "conversion" and _has_own(studied, cost) and _is_large_conversion(studied, cost):
             lives = studied.kept(_lives) if studied.follows_operations else {}
             one = _conversion(studied, cost, lives.get(cost.line))
-        elif cost.kind == "shared" and cost.figures.get("ways", 1) > 1 and not cost.operation.startswith(_COPIES):
+        elif cost.kind == "shared" and cost.figures.get("ways", 1) > 1 and opcode_of(cost.operation) not in _COPIES:
             warps = int(studied.capture.launch.option("num_warps", 4) or 4)
             if studied.traffic.share(cost.excess * warps * _WAVEFRONT_BYTES, cost.loops) >= _LEAST_SHARE:
                 one = _conflicts(studied, cost)
@@ -49,6 +51,10 @@ def shared_findings(studied: Studied) -> Iterator[Finding]:
         if one is not None and _key(one) not in heaviest:
             heaviest[_key(one)] = one
     yield from heaviest.values()
+
+
+def _is_of_memory(use: OperationUse) -> bool:
+    return any(kind.form == "memdesc" for kind in use.types)
 
 
 def _key(finding: Finding) -> object:
@@ -60,7 +66,7 @@ def may_go_through_memory(studied: Studied) -> bool:
 
     False where it is known whose they are.
     """
-    has_any = any(use.name == _CONVERSION for use in studied.uses.operations)
+    has_any = any(use.opcode == _CONVERSION for use in studied.uses.operations)
     return has_any and any(
         cost.kind == "conversion" and not _has_own(studied, cost) and _is_large_conversion(studied, cost)
         for cost in studied.costs_on_chip
@@ -92,7 +98,7 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
     """Whether it takes the result of matrix units, once, to a layout for its store."""
     operation, loops = studied.operations[cost.line]
     kinds = [kind for use in studied.uses.operations if use.line == operation.first_line for kind in use.types[:1]]
-    return not loops and any(studied.uses.module.resolve(kind.encoding).startswith(_MATRIX_UNITS) for kind in kinds)
+    return not loops and any(read_encoding(studied.uses.module.resolve(kind.encoding)).is_matrix for kind in kinds)
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
@@ -119,7 +125,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         if isinstance(one, Rematerialisation)
         and one.reason
         and one.operation is not None
-        and one.operation.name == _CONVERSION
+        and opcode_of(one.operation.name) == _CONVERSION
     ]
     causes += [studied.logged(one) for one in kept[-1:]]
     often = "in each iteration of its loop" if cost.loops else "once"
@@ -138,7 +144,7 @@ def _lives(studied: Studied) -> dict[int, tuple[OperationLife, str]]:
     """Line of the TTGIR → the life of the conversion there, and the pass that made it, if it is one for certain."""
     from irscope.analysis.lives.operations import operation_lives
 
-    found = operation_lives(studied.capture, lambda name: name == _CONVERSION, until="ttgir")
+    found = operation_lives(studied.capture, lambda name: opcode_of(name) == _CONVERSION, until="ttgir")
     steps = found.trail.steps
     at = len(steps) - 1
     return {

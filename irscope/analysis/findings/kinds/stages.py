@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from irscope.analysis.findings.kinds.loops import DOTS, LOADS
+from irscope.analysis.findings.kinds.loops import LOADS, stages_of_loop
 from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.mlir.model import Operation, Value
@@ -15,12 +14,6 @@ from irscope.model.capture import PassSnapshot
 
 __all__ = ["buffers_of", "stage_findings"]
 
-# {loop.cluster = 0 : i32, loop.stage = 1 : i32, order = …}
-_STAGE = re.compile(r"\bloop\.stage = (\d{1,4}) : i32")
-# {tt.num_stages = 4 : i32}
-_ASKED = re.compile(r"\btt\.num_stages = (\d{1,4}) : i32")
-# !ttg.memdesc<3x128x64xf16, …>
-_BUFFERS = re.compile(r"!ttg\.memdesc<(\d{1,9})x\d{1,9}x")
 _DEEPEST = 64
 _CHANGES = 4
 """Of the layout, between a load and the buffer."""
@@ -48,18 +41,18 @@ class _Scheduled:
     @cached_property
     def _copies(self) -> dict[object, int]:
         """Where each load of a loop of the final TTGIR comes from → its line there."""
-        copies = (*LOADS, "ttg.async_copy_global_to_local", "amdg.buffer_load_to_local")
-        found = (one for one, loops in self._studied.operations.values() if loops and one.name in copies)
+        copies = (*LOADS, "async_copy_global_to_local", "buffer_load_to_local")
+        found = (one for one, loops in self._studied.operations.values() if loops and one.opcode in copies)
         return {self._studied.chain_at(one.first_line): one.first_line for one in found}
 
     def findings(self) -> Iterator[Finding]:
         for loop in self._uses.module.walk():
             if loop.name != "scf.for":
                 continue
-            stated = _ASKED.search(loop.closing) or _ASKED.search(loop.text)
-            asked = int(stated[1]) if stated is not None else self._asked
+            stated = stages_of_loop(loop)
+            asked = stated if stated is not None else self._asked
             self._inside = {one.first_line for one in loop.walk()}
-            for dot in (one for one in loop.walk() if one.name in DOTS and _stage(one) is not None):
+            for dot in (one for one in loop.walk() if one.kind == "dot" and _stage(one) is not None):
                 for load in self._loads(dot.operands[:2]):
                     yield from self._fewer(load, dot, asked, stated is not None)
 
@@ -72,7 +65,7 @@ class _Scheduled:
             made = self._uses.maker_of(open_.pop())
             if made is None or made.first_line not in self._inside:
                 continue
-            if made.name in LOADS:
+            if made.opcode in LOADS:
                 found[made.first_line] = made
                 continue
             fresh = [one for one in made.operands if one not in seen]
@@ -115,21 +108,21 @@ class _Scheduled:
 
 
 def _stage(operation: Operation) -> int | None:
-    match = _STAGE.search(operation.text) or _STAGE.search(operation.closing)
-    return int(match[1]) if match is not None else None
+    stage = operation.attribute("loop.stage")
+    return stage if isinstance(stage, int) else None
 
 
 def buffers_of(studied: Studied, copy: Operation) -> int:
     """How many buffers in shared memory a copy or a load of a loop has in turn."""
     written = [*copy.operands]
     for one, _ in studied.operations.values():
-        if one.name == "ttg.local_store" and _comes_from(studied, one.operands[0], copy):
+        if one.opcode == "local_store" and _comes_from(studied, one.operands[0], copy):
             written += one.operands
     for value in written:
         made = studied.uses.maker_of(value)
-        if made is not None and made.name in ("ttg.memdesc_index", "ttg.memdesc_subview") and made.operands:
-            match = _BUFFERS.search(made.text)
-            return int(match[1]) if match is not None else 1
+        if made is not None and made.opcode in ("memdesc_index", "memdesc_subview") and made.operands:
+            shape = studied.module.type_of(made.operands[0]).shape
+            return shape[0] if len(shape) > 2 else 1
     return 1
 
 

@@ -117,7 +117,6 @@ def _bounds(program: Program, loop: Op) -> list[Op]:
 
 
 _CONDITIONAL = ("cf.cond_br", "llvm.cond_br")
-_RETURNS = ("tt.return", "llvm.return")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ class OneBlock:
 def _end(function: Op) -> Op | None:
     """An operation that returns nothing, from a function."""
     ends = (block.operations[-1] for block in function.regions[0] if block.operations)
-    return next((one for one in ends if one.name in _RETURNS and not one.operands), None)
+    return next((one for one in ends if one.kind == "return" and not one.operands), None)
 
 
 def _values_of(operation: Op) -> Iterator[int]:

@@ -10,6 +10,7 @@ from irscope.analysis.reduce.program import Op, Program, resolved
 from irscope.analysis.reduce.steps.step import Edit
 from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.tokens import ALIAS
+from irscope.ir.tables.operations import opcode_of
 
 __all__ = ["Attributes", "Elements", "Extents", "Layouts", "Properties"]
 
@@ -20,7 +21,7 @@ _ALLOCATED = re.compile(r"(?P<head>, )(?P<sizes>\d+(?:x\d+)+)(?=>)")
 _ELEMENT = re.compile(r"(?:(?<=x)|(?<![\w.%#@\"=]))(?:b?f\d+\w*|i\d+)(?![\w.])")
 _CASTS = (
     "arith.extf", "arith.truncf", "arith.extsi", "arith.extui", "arith.trunci", "arith.bitcast", "arith.index_cast",
-    "tt.fp_to_fp", "tt.bitcast", "ttg.convert_layout", "tt.broadcast", "tt.reshape", "tt.expand_dims",
+    "fp_to_fp", "bitcast", "convert_layout", "broadcast", "reshape", "expand_dims",
 )  # fmt: skip
 _LARGEST = 1 << 20
 
@@ -40,7 +41,7 @@ def _fold(program: Program) -> None:
     for _, _, block in program.blocks():
         kept: list[Op] = []
         for one in block.operations:
-            if one.name in _CASTS and len(one.operands) == len(one.results) == 1:
+            if opcode_of(one.name) in _CASTS and len(one.operands) == len(one.results) == 1:
                 (given,), (result,) = one.operands, one.results
                 if program.types[given] == program.types[result]:
                     table[result] = given
@@ -92,7 +93,10 @@ class Extents:
 
         _rewrite(program, lambda text: _ALLOCATED.sub(shorter, _SHAPE.sub(shorter, text)))
         for one in program.walk():
-            if one.name == "tt.make_range" and (shape := _SHAPE.match(program.types[one.results[0]])) is not None:
+            if (
+                opcode_of(one.name) == "make_range"
+                and (shape := _SHAPE.match(program.types[one.results[0]])) is not None
+            ):
                 start = int(one.properties.get("start", "0").partition(" ")[0])
                 end = start + int(shape["sizes"].removesuffix("x"))
                 one.properties["end"] = f"{end} : i32"

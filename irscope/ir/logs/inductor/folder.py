@@ -19,7 +19,7 @@ from irscope.ir.logs.inductor.output_code import GeneratedKernel, read_output_co
 from irscope.ir.logs.launch_text import UNKNOWN_TARGET
 from irscope.ir.logs.regular_file import FileRefused, inside, read_regular
 from irscope.model.capture import Capture, Environment, Kernel, Launch, SourceFile
-from irscope.model.graph_origin import GraphNode, GraphOrigin
+from irscope.model.evidence import GraphNode, GraphOrigin
 
 __all__ = ["InductorFiles", "find_inductor_files", "read_inductor"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from irscope.model.graph_origin import GraphNode
+from irscope.model.evidence import GraphNode
 
 __all__ = ["read_graph_lines"]
 

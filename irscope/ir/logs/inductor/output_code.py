@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin, GraphPart
+from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin, GraphPart
 
 __all__ = ["GeneratedKernel", "read_output_code"]
 

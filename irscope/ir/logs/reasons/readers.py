@@ -25,7 +25,7 @@ from irscope.ir.logs.reasons.decisions import (
     VectorWidth,
 )
 from irscope.ir.logs.reasons.entries import LogEntry, read_entries
-from irscope.model.compiler_log import PassLog
+from irscope.model.evidence import PassLog
 
 __all__ = ["read_decisions"]
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from irscope.ir.logs.metadata import number
-from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Launch
-from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.model.launch_record import Argument, Autotuning, LaunchRecord
 
 __all__ = ["autotuning_of", "grid_of", "record_of"]
 

@@ -21,7 +21,7 @@ from irscope.model.capture import (
     StageKind,
     stage_rank,
 )
-from irscope.model.graph_origin import GraphOrigin
+from irscope.model.evidence import GraphOrigin
 from irscope.model.plain import storable
 
 __all__ = ["captures_from_trace", "is_trace"]

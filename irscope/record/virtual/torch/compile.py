@@ -22,9 +22,19 @@ import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 from torch.utils import _pytree
 
-from irscope.record.compile.user_files import is_users
+from irscope.record.compile.launches import is_users
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton.patches import Patches, environment_variable
+from irscope.record.virtual.after_import import AfterImport
+from irscope.record.virtual.torch.dynamic import (
+    Marks,
+    SizeHistory,
+    Symbols,
+    constant_marks,
+    is_symbolic,
+    marked_axes,
+    sizes_of,
+)
 from irscope.record.virtual.torch.memory import CUDA
 from irscope.record.virtual.torch.rescue import EachOperator
 
@@ -40,6 +50,8 @@ class Compiler:
         self._written = ExitStack()
         """Removes the folder that TorchInductor writes to."""
         self._folder = ""
+        self._resets = 0
+        """How often the program dropped what was compiled."""
 
     def install(self, patches: Patches) -> None:
         """Replace `torch.compile`, and `compile` of modules, until `patches` are closed."""
@@ -50,10 +62,10 @@ class Compiler:
                 return lambda function: compile_(function, **options)
             if options.get("disable") or options.get("backend", "inductor") != "inductor":
                 return model
-            return compiler.wrap(model)
+            return compiler.wrap(model, options.get("dynamic"))
 
-        def compile_module(module: Any, *_: Any, **__: Any) -> None:
-            module.forward = compiler.wrap(module.forward, module)
+        def compile_module(module: Any, *_: Any, **options: Any) -> None:
+            module.forward = compiler.wrap(module.forward, options.get("dynamic"), module)
 
         patches.set(torch, "compile", compile_)
         patches.set(torch.nn.Module, "compile", compile_module)
@@ -61,15 +73,34 @@ class Compiler:
         guards = torch._C._dynamo.guards
         patches.set(guards, "_empty_strided_cuda", _empty_strided)
         patches.callback(self._written.close)
+        dynamo = AfterImport("torch._dynamo", lambda module: self._follow_resets(module, patches))
+        dynamo.__enter__()
+        patches.callback(dynamo.__exit__)
 
-    def wrap(self, model: Any, module: torch.nn.Module | None = None) -> Any:
-        """The replacement of a compiled function; a module or a class is changed in place, and returned."""
+    def _follow_resets(self, dynamo: Any, patches: Patches) -> None:
+        """Let `torch._dynamo.reset()` drop what was compiled here, and not ask for the CUDA graphs of a CUDA build."""
+        reset_all = dynamo.reset
+
+        def reset() -> None:
+            self._resets += 1
+            with Patches() as without_gpu:
+                without_gpu.set(torch.cuda, "is_available", lambda: False)
+                reset_all()
+
+        patches.set(dynamo, "reset", reset)
+
+    def wrap(self, model: Any, dynamic: bool | None = None, module: torch.nn.Module | None = None) -> Any:
+        """The replacement of a compiled function; a module or a class is changed in place, and returned.
+
+        `dynamic`: the argument of `torch.compile`.
+        """
         if isinstance(model, type):
-            return self._wrap_class(model)
+            return self._wrap_class(model, dynamic)
         if isinstance(model, torch.nn.Module):
-            model.forward = self.wrap(model.forward, model)
+            model.forward = self.wrap(model.forward, dynamic, model)
             return model
-        graphs: dict[Any, Callable[[list[Any]], Any] | None] = {}
+        graphs: dict[Any, list[_Graph]] = {}
+        histories: dict[int, SizeHistory] = {}
 
         def compiled(*args: Any, **kwargs: Any) -> Any:
             state = dict(module.named_parameters()) | dict(module.named_buffers()) if module is not None else {}
@@ -77,23 +108,26 @@ class Compiler:
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             if not tensors or not all(tensor.is_cuda for tensor in tensors):
                 return model(*args, **kwargs)
-            key = (_state(), *(_described(leaf) for leaf in leaves))
-            if key not in graphs:
-                graphs[key] = self._compile(model, module, leaves, layout)
-            run = graphs[key]
-            if run is None:
+            known = graphs.setdefault((self._resets, _state(), layout, *map(_described, leaves)), [])
+            graph = next((graph for graph in known if graph.is_valid(leaves)), None)
+            if graph is None:
+                history = histories.setdefault(self._resets, SizeHistory(dynamic))
+                graph = _Graph(leaves, history.marks(leaves, layout, len(state)), history)
+                known.append(graph)
+                self._compile(graph, leaves, model, module, layout)
+            if graph.run is None:
                 return model(*args, **kwargs)
             try:
-                return run(tensors)
+                return graph.run(graph.inputs(leaves))
             except Exception as error:  # an operator of ATen's that cannot run without data
                 self._on_note(f"torch.compile of {_named(model)}: its code did not run to its end: {_reason(error)}")
-                graphs[key] = None
+                graph.run = None
                 return model(*args, **kwargs)
 
         compiled.__wrapped__ = model  # type: ignore[attr-defined]
         return compiled
 
-    def _wrap_class(self, kind: type) -> type:
+    def _wrap_class(self, kind: type, dynamic: bool | None) -> type:
         """Make a class of modules compile its instances when they are first called; any other class is unchanged."""
         if not issubclass(kind, torch.nn.Module):
             return kind
@@ -105,20 +139,20 @@ class Compiler:
             if module not in wrapped:
                 # Not the bound method: it would keep its module alive.
                 own = weakref.ref(module)
-                wrapped[module] = self.wrap(lambda *args, **kwargs: forward(own(), *args, **kwargs), module)
+                wrapped[module] = self.wrap(lambda *args, **kwargs: forward(own(), *args, **kwargs), dynamic, module)
             return wrapped[module](*args, **kwargs)
 
         kind.forward = compiled_forward  # type: ignore[method-assign]
         return kind
 
-    def _compile(self, model: Any, module: torch.nn.Module | None, leaves: list[Any], layout: Any) -> Any:
-        """A function of the tensors in `leaves` that launches TorchInductor's kernels; None if it cannot compile it."""
+    def _compile(
+        self, graph: _Graph, leaves: list[Any], model: Any, module: torch.nn.Module | None, layout: Any
+    ) -> None:
+        """Give a graph the code that launches TorchInductor's kernels, if a function can be compiled."""
         results: list[Any] = []
 
-        def traced(*tensors: torch.Tensor) -> tuple[Any, ...]:
-            rest = iter(tensors)
-            filled = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-            state, args, kwargs = _pytree.tree_unflatten(filled, layout)
+        def traced(*inputs: Any) -> tuple[Any, ...]:
+            state, args, kwargs = _pytree.tree_unflatten(graph.filled(inputs), layout)
             own = nullcontext() if module is None else torch.nn.utils.stateless._reparametrize_module(module, state)
             with own:
                 flat, shape = _pytree.tree_flatten(model(*args, **kwargs))
@@ -126,13 +160,18 @@ class Compiler:
             return tuple(flat)
 
         self._write_elsewhere()
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         try:
-            run = _compile_with_inductor(traced, tensors)
+            run = _compile_with_inductor(traced, graph, graph.inputs(leaves))
         except Exception as error:  # a graph break, a kernel of the script's own, an operator that is not known
-            self._on_note(f"torch.compile of {_named(model)}: it ran as it is written, not compiled: {_reason(error)}")
-            return None
-        return lambda tensors: _pytree.tree_unflatten(list(run(*tensors)), results[0])
+            done = "it ran as it is written, not compiled"
+            if graph.has_symbols:
+                done = "its sizes are constants, where torch.compile would have made some symbols"
+            self._on_note(f"torch.compile of {_named(model)}: {done}: {_reason(error)}")
+            if graph.has_symbols:
+                graph.make_constant(leaves)
+                self._compile(graph, leaves, model, module, layout)
+            return
+        graph.run = lambda inputs: _pytree.tree_unflatten(list(run(*inputs)), results[0])
 
     def _write_elsewhere(self) -> None:
         """Let TorchInductor write to a folder of ours: nothing made for a virtual GPU belongs in the user's cache."""
@@ -143,6 +182,66 @@ class Compiler:
         )
         self._folder = self._written.enter_context(folder)
         self._written.enter_context(environment_variable("TORCHINDUCTOR_CACHE_DIR", self._folder))
+
+
+class _Graph:
+    """A function compiled for the inputs of one call, and for others like them."""
+
+    def __init__(self, leaves: list[Any], marks: list[Marks], history: SizeHistory) -> None:
+        """Without code; `marks`: those of `leaves`, the inputs of the call."""
+        self._history: SizeHistory | None = history
+        self._marked = [marked_axes(leaf) for leaf in leaves]
+        self._set_marks(leaves, marks)
+        self.run: Callable[[list[Any]], Any] | None = None
+        """Takes the inputs, and returns what the function does; None if it cannot be compiled."""
+        self.symbols: Symbols | None = None
+        self.captured: list[torch.Tensor] = []
+        """Tensors that the function takes from elsewhere: of globals, closures, objects. They become inputs too."""
+
+    @property
+    def marks(self) -> list[Marks]:
+        """The marks of the inputs."""
+        return [mark for mark in self._marks if mark is not None]
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether a size or a number of a call is a symbol."""
+        return any(map(is_symbolic, self._leaves, self._marks))
+
+    def mark_of(self, captured: torch.Tensor) -> Marks:
+        """The marks of a tensor that the function captures."""
+        return constant_marks(captured) if self._history is None else self._history.mark(captured)
+
+    def make_constant(self, leaves: list[Any]) -> None:
+        """Let no size be a symbol."""
+        self._history = None
+        self.captured.clear()
+        self._set_marks(leaves, [constant_marks(leaf) for leaf in leaves])
+
+    def _set_marks(self, leaves: list[Any], marks: list[Marks]) -> None:
+        self._leaves = [leaf if mark is None else sizes_of(leaf) for leaf, mark in zip(leaves, marks, strict=True)]
+        self._marks = marks
+
+    def inputs(self, leaves: list[Any]) -> list[Any]:
+        """The inputs among the arguments of a call: its tensors and its symbolic numbers."""
+        return [leaf for leaf, mark in zip(leaves, self._marks, strict=True) if mark is not None]
+
+    def filled(self, inputs: Sequence[Any]) -> list[Any]:
+        """The arguments of a call, of which these are the inputs."""
+        rest = iter(inputs)
+        pairs = zip(self._leaves, self._marks, strict=True)
+        return [leaf if mark is None else next(rest) for leaf, mark in pairs]
+
+    def is_valid(self, leaves: list[Any]) -> bool:
+        """Whether the code is valid for the arguments of another call."""
+        if self.symbols is None:
+            return all(sizes_of(leaf) == own for leaf, own in zip(leaves, self._leaves, strict=True))
+        if any(not marked_axes(leaf) <= axes for leaf, axes in zip(leaves, self._marked, strict=True)):
+            return False
+        constants = zip(leaves, self._leaves, self._marks, strict=True)
+        if any(mark is None and leaf != own for leaf, own, mark in constants):
+            return False
+        return self.symbols.hold_for([*self.inputs(leaves), *self.captured])
 
 
 def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
@@ -167,9 +266,11 @@ def _state() -> tuple[Any, ...]:
 
 
 def _described(leaf: Any) -> Any:
-    """The properties of one input that a graph depends on."""
+    """The properties of one input that a graph depends on, but for sizes and integers."""
     if isinstance(leaf, torch.Tensor):
-        return (tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.requires_grad)
+        return (leaf.dim(), leaf.dtype, leaf.requires_grad)
+    if type(leaf) is int:
+        return int
     return leaf if isinstance(leaf, int | float | str | bool | type(None)) else repr(leaf)
 
 
@@ -185,24 +286,23 @@ _SETTINGS = {
 }
 
 
-def _compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callable[..., Any]:
-    """A function of tensors that launches TorchInductor's kernels, in its backward pass as well.
+def _compile_with_inductor(function: Any, compiled: _Graph, own: list[Any]) -> Callable[..., Any]:
+    """A function of a graph's inputs that launches TorchInductor's kernels, in its backward pass as well.
 
     The backward graph is compiled when a backward pass needs it, as `torch.compile` does. Raises any exception for
     what cannot be traced as one graph.
 
     Arguments:
-        function: takes the tensors, and returns a tuple of tensors.
-        tensors: of the virtual GPU.
+        function: takes the inputs, and returns a tuple of tensors.
+        compiled: receives its symbols, and the tensors that the function captures.
+        own: the inputs to compile for.
     """
     from torch._guards import TracingContext, tracing
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
-    from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.traceback import preserve_node_meta
 
-    captured: list[torch.Tensor] = []
-    """Tensors that the function takes from elsewhere: of globals, closures, objects. They become inputs too."""
+    captured = compiled.captured
 
     def compile_inner(graph: Any, inputs: Any, **options: Any) -> Any:
         try:
@@ -215,30 +315,37 @@ def _compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callab
             return _outputs_alone(graph)
 
     with _compiling():
-        fake = FakeTensorMode()
         # With each node's line of Python; before autograd, which TorchInductor itself traces.
         known = signature(make_fx).parameters
         traces = {"record_stack_traces": True} if "record_stack_traces" in known else {}
-
-        def traced(*inputs: torch.Tensor) -> Any:
-            own, others = inputs[: len(tensors)], inputs[len(tensors) :]
-            with _Captures(captured, others):
-                return function(*own)
-
         for _ in range(_TRACES):
-            with fake, preserve_node_meta():
-                inputs = [_fake_of(tensor) for tensor in (*tensors, *captured)]
-                count = len(captured)
+            symbols, count = Symbols(), len(captured)
+            marks = [*compiled.marks, *map(compiled.mark_of, captured)]
+            inputs = [
+                symbols.input_of(value, mark, _device_of(value))
+                for value, mark in zip([*own, *captured], marks, strict=True)
+            ]
+
+            def traced(*inputs: Any) -> Any:
+                with _Captures(captured, inputs[len(own) :]):
+                    return function(*inputs[: len(own)])
+
+            with symbols.fake, preserve_node_meta():
                 graph = make_fx(traced, pre_dispatch=True, **traces)(*inputs)
             if len(captured) == count:
                 break
-        with tracing(TracingContext(fake)):
+        with tracing(TracingContext(symbols.fake)):
             run = compile_fx(graph, inputs, inner_compile=compile_inner)
+    compiled.symbols = symbols
     return lambda *own: run(*own, *captured)
 
 
 _TRACES = 3
 """The first finds the tensors that a function captures, the second has them as inputs."""
+
+
+def _device_of(value: Any) -> torch.device:
+    return CUDA if not isinstance(value, torch.Tensor) or value.is_meta else value.device
 
 
 def _fake_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -247,7 +354,7 @@ def _fake_of(tensor: torch.Tensor) -> torch.Tensor:
         tensor.shape,
         tensor.stride(),
         dtype=tensor.dtype,
-        device=CUDA if tensor.is_meta else tensor.device,
+        device=_device_of(tensor),
         requires_grad=tensor.requires_grad,
     )
 

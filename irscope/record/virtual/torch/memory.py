@@ -180,6 +180,8 @@ def _gibibytes(size: int) -> str:
 
 def values_of(tensor: torch.Tensor) -> Known | None:
     """A tensor's values, or None if they are not known; those of a real tensor are."""
+    if is_wrapper(tensor):
+        return None
     if not tensor.is_meta:
         return Known(tensor)
     shadow = _shadow(tensor)
@@ -188,6 +190,8 @@ def values_of(tensor: torch.Tensor) -> Known | None:
 
 def has_values(tensor: torch.Tensor) -> bool:
     """Whether a tensor's values are known."""
+    if is_wrapper(tensor):
+        return False
     return not tensor.is_meta or _shadow(tensor) is not None
 
 
@@ -240,7 +244,14 @@ def covers(tensor: torch.Tensor) -> bool:
 
 def has_shadow(tensor: torch.Tensor) -> bool:
     """Whether the values of a tensor of this kind can be known: it is strided, and no wrapper of other tensors."""
-    return tensor.is_meta and tensor.layout is torch.strided and not tensor.is_quantized
+    if not tensor.is_meta or tensor.layout is not torch.strided:
+        return False
+    return not tensor.is_quantized and not is_wrapper(tensor)
+
+
+def is_wrapper(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's class implements torch's operators itself, and has its data in other tensors."""
+    return type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl
 
 
 def assumed_result(tensor: torch.Tensor) -> bool | None:

@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device as torch_default_device
 
-from irscope.model.assumption import DecisionKind
+from irscope.model.launch_record import DecisionKind
 from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.numbers import Placeholder, plain, reads_of
 from irscope.record.virtual.torch import shapes as virtual_shapes

@@ -34,8 +34,10 @@ class Operators:
             if name in self._registered:
                 continue
             self._registered.add(name)
-            has_code = any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in _KEYS)
-            if overload.namespace not in OWN and has_code:
+            if overload.namespace in OWN:
+                # Among them are names that are no operators of the dispatcher's.
+                continue
+            if any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in _KEYS):
                 self._register(overload)
 
     def close(self) -> None:

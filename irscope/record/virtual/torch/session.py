@@ -29,6 +29,7 @@ from irscope.record.virtual.torch.rescue import EachOperator
 from irscope.record.virtual.torch.shadow import tensors_in
 from irscope.record.virtual.torch.streams import Graph
 from irscope.record.virtual.torch.symbols import spare_symbols
+from irscope.record.virtual.torch.wrappers import Wrappers
 
 
 class TorchSession:
@@ -54,6 +55,7 @@ class TorchSession:
         install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
+        Wrappers(mode, patches)
         Compiler(note).install(patches)
         _follow_backward(mode, patches, _invalidate_gradients)
         self._follow_threads()

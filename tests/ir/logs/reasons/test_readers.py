@@ -22,7 +22,7 @@ from irscope.ir.logs.reasons.decisions import (
     VectorWidth,
 )
 from irscope.ir.logs.reasons.readers import read_decisions
-from irscope.model.compiler_log import PassLog
+from irscope.model.evidence import PassLog
 from tests.record.reasons import DATA, line_of, stored_logs
 
 EVERY = sorted(DATA.glob("*.xz"))

@@ -1,4 +1,4 @@
-// Machine code with its live registers, as irscope/render/report/columns.py packs it: a test compares the fields.
+// Machine code with its live registers, as irscope/render/report/texts.py packs it: a test compares the fields.
 
 export type Kind = "spill" | "dot" | "barrier";
 

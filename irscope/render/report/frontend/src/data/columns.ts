@@ -1,5 +1,5 @@
 // A text as its lines without locations, and what stands beside each; and which names its lines define. Python splits
-// texts and finds the names: irscope/render/report/columns.py.
+// texts and finds the names: irscope/render/report/texts.py.
 import { runsOf } from "./runs";
 
 const [BESIDE, HIDDEN, OTHER] = ["\x01", "\x02", "\x03"] as const;

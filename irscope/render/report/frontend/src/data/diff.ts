@@ -1,4 +1,4 @@
-// How two texts differ: as Python compared their structure (irscope/render/report/differences.py), or line by line.
+// How two texts differ: as Python compared their structure (irscope/render/report/texts.py), or line by line.
 import { renamed, type Plain } from "./columns";
 import { common } from "./marks";
 import type { Kind } from "./model";

@@ -1,4 +1,4 @@
-// Which pass made and which removed an operation, as irscope/render/report/lives.py writes it.
+// Which pass made and which removed an operation, as irscope/render/report/facts.py writes it.
 import { runsOf } from "./runs";
 
 export interface PackedLives {

@@ -1,4 +1,4 @@
-// Results of many compiles, as irscope/render/report/results/model.py has them.
+// Results of many compiles, as irscope/render/report/results.py has them.
 
 export type Tone = "" | "better" | "worse" | "idle" | "bad";
 /** What a click shows, as the fragment has it; empty for no link. */

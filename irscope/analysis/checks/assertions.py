@@ -1,0 +1,400 @@
+"""Assertions about a kernel: what it takes, its instructions, accesses, loops and findings, and a stage's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from os.path import basename
+from typing import ClassVar
+
+from irscope.analysis.checks.subject import (
+    AccessWidth,
+    Assertion,
+    Breach,
+    Subject,
+    at_finding,
+    at_line,
+    at_place,
+    of_kernel,
+)
+from irscope.analysis.diff.texts import diff_texts
+from irscope.analysis.findings.kinds.loops import LOADS, loads_of_dot, loops_with_dots
+from irscope.analysis.findings.kinds.resources import register_peak
+from irscope.analysis.findings.model import KINDS
+from irscope.analysis.resources.metrics import instruction_families
+from irscope.errors import UsageError, did_you_mean
+from irscope.ir.asm.opcodes import FAMILIES
+from irscope.ir.body.counts import operation_counts
+from irscope.ir.locations.user import place_of
+from irscope.ir.mlir.model import Operation
+from irscope.ir.tables.operations import is_of_dialect, opcode_of
+from irscope.memory.machine import ACCESSES
+from irscope.model.capture import stage_named
+
+
+@dataclass(frozen=True, slots=True)
+class Compiles:
+    """The kernel compiles, and fits on the device: asserted of every capture."""
+
+    rule: ClassVar[str] = "compiles"
+
+    def __str__(self) -> str:
+        return "compiles"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The failure of its compile, if there is one."""
+        failure = subject.capture.failure
+        if failure is None and subject.capture.status == "ok":
+            return ()
+        text = failure.why_not_run if failure is not None else "it failed to compile"
+        if failure is not None and failure.kind == "fit":
+            return (of_kernel(self, subject, text, ["IRS503"]),)
+        more = failure.message.strip().splitlines()[1:12] if failure is not None else ()
+        return (at_place(self, subject, (), text, more),)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxRegisters:
+    """At most so many registers per thread."""
+
+    limit: int
+    rule: ClassVar[str] = "max-regs"
+
+    def __str__(self) -> str:
+        return f"--max-regs {self.limit}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with what its registers hold where most of them do."""
+        resources = subject.capture.resources
+        if resources.registers is None:
+            return (of_kernel(self, subject, "how many registers it takes is not known"),)
+        # On AMD the accumulators have registers of their own, of the same file.
+        count = resources.registers + (resources.accumulator_registers or 0)
+        if count <= self.limit:
+            return ()
+        text = f"takes {count} registers a thread, {self.limit} are allowed"
+        if (resources.spilled_bytes or 0) > 0:
+            return (of_kernel(self, subject, text, ["IRS501"]),)
+        return (with_registers(self, subject, text),)
+
+
+@dataclass(frozen=True, slots=True)
+class NoSpills:
+    """No register is spilled to local memory."""
+
+    rule: ClassVar[str] = "no-spills"
+
+    def __str__(self) -> str:
+        return "--no-spills"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with the line that spills most."""
+        resources = subject.capture.resources
+        spilled = resources.spilled_bytes
+        if spilled is None:
+            return (of_kernel(self, subject, "whether it spills registers is not known"),)
+        if not spilled and not resources.scalar_spills:
+            return ()
+        what = f"{spilled} bytes of registers" if spilled else f"{resources.scalar_spills} scalar registers"
+        return (of_kernel(self, subject, f"spills {what} a thread", ["IRS501"]),)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxShared:
+    """At most so many bytes of shared memory per block."""
+
+    limit: int
+    rule: ClassVar[str] = "max-shared"
+
+    def __str__(self) -> str:
+        return f"--max-shared {self.limit}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with its largest buffer."""
+        size = subject.capture.resources.shared_bytes
+        if size is None:
+            return (of_kernel(self, subject, "how much shared memory it takes is not known"),)
+        if size <= self.limit:
+            return ()
+        text = f"takes {size} bytes of shared memory a block, {self.limit} are allowed"
+        return (with_largest_buffer(self, subject, text),)
+
+
+def with_registers(assertion: Assertion, subject: Subject, text: str) -> Breach:
+    """A breach with the line that made most of what the registers hold at their peak."""
+    chain, causes = register_peak(subject.complete)
+    place = place_of(chain, subject.capture.launch.kernel.file)
+    return at_place(assertion, subject, place, text, (f"{one.text} [{one.evidence}: {one.source}]" for one in causes))
+
+
+def with_largest_buffer(assertion: Assertion, subject: Subject, text: str) -> Breach:
+    """A breach with the line that the largest buffer in shared memory is of."""
+    from irscope.memory.allocation import allocations_of
+
+    buffers = [
+        (one, memory.unit)
+        for memory in allocations_of(subject.complete)
+        if memory.space == "shared"
+        for one in memory.buffers
+    ]
+    if not buffers:
+        return of_kernel(assertion, subject, text, ["IRS503"])
+    buffer, unit = max(buffers, key=lambda row: row[0].size)
+    file, _, line = buffer.place.rpartition(":")
+    place = ((file, int(line)),) if line.isdecimal() else ()
+    cause = f"its largest buffer: {buffer.size} {unit} of {buffer.owner}, {buffer.what} [ir: the allocation]"
+    stages = subject.capture.launch.option("num_stages")
+    more = [f"num_stages is {stages} [launch: the options of the launch]"] if isinstance(stages, int) else []
+    return at_place(assertion, subject, place, text, [cause, *more])
+
+
+_CONTROL = ("control", "wait")
+"""Families of instructions that only prepare others, or wait for them."""
+_COPIES = ("async_copy_global_to_local", "async_tma_copy_global_to_local", "buffer_load_to_local")
+_ACCESS_NAMES = {
+    "load": "load", "store": "store", "atomic": "atomic",
+    "tl.load": "load", "gl.load": "load", "tl.store": "store", "gl.store": "store",
+    **{name: "load" if action == "copy" else action for name, action in ACCESSES.items()},
+}  # fmt: skip
+# tl.load=128   store@31=64
+_WIDTH = re.compile(r"(?P<name>[\w.]{1,80})(?:@(?P<line>\d{1,7}))?=(?P<bits>\d{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """It has instructions of a family, such as `wgmma`, or an operation of the IR, such as `tt.dot_scaled`."""
+
+    name: str
+    rule: ClassVar[str] = "uses"
+
+    def __post_init__(self) -> None:
+        family = re.sub(r"\.\d{1,4}$", "", self.name)
+        if not is_of_dialect(self.name) and not any(_is_of(family, one) for one in FAMILIES):
+            raise UsageError(
+                f"--uses {self.name!r} is no family of instructions, and no operation of the IR such as "
+                f"tt.dot_scaled.{did_you_mean(self.name, FAMILIES)}"
+            )
+
+    def __str__(self) -> str:
+        return f"--uses {self.name}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with what it uses instead."""
+        if is_of_dialect(self.name):
+            return self._of_operation(subject)
+        families = instruction_families(subject.capture)
+        if any(_is_of(self.name, one) for one in families):
+            return ()
+        matrix = [name for name in families if name in ("wgmma", "mma", "mfma", "wmma", "tcgen05.mma")]
+        stage = next((one for one in ("sass", "amdgcn", "ptx") if one in subject.capture.stages), "assembly")
+        text = f"has no {self.name} in its {stage}"
+        is_matrix = any(self.name.startswith(one) for one in ("wgmma", "mma", "mfma", "wmma", "tcgen05"))
+        if is_matrix and matrix:
+            text += f", it has {' and '.join(matrix)}"
+        dots = [one for one, _ in subject.studied.operations.values() if one.kind == "dot"] if is_matrix else []
+        if dots:
+            return tuple(_at_operation(self, subject, one, text, ["IRS301", "IRS601", "IRS302"]) for one in dots[:1])
+        return (of_kernel(self, subject, text),)
+
+    def _of_operation(self, subject: Subject) -> Sequence[Breach]:
+        held = [stage for stage in ("ttir", "glir", "ttgir") if stage in subject.capture.stages]
+        if any(operation_counts(subject.capture.text(stage), "mlir")[self.name] for stage in held):
+            return ()
+        return (of_kernel(self, subject, f"has no {self.name} in its {' or '.join(held) or 'IR, which is not there'}"),)
+
+
+@dataclass(frozen=True, slots=True)
+class MinWidth:
+    """Each access of tensors in global memory of one kind moves at least so many bits per thread at once."""
+
+    name: str
+    """`tl.load`, `store`, or an operation of the TTGIR."""
+    bits: int
+    python_line: int = 0
+    """Only those of this line of Python; 0 for all."""
+    rule: ClassVar[str] = "min-width"
+
+    @staticmethod
+    def parse(text: str) -> MinWidth:
+        """`tl.load=128` or, of one line of Python, `tl.load@31=128`; raises UsageError."""
+        match = _WIDTH.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(f"--min-width {text!r}: write OPERATION=BITS, such as tl.load=128 or tl.store@31=64.")
+        return MinWidth(match["name"], int(match["bits"]), int(match["line"] or 0))
+
+    def __post_init__(self) -> None:
+        if self.name not in _ACCESS_NAMES:
+            raise UsageError(
+                f"--min-width {self.name!r} is no access of global memory.{did_you_mean(self.name, _ACCESS_NAMES)}"
+            )
+
+    def __str__(self) -> str:
+        line = f"@{self.python_line}" if self.python_line else ""
+        return f"--min-width {self.name}{line}={self.bits}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach] | None:
+        """The accesses that are narrower, and those of which no instruction was found."""
+        found = [
+            one
+            for one in _widths_named(subject, self.name)
+            if not self.python_line or any(line == self.python_line for _, line in one.place)
+        ]
+        if not found:
+            return None
+        seen: dict[object, Breach] = {}
+        for one in found:
+            if one.width_bits < self.bits:
+                # Copies in front of a pipelined loop are from the same place as those inside.
+                key = (one.place, one.width_bits) if one.place else one.line
+                seen.setdefault(key, self._breach(subject, one))
+        return tuple(seen.values())
+
+    def _breach(self, subject: Subject, one: AccessWidth) -> Breach:
+        verb = {"load": "loads", "store": "stores", "atomic": "accesses"}[one.action]
+        text = (
+            f"{one.operation} {verb} {one.width_bits} bits a thread at once, at least {self.bits} are asserted"
+            if one.width_bits
+            else f"no instruction of {one.operation} was found in the assembly: its width is not known"
+        )
+        return at_line(self, subject, one.line, one.place, text, ["IRS101", "IRS102", "IRS103"])
+
+
+def _widths_named(subject: Subject, name: str) -> list[AccessWidth]:
+    """The accesses that a name means: `tl.load` means those that became asynchronous copies too."""
+    kind = _ACCESS_NAMES[name]
+    exact = name in ACCESSES and opcode_of(name) not in ("load", "store")
+    return [one for one in subject.accesses if one.action == kind and (not exact or one.operation == name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelined:
+    """Each load that a dot of a loop reads was begun in an iteration before."""
+
+    rule: ClassVar[str] = "pipelined"
+
+    def __str__(self) -> str:
+        return "--pipelined"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach] | None:
+        """The loads that the loop waits for."""
+        studied = subject.studied
+        loops = list(loops_with_dots(studied))
+        if not loops:
+            return None
+        found: dict[int, Breach] = {}
+        for loop in loops:
+            inside = list(loop.walk())
+            for dot in (one for one in inside if one.kind == "dot"):
+                for load in loads_of_dot(studied, dot):
+                    text = f"{load.name} is not pipelined: each iteration of its loop waits for it"
+                    found[load.first_line] = _at_operation(self, subject, load, text, ["IRS201", "IRS202"])
+            lines = {one.first_line for one in inside}
+            begun_before = {
+                studied.chain_at(line)
+                for line, (one, _) in studied.operations.items()
+                if line not in lines and one.opcode in (*_COPIES, *LOADS)
+            }
+            for copy in inside:
+                if copy.opcode in _COPIES and studied.chain_at(copy.first_line) not in begun_before:
+                    text = f"no {copy.name} is begun before the loop: each iteration waits for its own"
+                    found[copy.first_line] = _at_operation(self, subject, copy, text, ["IRS201", "IRS202"])
+            is_left = not any(one.opcode in (*LOADS, *_COPIES) for one in inside)
+            if not found and is_left and any("descriptor" in one.name for one in inside):
+                # What became of a block's load is not in the TTGIR: say nothing of it rather than that it is fine.
+                found[loop.first_line] = _at_operation(
+                    self, subject, loop, "its loads of blocks are still descriptors: what is pipelined is not known"
+                )
+        return tuple(found[line] for line in sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class NoFinding:
+    """`irscope why` finds nothing of some kinds; comments in the kernel silence single lines."""
+
+    codes: frozenset[str]
+    rule: ClassVar[str] = "no-finding"
+
+    def __str__(self) -> str:
+        return f"--no-finding {'any' if self.codes >= KINDS.keys() else ','.join(sorted(self.codes))}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The findings, the worst first."""
+        return tuple(at_finding(self, subject, one) for one in subject.findings_among(self.codes))
+
+
+def _at_operation(
+    assertion: Uses | Pipelined, subject: Subject, operation: Operation, text: str, codes: Sequence[str] = ()
+) -> Breach:
+    line = operation.first_line
+    return at_line(assertion, subject, line, subject.studied.place_at(line), text, codes)
+
+
+def _is_of(name: str, family: str) -> bool:
+    """Whether a family is what a name means: itself, or one of those that it begins; not what waits for them."""
+    if family == name:
+        return True
+    return family.startswith(f"{name}.") and family.rpartition(".")[2] not in _CONTROL
+
+
+_MOST_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecked:
+    """The text of a stage has what a file of FileCheck's patterns says."""
+
+    path: str
+    stage: str
+    run: Callable[[str, str], str]
+    """(file of patterns, text) → what FileCheck says against it; empty if it accepts the text."""
+    rule: ClassVar[str] = "filecheck"
+
+    def __str__(self) -> str:
+        return f"--filecheck {self.path}:{self.stage}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """What FileCheck says."""
+        if self.stage not in subject.capture.texts:
+            return (_without_stage(self, subject, self.stage),)
+        said = self.run(self.path, subject.capture.text(self.stage))
+        if not said:
+            return ()
+        text = f"FileCheck rejects its {self.stage} by {basename(self.path)}"
+        return (_with_lines(of_kernel(self, subject, text), said.splitlines()),)
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """The text of a stage is that of a file, but for names, numbers, locations and the order of what is independent."""
+
+    path: str
+    stage: str
+    text: str
+    """Of the file."""
+    rule: ClassVar[str] = "golden"
+
+    def __str__(self) -> str:
+        return f"--golden {self.path}:{self.stage}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """How the text differs."""
+        if self.stage not in subject.capture.texts:
+            return (_without_stage(self, subject, self.stage),)
+        found = diff_texts(self.text, subject.capture.text(self.stage), stage_named(self.stage).kind)
+        if found.is_empty:
+            return ()
+        diff = found.unified(2, basename(self.path), f"{self.stage} of {subject.capture.name}")
+        text = f"its {self.stage} is not that of {basename(self.path)}: {found.summary}"
+        return (_with_lines(of_kernel(self, subject, text), diff.splitlines()),)
+
+
+def _without_stage(assertion: FileChecked | Golden, subject: Subject, stage: str) -> Breach:
+    return of_kernel(
+        assertion, subject, f"it has no text of stage {stage}: it holds {', '.join(subject.capture.texts)}"
+    )
+
+
+def _with_lines(breach: Breach, lines: Sequence[str]) -> Breach:
+    left_out = [f"… {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
+    return replace(breach, causes=(*lines[:_MOST_LINES], *left_out))

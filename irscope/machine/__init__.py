@@ -1,0 +1,1 @@
+"""Executes TTIR and TTGIR on NumPy, for all programs of a launch at once."""

@@ -1,0 +1,325 @@
+"""Loads, stores and atomics of global memory: by pointers, block pointers, tensor descriptors and buffers."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from irscope.ir.mlir.typed import Type
+from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.memory import GlobalMemory
+from irscope.machine.values import Array, Descriptor, Held, dtype_of, take, unsigned
+
+__all__ = ["ACCESSES", "load_tile", "masked_load", "reduce_tile", "store_tile"]
+
+# ── pointers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def masked_load(machine: Machine, step: Step, frame: Frame, pointer: str, dtype: np.dtype[Any]) -> Array:
+    """What pointers, a mask and values for where it does not hold say."""
+    mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
+    return machine.memory.load(step.array(frame, pointer), mask, other, dtype, frame.rows)
+
+
+def _load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    pointer = frame.held(step.operands[0])
+    if isinstance(pointer, Descriptor):
+        checked = step.numbers("boundaryCheck")
+        filled = replace(pointer, fills_nan=step.number("padding") == 2)
+        return (_tile(machine, filled, pointer.offsets, frame, checked),)
+    return (masked_load(machine, step, frame, "ptr", step.dtype),)
+
+
+def _store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    pointer, values = frame.held(step.group("ptr")[0]), step.array(frame, "value")
+    if isinstance(pointer, Descriptor):
+        addresses, mask = _addresses(pointer, pointer.offsets, step.numbers("boundaryCheck"))
+        machine.memory.store(addresses, values, mask, frame.rows)
+    else:
+        machine.memory.store(cast(Array, pointer), values, step.optional(frame, "mask"), frame.rows)
+    return ()
+
+
+_COMBINE: dict[str, np.ufunc] = {
+    "add": np.add, "fadd": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "max": np.maximum, "min": np.minimum,
+}  # fmt: skip
+
+
+def _unsigned(function: np.ufunc) -> Callable[[Array, Array], Array]:
+    return lambda old, new: function(unsigned(old), unsigned(new)).view(old.dtype)
+
+
+_COMBINE_UNSIGNED = {"umax": _unsigned(np.maximum), "umin": _unsigned(np.minimum)}
+
+
+def _exchange(old: Array, new: Array) -> Array:
+    return new
+
+
+def _modify(machine: Machine, step: Step, frame: Frame, addresses: Array, values: Array, kind: str) -> Sequence[Held]:
+    """An atomic operation on elements; returns the old ones."""
+    mask = step.optional(frame, "mask")
+    rows, memory = frame.rows, machine.memory
+    ufunc = _COMBINE.get(kind)
+    if values.dtype.kind == "f" and kind in ("max", "min"):
+        ufunc = np.fmax if kind == "max" else np.fmin
+    if ufunc is not None and values.dtype.kind in "if" and not any(map(machine.is_used, step.results)):
+        memory.accumulate(addresses, values, mask, ufunc, rows)
+        # Nobody uses it.
+        return [np.zeros((1,) * (len(step.shape) + 1), values.dtype) for _ in step.results]
+    function = ufunc or _COMBINE_UNSIGNED.get(kind) or (_exchange if kind == "exch" else None)
+    if function is None:
+        raise step.not_run(f"the atomic operation {kind!r} is not executed")
+    return (memory.update(addresses, [values], mask, function, rows),)
+
+
+def _atomic(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    kind = str(step.attribute("atomic_rmw_op"))
+    return _modify(machine, step, frame, step.array(frame, "ptr"), step.array(frame, "val"), kind)
+
+
+def _exchanged(old: Array, expected: Array, new: Array) -> Array:
+    # Bits are compared, not numbers.
+    return np.where(unsigned(old) == unsigned(expected), new, old)
+
+
+def _compare_and_swap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = [step.array(frame, "cmp"), step.array(frame, "val")]
+    return (machine.memory.update(step.array(frame, "ptr"), values, None, _exchanged, frame.rows),)
+
+
+# ── buffers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _buffer_addresses(step: Step, frame: Frame, pointer: str, dtype: np.dtype[Any]) -> Array:
+    offsets = step.array(frame, "offsets")
+    base = step.array(frame, pointer)
+    base = base.reshape(base.shape[0], *(1,) * (offsets.ndim - 1))
+    # An offset is unsigned, in elements.
+    return base + unsigned(offsets).astype(np.int64) * dtype.itemsize
+
+
+def _buffer_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    addresses = _buffer_addresses(step, frame, "ptr", step.dtype)
+    mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
+    if mask is None and other is not None and other.dtype == np.bool_ and step.dtype != np.bool_:
+        # The text does not tell one optional operand from another: its type does.
+        mask, other = other, None
+    return (machine.memory.load(addresses, mask, other, step.dtype, frame.rows),)
+
+
+def _buffer_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = step.array(frame, "value")
+    addresses = _buffer_addresses(step, frame, "ptr", values.dtype)
+    machine.memory.store(addresses, values, step.optional(frame, "mask"), frame.rows)
+    return ()
+
+
+def _buffer_atomic(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = step.array(frame, "value")
+    addresses = _buffer_addresses(step, frame, "ptr", values.dtype)
+    return _modify(machine, step, frame, addresses, values, str(step.attribute("atomic_rmw_op")))
+
+
+def _masked_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    mask, other = step.array(frame, "mask"), step.array(frame, "falseVal")
+    return (machine.memory.load(step.array(frame, "ptr"), mask, other, step.dtype, frame.rows),)
+
+
+def _masked_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values, mask = step.array(frame, "value"), step.array(frame, "mask")
+    machine.memory.store(step.array(frame, "ptr"), values, mask, frame.rows)
+    return ()
+
+
+# ── tiles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _along(values: Array, axis: int, rank: int) -> Array:
+    """Numbers by program, or a range, along one axis of a tile."""
+    shape = [1] * rank
+    if values.ndim > 1:
+        shape[axis] = values.shape[1]
+    return values.reshape(values.shape[0], *shape)
+
+
+def _addresses(
+    tensor: Descriptor, offsets: Sequence[Array], checked: Sequence[int] | None = None, rows: Array | None = None
+) -> tuple[Array, Array | None]:
+    """The addresses of a tile's elements, and which lie in the tensor.
+
+    `checked`: the axes along which that is looked at; None for all. `rows`: which rows of the tensor a gather takes.
+    """
+    rank = len(tensor.block)
+    addresses = tensor.base.reshape(-1, *(1,) * rank)
+    mask: Array | None = None
+    for axis, (size, offset) in enumerate(zip(tensor.block, offsets, strict=True)):
+        steps = np.arange(size, dtype=np.int64)[None] if rows is None or axis else rows.astype(np.int64)
+        index = _along(offset.astype(np.int64), axis, rank) + _along(steps, axis, rank)
+        stride = _along(tensor.strides[axis].astype(np.int64), axis, rank)
+        addresses = addresses + index * (stride * tensor.dtype.itemsize)
+        if checked is None or axis in checked:
+            inside = (index >= 0) & (index < _along(tensor.sizes[axis].astype(np.int64), axis, rank))
+            mask = inside if mask is None else mask & inside
+    return addresses, mask
+
+
+def _tile(
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], frame: Frame,
+    checked: Sequence[int] | None = None, rows: Array | None = None,
+) -> Array:  # fmt: skip
+    addresses, mask = _addresses(tensor, offsets, checked, rows)
+    other = None
+    if tensor.fills_nan:
+        other = np.full((1,) * addresses.ndim, np.nan).astype(tensor.dtype)
+    return machine.memory.load(addresses, mask, other, tensor.dtype, frame.rows)
+
+
+def load_tile(
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], frame: Frame, shape: Sequence[int],
+    rows: Array | None = None,
+) -> Array:  # fmt: skip
+    """A tile of a tensor, in a shape that may leave out leading axes of the size 1; what lies outside is filled."""
+    if rows is not None:
+        tensor, offsets = _gathered(tensor, offsets, rows)
+    values = _tile(machine, tensor, offsets, frame, rows=rows)
+    values = np.broadcast_to(values, (values.shape[0], *tensor.block))
+    return values.reshape(values.shape[0], *shape)
+
+
+def _gathered(tensor: Descriptor, offsets: Sequence[Array], rows: Array) -> tuple[Descriptor, Sequence[Array]]:
+    return replace(tensor, block=(rows.shape[1], tensor.block[-1])), (np.zeros(1, np.int64), *offsets)
+
+
+def store_tile(
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Frame,
+    rows: Array | None = None,
+) -> None:  # fmt: skip
+    """Write a tile of a tensor; what lies outside is not written."""
+    if rows is not None:
+        tensor, offsets = _gathered(tensor, offsets, rows)
+    addresses, mask = _addresses(tensor, offsets, rows=rows)
+    machine.memory.store(addresses, _as_block(values, tensor), mask, frame.rows)
+
+
+def _as_block(values: Array, tensor: Descriptor) -> Array:
+    missing = len(tensor.block) + 1 - values.ndim
+    return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
+
+
+def reduce_tile(
+    memory: GlobalMemory, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Frame, step: Step
+) -> None:
+    """Combine a tile with a tensor, each element at once."""
+    addresses, mask = _addresses(tensor, offsets)
+    kind = str(step.attribute("kind"))
+    ufunc = _COMBINE.get(kind)
+    if ufunc is None:
+        raise step.not_run(f"the reduction {kind!r} is not executed")
+    memory.accumulate(addresses, _as_block(values, tensor), mask, ufunc, frame.rows)
+
+
+# ── descriptors ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _make_descriptor(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    padding = step.attribute("padding")
+    return (
+        Descriptor(
+            step.array(frame, "base"), step.arrays(frame, "shape"), step.arrays(frame, "strides"), step.shape,
+            step.dtype, fills_nan=padding in (2, "nan", "pad_nan"),
+        ),
+    )  # fmt: skip
+
+
+def _make_block_pointer(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    tile = cast(Type, step.type.element)
+    names = ("shape", "strides", "offsets")
+    sizes, strides, offsets = (step.arrays(frame, name) for name in names)
+    return (Descriptor(step.array(frame, "base"), sizes, strides, tile.shape, dtype_of(tile), offsets),)
+
+
+def _advance(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    pointer = step.descriptor(frame, "ptr")
+    moved = [old + new for old, new in zip(pointer.offsets, step.arrays(frame, "offsets"), strict=True)]
+    return (replace(pointer, offsets=tuple(moved)),)
+
+
+def _descriptor_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    tensor = step.descriptor(frame, "desc")
+    return (load_tile(machine, tensor, step.arrays(frame, "indices"), frame, step.shape),)
+
+
+def _descriptor_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    tensor, values = step.descriptor(frame, "desc"), step.array(frame, "src")
+    store_tile(machine, tensor, step.arrays(frame, "indices"), values, frame)
+    return ()
+
+
+def _descriptor_gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    tensor, rows = step.descriptor(frame, "desc"), step.array(frame, "x_offsets")
+    return (load_tile(machine, tensor, step.arrays(frame, "y_offset"), frame, step.shape, rows),)
+
+
+def _descriptor_scatter(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    tensor, rows = step.descriptor(frame, "desc"), step.array(frame, "x_offsets")
+    store_tile(machine, tensor, step.arrays(frame, "y_offset"), step.array(frame, "src"), frame, rows)
+    return ()
+
+
+def _descriptor_reduce(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    tensor, values = step.descriptor(frame, "desc"), step.array(frame, "src")
+    reduce_tile(machine.memory, tensor, step.arrays(frame, "indices"), values, frame, step)
+    return ()
+
+
+def _scratch(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """Memory of each program, which nobody wrote."""
+    size = -(-step.number("nbytes") // 128) * 128
+    begin = machine.memory.allocate(size * frame.count)
+    return (begin + np.arange(frame.count, dtype=np.int64) * size,)
+
+
+def _tensormap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """A tensor map in memory: its sizes and strides have the innermost axis first, the strides are in bytes."""
+    sizes = tuple(reversed(step.arrays(frame, "global_dim")))
+    strides = tuple(reversed(step.arrays(frame, "global_stride")))
+    addresses = np.broadcast_to(step.array(frame, "desc_ptr"), frame.count)
+    base = step.array(frame, "global_address")
+    for place, address in enumerate(addresses):
+        at = np.array([place])
+        rows = [tuple(cast(Array, take(one, at)) for one in group) for group in ((base,), sizes, strides)]
+        machine.tensormaps[int(address)] = (rows[0][0], rows[1], rows[2])
+    return ()
+
+
+def _described(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    addresses = np.broadcast_to(step.array(frame, "rawDesc"), frame.count)
+    if any(int(address) not in machine.tensormaps for address in addresses):
+        raise step.not_run("nobody wrote a tensor map there")
+    maps = [machine.tensormaps[int(address)] for address in addresses]
+    base = np.concatenate([one[0] for one in maps])
+    sizes = tuple(map(np.concatenate, zip(*[one[1] for one in maps], strict=True)))
+    strides = tuple(map(np.concatenate, zip(*[one[2] for one in maps], strict=True)))
+    dtype = step.dtype
+    in_elements = (*[one // dtype.itemsize for one in strides], np.ones(1, np.int64))
+    return (Descriptor(base, sizes, in_elements, step.shape, dtype),)
+
+
+ACCESSES: Mapping[str, Executor] = {
+    "load": _load, "store": _store, "atomic_rmw": _atomic, "atomic_cas": _compare_and_swap,
+    "buffer_load": _buffer_load, "buffer_store": _buffer_store, "buffer_atomic_rmw": _buffer_atomic,
+    "masked_load": _masked_load, "masked_store": _masked_store, "make_tensor_descriptor": _make_descriptor,
+    "make_tensor_ptr": _make_block_pointer, "advance": _advance, "descriptor_load": _descriptor_load,
+    "descriptor_store": _descriptor_store, "descriptor_gather": _descriptor_gather,
+    "descriptor_scatter": _descriptor_scatter, "descriptor_reduce": _descriptor_reduce,
+    "global_scratch_alloc": _scratch, "tensormap_create": _tensormap, "reinterpret_tensor_descriptor": _described,
+}  # fmt: skip

@@ -1,0 +1,213 @@
+"""Runs a capture: its IR at a stage or after a pass, with the arguments of its launch."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.errors import UsageError, did_you_mean
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.control import Observer
+from irscope.machine.launch import Given, HostDescriptor, Pointer, run
+from irscope.machine.values import Array, narrow_float
+from irscope.model.capture import Capture
+from irscope.model.launch_record import Argument
+
+__all__ = ["Inputs", "StageOfRun", "captured_inputs", "run_capture", "run_text", "text_at"]
+
+StageOfRun = Literal["ttir", "ttgir"]
+_PLAIN = (
+    "float64",
+    "float32",
+    "float16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint64",
+    "uint32",
+    "uint16",
+    "uint8",
+    "bool",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """The arguments of a run, in memory of its own."""
+
+    given: tuple[Given, ...]
+    tensors: Mapping[str, Array]
+    """Name → its elements: a view of the storage, which the run writes into."""
+    made_up: tuple[str, ...]
+    """The tensors whose elements were drawn at random, since neither the caller nor the capture holds them."""
+
+
+def text_at(capture: Capture, stage: StageOfRun = "ttir", at: str = "") -> str:
+    """The IR of a stage, or after the last pass of a name (`ttgir:pipeline`, `pipeline#2`); raises UsageError."""
+    if not at:
+        return capture.text(stage)
+    named = [one for one in capture.passes() if _is_named(at, one.label, one.name, one.argument)]
+    texts = [text for one in named if (text := capture.text_after(one)) is not None]
+    if not texts:
+        known = {one.name for one in capture.passes()}
+        raise UsageError(f"no IR is recorded after the pass {at!r}.{did_you_mean(at, known, or_all=False)}")
+    return texts[-1]
+
+
+def _is_named(at: str, label: str, *names: str) -> bool:
+    wanted = at.replace("-", "_")
+    known = [label, label.partition(":")[2], *names]
+    return any(
+        wanted == one.replace("-", "_") for one in (*known, *(f"{label.partition(':')[0]}:{own}" for own in names))
+    )
+
+
+def captured_inputs(capture: Capture, values: Mapping[str, Any] | None = None, seed: int = 0) -> Inputs:
+    """The arguments of a capture's launch.
+
+    Args:
+        capture: of a launch that was recorded with its arguments.
+        values: name → the elements of a tensor, or a number; what is not among them is as the capture says.
+        seed: of the elements that nobody knows: floats of a standard normal distribution, integers of the range that
+            the capture states, or 0 and 1.
+
+    Raises UsageError without a record, for a name that is no argument, and for elements of another shape.
+    """
+    record = capture.launch.record
+    if record is None:
+        raise UsageError(f"{capture.name} was compiled without a launch: nothing says what its arguments are.")
+    given = dict(values or {})
+    names = [one.path for one in record.arguments]
+    for name in given:
+        if name not in names:
+            raise UsageError(f"{name!r} is no argument of {capture.name}.{did_you_mean(name, names)}")
+    random = np.random.default_rng(seed)
+    constants = {name for name, kind in capture.launch.signature if kind == "constexpr"}
+    rows: list[Given] = []
+    tensors: dict[str, Array] = {}
+    made_up: list[str] = []
+    for one in record.arguments:
+        if one.path in constants:
+            continue
+        if one.kind == "scalar":
+            rows.append(_scalar(one, given))
+            continue
+        pointer, tensor = _storage(one)
+        elements = given.get(one.path)
+        if elements is None:
+            elements = _recorded(one)
+        if elements is None:
+            elements = _drawn(one, random)
+            made_up.append(one.path)
+        elements = np.asarray(elements)
+        if elements.shape != tensor.shape:
+            raise UsageError(f"{one.path} has the shape {[*tensor.shape]} in this launch, not {[*elements.shape]}.")
+        tensor[...] = elements.astype(tensor.dtype)
+        tensors[one.path] = tensor
+        rows.append(pointer if one.kind == "tensor" else HostDescriptor(pointer, one.shape, one.strides))
+    return Inputs(tuple(rows), tensors, tuple(made_up))
+
+
+def _scalar(one: Argument, given: Mapping[str, Any]) -> int | float | bool:
+    value = given.get(one.path, one.value)
+    if value is None:
+        raise UsageError(f"the capture does not say the value of {one.path}: give one.")
+    return float(value) if isinstance(value, str) else value
+
+
+def _dtype(one: Argument) -> np.dtype[Any]:
+    return np.dtype(one.dtype) if one.dtype in _PLAIN else narrow_float(one.dtype)
+
+
+def _storage(one: Argument) -> tuple[Pointer, Array]:
+    """The memory of a tensor, and the tensor in it: as large as the launch's was, all bits set."""
+    dtype = _dtype(one)
+    reach = sum((size - 1) * stride for size, stride in zip(one.shape, one.strides, strict=True))
+    first = (one.storage_offset or 0) * dtype.itemsize
+    size = max(one.storage_bytes or 0, first + (reach + 1) * dtype.itemsize if prod(one.shape) else first)
+    storage: NDArray[np.uint8] = np.full(-(-size // 8) or 1, -1, np.int64).view(np.uint8)[:size]
+    strides = tuple(stride * dtype.itemsize for stride in one.strides)
+    tensor = np.ndarray(one.shape, dtype, storage, first, strides)
+    return Pointer(storage, first), tensor
+
+
+def _recorded(one: Argument) -> Array | None:
+    """The elements that the capture holds."""
+    if not one.data:
+        return None
+    dtype = _dtype(one)
+    try:
+        packed = zlib.decompressobj().decompress(base64.b85decode(one.data), prod(one.shape) * dtype.itemsize)
+        return np.frombuffer(packed, dtype).reshape(one.shape)
+    except (ValueError, zlib.error):
+        return None
+
+
+def _drawn(one: Argument, random: np.random.Generator) -> Array:
+    if one.dtype == "bool":
+        return random.integers(0, 2, one.shape).astype(np.bool_)
+    if "int" in one.dtype:
+        low, high = (0, 1) if one.least is None or one.greatest is None else (one.least, one.greatest)
+        return random.integers(low, high, one.shape, endpoint=True)
+    return random.standard_normal(one.shape)
+
+
+def run_text(
+    text: str,
+    grid: tuple[int, int, int],
+    inputs: Inputs,
+    *,
+    programs: Sequence[int] | None = None,
+    observer: Observer | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    lands_late: bool = True,
+) -> dict[str, Array]:
+    """Run the kernel of a text; returns the tensors after it, each contiguous and of its own.
+
+    Arguments as of `irscope.machine.launch.run`.
+    """
+    module = parse_mlir(text)
+    run(
+        module, grid, inputs.given, programs=programs, observer=observer, on_progress=on_progress, lands_late=lands_late
+    )
+    return {name: tensor.copy() for name, tensor in inputs.tensors.items()}
+
+
+def run_capture(
+    capture: Capture,
+    values: Mapping[str, Any] | None = None,
+    *,
+    stage: StageOfRun = "ttir",
+    at: str = "",
+    seed: int = 0,
+    programs: Sequence[int] | None = None,
+    observer: Observer | None = None,
+) -> dict[str, Array]:
+    """Run a capture's kernel on NumPy; returns each tensor argument as the launch leaves it.
+
+    Args:
+        capture: of a launch that was recorded with its arguments.
+        values, seed: as of `captured_inputs`.
+        stage: the IR that is run.
+        at: a pass, after which the IR is run in place of the stage's last one.
+        programs: numbers of the programs; all by default.
+        observer: is called with each operation that was executed.
+
+    Raises NotRun for what the machine does not execute, WrongProgram for what no kernel may do, and UsageError.
+    """
+    grid = capture.launch.grid
+    if grid is None:
+        raise UsageError(f"{capture.name} was compiled without a launch: nothing says how many programs it has.")
+    inputs = captured_inputs(capture, values, seed)
+    return run_text(text_at(capture, stage, at), grid, inputs, programs=programs, observer=observer)

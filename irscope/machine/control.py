@@ -1,0 +1,361 @@
+"""The interpreter: operations prepared once, values by program, blocks run for all programs or for groups of them."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from irscope.errors import NotRun, WrongProgram
+from irscope.ir.mlir.attributes import AttributeValue
+from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
+from irscope.ir.mlir.typed import Type
+from irscope.machine.memory import GlobalMemory
+from irscope.machine.partitions import Partitions
+from irscope.machine.shared import SharedMemory
+from irscope.machine.values import Array, Descriptor, Held, View, dtype_of, full, merge, take
+
+__all__ = ["MOST_ITERATIONS", "Executor", "Frame", "Machine", "Observer", "Step", "pure"]
+
+Executor = Callable[["Machine", "Step", "Frame"], Sequence[Held]]
+"""Executes an operation for the programs of a frame; returns its results."""
+
+
+class Frame:
+    """The values of programs that run together, in one function or one region of it."""
+
+    __slots__ = ("count", "index", "parent", "rows", "values")
+
+    def __init__(self, rows: Array, parent: Frame | None = None, index: Array | None = None) -> None:
+        """`rows`: the places of its programs in the launch's part that runs; `index`: their places in `parent`."""
+        self.rows = rows
+        self.count = len(rows)
+        self.parent = parent
+        self.index = index
+        self.values: dict[Value, Held] = {}
+
+    def part(self, index: Array) -> Frame:
+        """A frame for some of the programs, which sees the values of this one."""
+        return Frame(self.rows[index], self, index)
+
+    def held(self, value: Value) -> Held:
+        """What a value is; raises NotRun if nothing defined it."""
+        found = self.values.get(value)
+        if found is not None:
+            return found
+        if self.parent is None:
+            raise NotRun(f"{value.name} is used, and no operation that ran defines it")
+        found = self.parent.held(value)
+        if self.index is not None:
+            found = take(found, self.index)
+        self.values[value] = found
+        return found
+
+    def array(self, value: Value) -> Array:
+        """An array, as `held`."""
+        return cast(Array, self.held(value))
+
+    def assign(self, values: Iterable[Value], held: Iterable[Held]) -> None:
+        """Define values."""
+        self.values.update(zip(values, held, strict=True))
+
+
+class Step:
+    """One operation, ready to be executed: what its text states is read once."""
+
+    __slots__ = ("_attributes", "_groups", "drops", "execute", "opcode", "operands", "operation", "results", "types")
+
+    def __init__(self, operation: Operation, execute: Executor | None) -> None:
+        self.operation = operation
+        self.opcode = operation.opcode
+        self.execute = execute
+        """None for one that ends a block."""
+        self.operands = operation.operands
+        self.results = operation.results
+        self.types = operation.result_types
+        self.drops: tuple[Value, ...] = ()
+        """What nothing uses after it."""
+        self._attributes: dict[str, AttributeValue | None] = {}
+        self._groups: dict[str, tuple[Value, ...]] = {}
+
+    @property
+    def type(self) -> Type:
+        """Of its first result."""
+        return self.types[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of its first result."""
+        return self.types[0].shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its first result."""
+        return dtype_of(self.types[0])
+
+    @property
+    def operand_types(self) -> tuple[Type, ...]:
+        return self.operation.operand_types
+
+    def attribute(self, name: str) -> AttributeValue | None:
+        """The value of an attribute; None if the operation has none such."""
+        if name not in self._attributes:
+            self._attributes[name] = self.operation.attribute(name)
+        return self._attributes[name]
+
+    def number(self, name: str, default: int = 0) -> int:
+        """An integer attribute."""
+        value = self.attribute(name)
+        return value if isinstance(value, int) else default
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """An attribute that lists integers."""
+        value = self.attribute(name)
+        listed = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
+        return tuple(int(one) for one in listed)
+
+    def group(self, name: str) -> tuple[Value, ...]:
+        """The operands of a name of the operation table."""
+        if name not in self._groups:
+            self._groups[name] = self.operation.operand_group(name)
+        return self._groups[name]
+
+    def arrays(self, frame: Frame, name: str) -> tuple[Array, ...]:
+        """The arrays of a group of operands."""
+        return tuple(frame.array(value) for value in self.group(name))
+
+    def array(self, frame: Frame, name: str) -> Array:
+        """The array of an operand; raises NotRun if the operation has none such."""
+        found = self.optional(frame, name)
+        if found is None:
+            raise self.not_run(f"its operand {name!r} is not there")
+        return found
+
+    def optional(self, frame: Frame, name: str) -> Array | None:
+        """The array of an operand that may be absent."""
+        group = self.group(name)
+        return frame.array(group[0]) if group else None
+
+    def view(self, frame: Frame, name: str) -> View:
+        """The memory that an operand names."""
+        found = frame.held(self.group(name)[0]) if self.group(name) else None
+        if not isinstance(found, View):
+            raise self.not_run(f"its operand {name!r} is no view of shared or tensor memory")
+        return found
+
+    def descriptor(self, frame: Frame, name: str) -> Descriptor:
+        """The tensor in global memory that an operand names."""
+        found = frame.held(self.group(name)[0]) if self.group(name) else None
+        if not isinstance(found, Descriptor):
+            raise self.not_run(f"its operand {name!r} is no tensor descriptor")
+        return found
+
+    def full(self, frame: Frame, place: int, programs: int = 1) -> Array:
+        """An operand with every axis at its size."""
+        return full(frame.array(self.operands[place]), self.operand_types[place].shape, programs)
+
+    def not_run(self, why: str) -> NotRun:
+        """The error that this operation cannot be executed."""
+        return NotRun(f"{self.operation.name}, line {self.operation.first_line}: {why}")
+
+
+def pure(function: Callable[..., Array]) -> Executor:
+    """The executor of an operation whose result is a function of its operands' elements."""
+
+    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+        return (function(*[frame.array(value) for value in step.operands]),)
+
+    return execute
+
+
+def _steps_of(block: Block, executors: Mapping[str, Executor], keeps: bool) -> tuple[Step, ...]:
+    """The operations of a block, prepared. `keeps`: other blocks use its values, so that none is dropped."""
+    steps = tuple(Step(one, executors.get(one.opcode)) for one in block.operations)
+    if keeps:
+        return steps
+    last: dict[Value, int] = {}
+    for place, step in enumerate(steps):
+        last.update(dict.fromkeys(step.results, place))
+        last.update((value, place) for one in step.operation.walk() for value in one.operands if value in last)
+    for value, place in last.items():
+        steps[place].drops += (value,)
+    return steps
+
+
+MOST_ITERATIONS = 1 << 22
+"""Of a loop without a bound: what is still running then waits for what never comes."""
+Observer = Callable[[Step, Frame, Sequence[Held]], None]
+"""Is called with each operation that was executed, the programs that executed it, and its results."""
+
+
+class Machine:
+    """Executes a kernel for the programs of a part of a launch."""
+
+    def __init__(
+        self,
+        module: MlirModule,
+        executors: Mapping[str, Executor],
+        memory: GlobalMemory,
+        programs: Array,
+        grid: tuple[int, int, int],
+        observer: Observer | None = None,
+        lands_late: bool = True,
+    ) -> None:
+        """`programs`: the numbers of the programs, the first axis of the grid fastest; `lands_late`: of copies."""
+        self.module = module
+        self.memory = memory
+        self.shared = SharedMemory(len(programs), lands_late)
+        self.grid = grid
+        self.partitions = Partitions()
+        self.tensormaps: dict[int, tuple[Array, tuple[Array, ...], tuple[Array, ...]]] = {}
+        """Address → what the tensor map there says: base, sizes and strides, the strides in bytes."""
+        self.printed: list[str] = []
+        self.program_ids = (programs % grid[0], programs // grid[0] % grid[1], programs // (grid[0] * grid[1]))
+        self._executors = executors
+        self._observer = observer
+        self._steps: dict[int, tuple[Step, ...]] = {}
+        self._functions = {one.symbol: one for one in module.walk() if one.kind == "function"}
+        self._used = {value for one in module.walk() for value in one.operands}
+
+    def is_used(self, value: Value) -> bool:
+        """Whether any operation uses a value."""
+        return value in self._used
+
+    def run(self, arguments: Sequence[Held]) -> None:
+        """Run the kernel."""
+        kernel = self.module.kernel
+        if kernel is None:
+            raise NotRun("the module has no function")
+        with np.errstate(all="ignore"):
+            self.call(kernel, arguments, np.arange(len(self.program_ids[0])))
+
+    # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def function(self, symbol: str) -> Operation:
+        """The function of a name; raises NotRun if the module has none."""
+        found = self._functions.get(symbol)
+        if found is None or not found.regions:
+            raise NotRun(f"the function {symbol!r} has no body in this module")
+        return found
+
+    def call(self, function: Operation, arguments: Sequence[Held], rows: Array) -> Sequence[Held]:
+        """Run a function for programs; returns its results."""
+        return self.region(function.regions[0], Frame(rows), arguments)
+
+    def region(self, region: Region, frame: Frame, arguments: Sequence[Held]) -> Sequence[Held]:
+        """Run a region in a frame; returns what it yields or returns."""
+        blocks = region.blocks
+        if len(blocks) > 1:
+            return _Blocks(self, blocks, frame).run(arguments)
+        if not blocks:
+            return ()
+        return self.yields(self.block(blocks[0], frame, arguments), frame)
+
+    def yields(self, end: Step | None, frame: Frame) -> Sequence[Held]:
+        """The operands of the operation that ended a block."""
+        return [frame.held(value) for value in end.operands] if end is not None else ()
+
+    def block(self, block: Block, frame: Frame, arguments: Sequence[Held], keeps: bool = False) -> Step | None:
+        """Run a block; returns the operation that ends it."""
+        frame.assign(block.arguments, arguments)
+        steps = self._steps.get(id(block))
+        if steps is None:
+            steps = self._steps[id(block)] = _steps_of(block, self._executors, keeps)
+        for step in steps:
+            if step.operation.kind in ("yield", "return", "branch"):
+                return step
+            if step.execute is None:
+                raise step.not_run("irscope does not execute this operation")
+            results = step.execute(self, step, frame)
+            frame.assign(step.results, results)
+            if self._observer is not None:
+                self._observer(step, frame, results)
+            for value in step.drops:
+                frame.values.pop(value, None)
+        return None
+
+    # ── structured control flow ───────────────────────────────────────────────────────────────────────────────
+
+    def choose(self, condition: Array, frame: Frame, sides: Sequence[Region]) -> Sequence[Held]:
+        """Run the first region where a condition holds, the second elsewhere; returns what they yield."""
+        if condition.all():
+            return self.region(sides[0], frame, ())
+        if not condition.any():
+            return self.region(sides[1], frame, ()) if len(sides) > 1 else ()
+        both: list[tuple[Sequence[Held], Array]] = []
+        for holds, side in zip((condition, ~condition), sides, strict=False):
+            index = np.flatnonzero(holds)
+            both.append((self.region(side, frame.part(index), ()), index))
+        counts = range(len(both[0][0]) if len(both) > 1 else 0)
+        return [merge([(values[place], index) for values, index in both], frame.count) for place in counts]
+
+
+class _Blocks:
+    """A region of several blocks: each runs for all programs that wait for it, the first in the text first."""
+
+    def __init__(self, machine: Machine, blocks: Sequence[Block], frame: Frame) -> None:
+        self.machine, self.blocks, self.frame = machine, blocks, frame
+        self.places = {block.label: place for place, block in enumerate(blocks)}
+        self.waiting: dict[int, list[tuple[Array, Sequence[Held]]]] = {}
+        self.ended: list[tuple[Sequence[Held], Array]] = []
+
+    def run(self, arguments: Sequence[Held]) -> Sequence[Held]:
+        """Run from the first block on; returns what the region yields or returns."""
+        self.waiting[0] = [(np.arange(self.frame.count), arguments)]
+        for _ in range(MOST_ITERATIONS):
+            if not self.waiting:
+                break
+            self._run(min(self.waiting))
+        else:
+            raise WrongProgram(f"no end after {MOST_ITERATIONS} blocks")
+        places = range(len(self.ended[0][0]) if self.ended else 0)
+        return [merge([(values[place], index) for values, index in self.ended], self.frame.count) for place in places]
+
+    def _run(self, place: int) -> None:
+        groups = self.waiting.pop(place)
+        index = np.concatenate([own for own, _ in groups])
+        # Each group's places within the merged one.
+        ends = np.cumsum([len(own) for own, _ in groups])
+        spans = [np.arange(end - len(own), end) for (own, _), end in zip(groups, ends, strict=True)]
+        count = len(groups[0][1])
+        given = [
+            merge([(values[at], span) for (_, values), span in zip(groups, spans, strict=True)], len(index))
+            for at in range(count)
+        ]
+        frame = self.frame.part(index)
+        end = self.machine.block(self.blocks[place], frame, given, keeps=True)
+        if end is None or end.operation.kind != "branch":
+            self.ended.append((self.machine.yields(end, frame), index))
+            return
+        self._store(self.blocks[place], frame, index)
+        self._branch(end, frame, index)
+
+    def _store(self, block: Block, frame: Frame, index: Array) -> None:
+        """Other blocks use what this one defined."""
+        whole = self.frame.values
+        for value in (*block.arguments, *(one for operation in block.operations for one in operation.results)):
+            if not self.machine.is_used(value):
+                continue
+            others = np.setdiff1d(np.arange(self.frame.count), index)
+            parts = [(frame.values[value], index)]
+            if len(others) and value in whole:
+                parts.insert(0, (take(whole[value], others), others))
+            whole[value] = merge(parts, self.frame.count)
+
+    def _branch(self, end: Step, frame: Frame, index: Array) -> None:
+        branches = end.operation.branches
+        taken = [np.ones(frame.count, np.bool_)]
+        if len(branches) > 1:
+            if end.operation.opcode != "cf.cond_br":
+                raise end.not_run("irscope does not execute this branch")
+            holds = np.broadcast_to(frame.array(end.operands[0]), frame.count)
+            taken = [holds, ~holds]
+        for (label, passed), goes in zip(branches, taken, strict=True):
+            chosen = np.flatnonzero(goes)
+            if len(chosen):
+                values = [take(frame.held(value), chosen) for value in passed]
+                self.waiting.setdefault(self.places[label], []).append((index[chosen], values))

@@ -1,0 +1,142 @@
+"""Structured control flow, calls, program numbers, prints and assertions."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from irscope.errors import WrongProgram
+from irscope.machine.control import MOST_ITERATIONS, Executor, Frame, Machine, Step
+from irscope.machine.values import Array, Held, full, merge, take
+
+__all__ = ["CONTROL"]
+
+
+class _Remaining:
+    """The programs that are still in a loop, and what the others left it with."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.whole = self.frame = frame
+        self._index = np.arange(frame.count)
+        self._left: list[tuple[Sequence[Held], Array]] = []
+
+    def keep(self, stays: Array, carried: Sequence[Held]) -> Sequence[Held]:
+        """Let the others leave with what they carry; returns what is carried on.
+
+        `stays`: of one program, or of each.
+        """
+        if stays.all():
+            return carried
+        leave, stay = np.flatnonzero(~stays), np.flatnonzero(stays)
+        self._left.append(([take(value, leave) for value in carried], self._index[leave]))
+        self._index = self._index[stay]
+        self.frame = self.whole.part(self._index)
+        return [take(value, stay) for value in carried]
+
+    def results(self, carried: Sequence[Held]) -> Sequence[Held]:
+        """What each program left with; `carried`: those that are still in it."""
+        if len(self._index):
+            self._left.append((carried, self._index))
+        places = range(len(carried))
+        return [merge([(values[place], index) for values, index in self._left], self.whole.count) for place in places]
+
+
+def _for(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    start, stop, stride = (frame.array(value) for value in step.operands[:3])
+    if not (stride > 0).all():
+        raise step.not_run("the step of the loop is not positive")
+    # 64 bits: the bounds of the text may be far apart.
+    turns = np.maximum(-((start.astype(np.int64) - stop) // stride), 0)
+    body = step.operation.regions[0]
+    remaining = _Remaining(frame)
+    carried: Sequence[Held] = [frame.held(value) for value in step.operands[3:]]
+    begins = start
+    for turn in range(int(turns.max(initial=0))):
+        stays = turns > turn
+        if not stays.all():
+            carried = remaining.keep(stays, carried)
+            index = np.flatnonzero(stays)
+            turns, begins, stride = turns[index], cast(Array, take(begins, index)), cast(Array, take(stride, index))
+        induction = (begins + turn * stride).astype(start.dtype)
+        carried = machine.region(body, remaining.frame, (induction, *carried))
+    return remaining.results(carried)
+
+
+def _while(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    before, after = step.operation.regions[:2]
+    remaining = _Remaining(frame)
+    carried: Sequence[Held] = [frame.held(value) for value in step.operands]
+    for _ in range(MOST_ITERATIONS):
+        condition, *passed = machine.region(before, remaining.frame, carried)
+        goes_on = cast(Array, condition)
+        if not goes_on.any():
+            return remaining.results(passed)
+        carried = machine.region(after, remaining.frame, remaining.keep(goes_on, passed))
+    raise WrongProgram(f"{step.operation.name}, line {step.operation.first_line}: no end in {MOST_ITERATIONS} turns")
+
+
+def _if(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    return machine.choose(frame.array(step.operands[0]), frame, step.operation.regions)
+
+
+def _execute_region(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    return machine.region(step.operation.regions[0], frame, ())
+
+
+def _call(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    arguments = [frame.held(value) for value in step.operands]
+    return machine.call(machine.function(step.operation.symbol), arguments, frame.rows)
+
+
+def _program_id(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    numbers = machine.program_ids["xyz".index(str(step.attribute("axis")))][frame.rows].astype(np.int32)
+    return (numbers[:1] if (numbers == numbers[0]).all() else numbers,)
+
+
+def _program_count(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    return (np.array([machine.grid["xyz".index(str(step.attribute("axis")))]], np.int32),)
+
+
+def _nothing(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """No value depends on it."""
+    return [np.zeros(1, np.int64) for _ in step.results]
+
+
+def _print(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = [full(frame.array(value), (), frame.count) for value in step.operands]
+    for place in range(frame.count):
+        program = tuple(int(axis[frame.rows[place]]) for axis in machine.program_ids)
+        shown = " ".join(np.array2string(one[place], threshold=64) for one in values)
+        machine.printed.append(f"pid {program}{step.attribute('prefix')}{shown}")
+    return ()
+
+
+def _assert(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    condition = frame.array(step.operands[0])
+    if not condition.all():
+        place = int(np.flatnonzero(~condition.reshape(condition.shape[0], -1).all(1))[0])
+        program = tuple(int(axis[frame.rows[place]]) for axis in machine.program_ids)
+        raise WrongProgram(f"program {program}: assertion failed: {step.attribute('message')}")
+    return ()
+
+
+CONTROL: Mapping[str, Executor] = {
+    "scf.for": _for, "scf.while": _while, "scf.if": _if, "scf.execute_region": _execute_region, "call": _call,
+    "get_program_id": _program_id, "get_num_programs": _program_count, "print": _print, "assert": _assert,
+    **dict.fromkeys(
+        (
+            "barrier", "fence", "fence_async_shared", "fence_mbarrier_init_release_cluster", "instruction_sched_hint",
+            "cond_barrier", "memory_counter_wait", "warp_pipeline.border", "tensormap_fenceproxy_acquire",
+            "prefetch_tensormap", "rocdl.sched.barrier", "rocdl.s.setprio", "rocdl.iglp.opt",
+            "rocdl.sched.group.barrier", "rocdl.s.barrier", "rocdl.barrier", "tmem_wait", "llvm.intr.assume",
+            "cluster_barrier", "cluster_arrive",
+            "cluster_wait", "descriptor_prefetch", "async_tma_prefetch", "tdm_prefetch",
+        ),
+        _nothing,
+    ),
+}  # fmt: skip

@@ -1,0 +1,402 @@
+"""What TTGIR adds: shared and tensor memory, asynchronous copies, mbarriers, matrix units, warp specialisation.
+
+Values do not depend on the layouts of tensors. Matrix instructions are computed when they are issued.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from irscope.ir.mlir.model import Value
+from irscope.machine.accesses import load_tile, masked_load, reduce_tile, store_tile
+from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.shared import form_of
+from irscope.machine.tensors import matrix_product, scaled_product
+from irscope.machine.values import Array, Held, View, dtype_of, full
+
+__all__ = ["GPU_OPERATIONS"]
+
+_TOKEN = np.zeros(1, np.int64)
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _allocate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view = machine.shared.allocate(step.type, machine.module)
+    if step.operands:
+        machine.shared.write(view, frame.array(step.operands[0]), frame.rows)
+    return (view, *[_TOKEN] * (len(step.results) - 1))
+
+
+def _local_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    return (values.reshape(values.shape[0], *step.shape), *[_TOKEN] * (len(step.results) - 1))
+
+
+def _local_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view = step.view(frame, "dst")
+    machine.shared.write(view, _shaped(step.array(frame, "src"), view), frame.rows, _predicate(step, frame))
+    return [_TOKEN] * len(step.results)
+
+
+def _shaped(values: Array, view: View) -> Array:
+    """Values for a view that may have leading axes of the size 1 besides."""
+    missing = len(view.shape) + 1 - values.ndim
+    if missing < 0:
+        return values.reshape(values.shape[0], *values.shape[1 - missing :])
+    return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
+
+
+def _predicate(step: Step, frame: Frame, name: str = "pred") -> Array | None:
+    """Which programs do it; None for all."""
+    found = step.optional(frame, name)
+    return None if found is None or found.all() else np.broadcast_to(found, frame.count)
+
+
+def _local_gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    indices = full(step.array(frame, "indices"), step.shape, values.shape[0])
+    return (np.take_along_axis(values, indices.astype(np.int64), step.number("axis") + 1),)
+
+
+def _local_scatter(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view = step.view(frame, "dst")
+    before = machine.shared.read(view, frame.rows)
+    values = step.array(frame, "values")
+    indices = full(step.array(frame, "indices"), values.shape[1:], frame.count).astype(np.int64)
+    np.put_along_axis(before, indices, np.broadcast_to(values, indices.shape), step.number("axis") + 1)
+    machine.shared.write(view, before, frame.rows)
+    return ()
+
+
+# ── views ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _index(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view, place = step.view(frame, "src"), step.array(frame, "index")
+    offset = view.offset + place.astype(np.int64) * view.strides[0]
+    return (replace(view, offset=offset, shape=view.shape[1:], strides=view.strides[1:]),)
+
+
+def _sliced(view: View, offsets: Sequence[Array | int], shape: tuple[int, ...]) -> View:
+    begin = view.offset
+    for offset, stride in zip(offsets, view.strides, strict=True):
+        begin = begin + np.asarray(offset, np.int64) * stride
+    kept = view.strides[len(view.shape) - len(shape) :]
+    return replace(view, offset=begin, shape=shape, strides=kept)
+
+
+def _subview(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    return (_sliced(step.view(frame, "src"), step.arrays(frame, "offsets"), step.shape),)
+
+
+def _subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    return (_sliced(step.view(frame, "src"), step.numbers("offsets"), step.shape),)
+
+
+def _tensor_subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view = step.view(frame, "src")
+    return (_sliced(view, (*(0,) * (len(view.shape) - 1), step.number("N")), step.shape),)
+
+
+def _transposed(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view, order = step.view(frame, "src"), step.numbers("order")
+    shape, strides = (tuple(sizes[axis] for axis in order) for sizes in (view.shape, view.strides))
+    return (replace(view, shape=shape, strides=strides),)
+
+
+def _is_whole(view: View) -> bool:
+    """Whether its elements lie without gaps, in row-major order."""
+    size = view.dtype.itemsize
+    for length, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
+        if length > 1 and stride != size:
+            return False
+        size *= length
+    return True
+
+
+def _contiguous(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    return tuple(int(np.prod(shape[axis + 1 :], dtype=np.int64)) * size for axis in range(len(shape)))
+
+
+def _reshaped(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view = step.view(frame, "src")
+    if not _is_whole(view):
+        raise step.not_run("the memory that it reshapes has gaps, or is transposed")
+    return (replace(view, shape=step.shape, strides=_contiguous(step.shape, view.dtype.itemsize)),)
+
+
+def _reinterpreted(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view, dtype = step.view(frame, "src"), dtype_of(step.type)
+    strides = _contiguous(step.shape, dtype.itemsize)
+    if not _is_whole(view):
+        if len(step.shape) != len(view.shape) or view.strides[-1] != view.dtype.itemsize:
+            raise step.not_run("the memory that it reinterprets has gaps, or is transposed")
+        # Rows lie as far apart as before.
+        strides = (*view.strides[:-1], dtype.itemsize)
+    form = form_of(step.type, machine.module)
+    return (replace(view, shape=step.shape, strides=strides, dtype=dtype, form=form),)
+
+
+# ── asynchronous copies ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _begin_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view = step.view(frame, "result")
+    values = masked_load(machine, step, frame, "src", view.dtype)
+    machine.shared.copy(view, _spread(values, view), frame.rows)
+    return (_TOKEN,)
+
+
+def _spread(values: Array, view: View) -> Array:
+    shaped = _shaped(values, view)
+    return np.broadcast_to(shaped, (shaped.shape[0], *view.shape))
+
+
+def _begin_buffer_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view, offsets = step.view(frame, "dest"), step.array(frame, "offsets")
+    base = step.array(frame, "ptr")
+    addresses = base.reshape(base.shape[0], *(1,) * (offsets.ndim - 1))
+    addresses = addresses + offsets.astype(np.uint32).astype(np.int64) * view.dtype.itemsize
+    mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
+    values = machine.memory.load(addresses, mask, other, view.dtype, frame.rows)
+    machine.shared.copy(view, _spread(values, view), frame.rows)
+    return (_TOKEN,)
+
+
+def _commit(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    return (np.array([machine.shared.commit(frame.rows)], np.int64),)
+
+
+def _wait_for_groups(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    if step.operation.attribute_texts.get("num") is None:
+        return _wait_for_tokens(machine, step, frame)
+    machine.shared.wait(frame.rows, step.number("num"))
+    return [_TOKEN] * len(step.results)
+
+
+def _wait_for_tokens(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """Its number counts instructions: what it waits for are the groups of its tokens, and those before."""
+    groups = [int(frame.array(value).max()) for value in step.operands]
+    machine.shared.wait(frame.rows, 0, groups)
+    return [_TOKEN] * len(step.results)
+
+
+def _begin_tile(machine: Machine, step: Step, frame: Frame, gathers: bool = False) -> Sequence[Held]:
+    """A copy of a tile by the tensor memory accelerator, which an mbarrier waits for."""
+    predicate = _predicate(step, frame)
+    index = np.arange(frame.count) if predicate is None else np.flatnonzero(predicate)
+    if not len(index):
+        return ()
+    part = frame if predicate is None else frame.part(index)
+    view, tensor = step.view(part, "result"), step.descriptor(part, "desc")
+    if step.group("offsets"):
+        raise step.not_run("an im2col copy is not executed")
+    if gathers:
+        offsets, rows = step.arrays(part, "y_offset"), step.array(part, "x_offsets")
+        values = load_tile(machine, tensor, offsets, part, view.shape, rows)
+    else:
+        values = load_tile(machine, tensor, step.arrays(part, "coord"), part, view.shape)
+    machine.shared.copy(view, values, part.rows, step.view(part, "barrier"))
+    return ()
+
+
+def _store_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame)
+    return [_TOKEN] * len(step.results)
+
+
+def _scatter_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    rows = step.array(frame, "x_offsets")
+    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "y_offset"), values, frame, rows)
+    return ()
+
+
+def _reduce_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    reduce_tile(machine.memory, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame, step)
+    return [_TOKEN] * len(step.results)
+
+
+def _done(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """What it orders or frees is in order already, since the machine does one operation after another."""
+    return [_TOKEN] * len(step.results)
+
+
+# ── mbarriers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _init_barrier(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    machine.shared.init_barrier(step.view(frame, "alloc"), step.number("count", 1), frame.rows)
+    return ()
+
+
+def _expect(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    mask = _predicate(step, frame)
+    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, 1, step.number("size"), mask)
+    return ()
+
+
+def _arrive(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, step.number("count", 1), 0, _predicate(step, frame))
+    return [_TOKEN] * len(step.results)
+
+
+def _arrive_after_copies(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    machine.shared.commit(frame.rows)
+    machine.shared.wait(frame.rows, 0)
+    machine.shared.arrive(step.view(frame, "barrier"), frame.rows)
+    return ()
+
+
+def _wait_barrier(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    view, mask = step.view(frame, "alloc"), _predicate(step, frame)
+    phase = np.broadcast_to(step.array(frame, "phase"), frame.count)
+    is_ready = partial(machine.shared.is_ready, view, phase, frame.rows, mask)
+    machine.partitions.wait(is_ready, f"{step.operation.name}, line {step.operation.first_line}")
+    return ()
+
+
+def _signal(machine: Machine, step: Step, frame: Frame, predicate: Array | None) -> None:
+    """Arrive at the mbarriers that a matrix instruction names."""
+    wanted = step.group("barrier_preds")
+    for place, barrier in enumerate(step.group("barriers") or step.group("barrier")):
+        mask = np.broadcast_to(True if predicate is None else predicate, frame.count)
+        if place < len(wanted):
+            mask = mask & frame.array(wanted[place])
+        machine.shared.arrive(cast(View, frame.held(barrier)), frame.rows, 1, 0, mask)
+
+
+def _commit_matrix(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    _signal(machine, step, frame, _predicate(step, frame))
+    return ()
+
+
+# ── matrix units ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _operand(machine: Machine, frame: Frame, value: Value) -> Array:
+    """A matrix in registers, or in shared or tensor memory."""
+    held = frame.held(value)
+    return machine.shared.read(held, frame.rows) if isinstance(held, View) else cast(Array, held)
+
+
+def _matrices(machine: Machine, step: Step, frame: Frame) -> tuple[Array, Array]:
+    left, right = (_operand(machine, frame, step.group(name)[0]) for name in ("a", "b"))
+    return left, right
+
+
+def _warp_group_dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    left, right = _matrices(machine, step, frame)
+    accumulator = step.array(frame, "c")
+    used = step.optional(frame, "useC")
+    if used is not None and not used.all():
+        accumulator = np.where(used.reshape(-1, 1, 1), accumulator, np.zeros(1, accumulator.dtype))
+    precision = str(step.attribute("inputPrecision") or "ieee")
+    return (matrix_product(left, right, accumulator, step.dtype, precision),)
+
+
+def _accumulated(machine: Machine, step: Step, frame: Frame, product: Callable[[Array, Any], Array]) -> Sequence[Held]:
+    """A matrix instruction that adds to tensor memory; `product`: of an accumulator and its type."""
+    view, predicate = step.view(frame, "d"), _predicate(step, frame)
+    before = machine.shared.read(view, frame.rows)
+    used = step.array(frame, "useD")
+    before = np.where(used.reshape(-1, *(1,) * len(view.shape)), before, np.zeros(1, before.dtype))
+    machine.shared.write(view, product(before, view.dtype), frame.rows, predicate)
+    _signal(machine, step, frame, predicate)
+    return [_TOKEN] * len(step.results)
+
+
+def _tensor_dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    left, right = _matrices(machine, step, frame)
+    # Its float32 operands are read as TF32.
+    return _accumulated(machine, step, frame, lambda before, dtype: matrix_product(left, right, before, dtype, "tf32"))
+
+
+def _tensor_dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    operands = _matrices(machine, step, frame)
+    kinds = (str(step.attribute("a_type")), str(step.attribute("b_type")))
+    scales = [machine.shared.read(step.view(frame, name), frame.rows) for name in ("a_scale", "b_scale")]
+    if any(one.ndim != 3 for one in scales):
+        raise step.not_run("its scales lie in blocks")
+    pair = (scales[0], scales[1])
+    return _accumulated(
+        machine, step, frame, lambda before, dtype: scaled_product(operands, kinds, pair, before, dtype)
+    )
+
+
+# ── warp specialisation ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _specialize(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    main, *others = step.operation.regions
+    captured = [frame.held(value) for value in step.operands]
+    everyone = np.arange(frame.count)
+    found: list[Held] = []
+
+    def run_main() -> None:
+        found.extend(machine.region(main, frame, ()))
+
+    parts = [partial(machine.region, region, frame.part(everyone), captured) for region in others]
+    machine.partitions.run([run_main, *parts])
+    return found
+
+
+def _masked(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """A region under a predicate; where that does not hold its results are poison."""
+    holds = np.broadcast_to(frame.array(step.operands[0]), frame.count)
+    if holds.all():
+        return machine.region(step.operation.regions[0], frame, ())
+    index = np.flatnonzero(holds)
+    if not len(index):
+        return [_poison_of(step, place) for place in range(len(step.results))]
+    results = machine.region(step.operation.regions[0], frame.part(index), ())
+    found: list[Held] = []
+    for place, value in enumerate(results):
+        whole = np.broadcast_to(_poison_of(step, place), (frame.count, *cast(Array, value).shape[1:])).copy()
+        whole[index] = value
+        found.append(whole)
+    return found
+
+
+def _poison_of(step: Step, place: int) -> Array:
+    dtype = dtype_of(step.types[place])
+    shape = (1,) * (len(step.types[place].shape) + 1)
+    if dtype == np.bool_:
+        return np.ones(shape, np.bool_)
+    return np.full(dtype.itemsize, 255, np.uint8).view(dtype).reshape(shape)
+
+
+def _stage_predicate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """Whether a stage of a pipelined loop has work in an iteration."""
+    induction, start, stop, stride = (frame.array(value) for value in step.operands)
+    last, stage = step.number("maxStage"), step.number("stage")
+    return ((induction >= start + stage * stride) & (induction < stop - (last - stage) * stride),)
+
+
+GPU_OPERATIONS: Mapping[str, Executor] = {
+    "local_alloc": _allocate, "tmem_alloc": _allocate, "local_load": _local_load, "tmem_load": _local_load,
+    "local_load_packed_tranposed": _local_load, "local_store": _local_store, "tmem_store": _local_store,
+    "local_gather": _local_gather, "local_scatter": _local_scatter, "memdesc_index": _index,
+    "memdesc_subview": _subview, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
+    "memdesc_trans": _transposed, "memdesc_reshape": _reshaped, "memdesc_reinterpret": _reinterpreted,
+    "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_buffer_copy,
+    "async_commit_group": _commit, "async_wait": _wait_for_groups, "async_tma_copy_global_to_local": _begin_tile,
+    "async_tma_gather": partial(_begin_tile, gathers=True), "async_tma_copy_local_to_global": _store_tile,
+    "async_tma_scatter": _scatter_tile, "async_tma_reduce": _reduce_tile, "init_barrier": _init_barrier,
+    "barrier_expect": _expect, "arrive_barrier": _arrive, "async_copy_mbarrier_arrive": _arrive_after_copies,
+    "wait_barrier": _wait_barrier, "tc_gen5_commit": _commit_matrix, "warp_group_dot": _warp_group_dot,
+    "tc_gen5_mma": _tensor_dot, "tc_gen5_mma_scaled": _tensor_dot_scaled, "warp_specialize": _specialize,
+    "mask": _masked, "predicate_stage": _stage_predicate,
+    **dict.fromkeys(("local_dealloc", "inval_barrier", "async_tma_store_wait"), _done),
+}  # fmt: skip

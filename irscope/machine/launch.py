@@ -1,0 +1,210 @@
+"""Runs the kernel of a TTIR or TTGIR module for the programs of a launch."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.errors import NotRun, UsageError
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.typed import Type
+from irscope.machine.accesses import ACCESSES
+from irscope.machine.control import Executor, Machine, Observer
+from irscope.machine.elementwise import ELEMENTWISE, convert_float
+from irscope.machine.flow import CONTROL
+from irscope.machine.gpu_operations import GPU_OPERATIONS
+from irscope.machine.memory import GlobalMemory, OnAccess
+from irscope.machine.tensors import TENSORS
+from irscope.machine.values import Array, Descriptor, Held, dtype_of
+
+__all__ = ["Given", "HostDescriptor", "Pointer", "missing_operations", "run"]
+
+_EXECUTORS: Mapping[str, Executor] = {**CONTROL, **ELEMENTWISE, **TENSORS, **ACCESSES, **GPU_OPERATIONS}
+_ELEMENTS_AT_ONCE = 1 << 19
+"""Of the largest tensor of the kernel, over all programs that run together: several such fit into a core's caches."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pointer:
+    """A pointer to a place in a storage."""
+
+    storage: NDArray[np.uint8]
+    """All its bytes; arguments with one and the same array share memory. The run writes into it."""
+    offset_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostDescriptor:
+    """A tensor descriptor that the host made."""
+
+    base: Pointer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    fills_nan: bool = False
+
+
+Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type at run time under 3.10)
+"""An argument of a launch."""
+
+
+def missing_operations(module: MlirModule) -> Counter[str]:
+    """How many operations of each name the machine does not execute."""
+    ends = ("module", "function", "yield", "return", "branch")
+    return Counter(
+        one.name for one in module.walk() if one.opcode not in _EXECUTORS and one.kind not in ends
+    )  # fmt: skip
+
+
+def run(
+    module: MlirModule,
+    grid: tuple[int, int, int],
+    arguments: Sequence[Given],
+    *,
+    programs: Sequence[int] | None = None,
+    observer: Observer | None = None,
+    on_access: OnAccess | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    lands_late: bool = True,
+) -> list[str]:
+    """Run a module's kernel; what it stores is in the storages of its arguments afterwards.
+
+    Args:
+        module: TTIR or TTGIR.
+        grid: program instances along x, y and z.
+        arguments: those of the kernel, in order, without constants.
+        programs: numbers of the programs to run, the first axis of the grid fastest; all by default.
+        observer: is called with each operation that was executed.
+        on_access: is called with each access to global memory, before its bounds are checked.
+        on_progress: is called with the number of programs that ended, and of all.
+        lands_late: whether an asynchronous copy takes effect when it is waited for; at once if not.
+
+    Returns what the kernel printed. Raises NotRun for what the machine does not execute, WrongProgram for what no
+    kernel may do; the storages are then as before.
+    """
+    missing = missing_operations(module)
+    if missing:
+        named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
+        raise NotRun(f"not run: irscope does not execute {named}.")
+    storages = _storages(arguments)
+    memory = GlobalMemory(storages, on_access)
+    held = _held(module, arguments, storages, memory)
+    chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
+    if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
+        raise UsageError(f"the launch has the programs 0 to {prod(grid) - 1}, not {chosen.min()} to {chosen.max()}.")
+    at_once = _programs_at_once(module)
+    printed: list[str] = []
+    for begin in range(0, len(chosen), at_once):
+        part = chosen[begin : begin + at_once]
+        machine = Machine(module, _EXECUTORS, memory, part, grid, observer, lands_late)
+        machine.run(held)
+        printed += machine.printed
+        if on_progress is not None:
+            on_progress(begin + len(part), len(chosen))
+    for number, storage in enumerate(storages):
+        storage[:] = memory.contents(number)
+    return printed
+
+
+def _pointers(arguments: Sequence[Given]) -> list[Pointer]:
+    pointers = [one.base if isinstance(one, HostDescriptor) else one for one in arguments]
+    return [one for one in pointers if isinstance(one, Pointer)]
+
+
+def _storages(arguments: Sequence[Given]) -> list[NDArray[np.uint8]]:
+    return list({id(one.storage): one.storage for one in _pointers(arguments)}.values())
+
+
+def _held(
+    module: MlirModule, arguments: Sequence[Given], storages: Sequence[NDArray[np.uint8]], memory: GlobalMemory
+) -> list[Held]:
+    """The values of the kernel's parameters: a descriptor has more than one, its sizes and strides."""
+    kernel = module.kernel
+    parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
+    types = [module.type_of(value) for value in parameters]
+    numbers = {id(storage): number for number, storage in enumerate(storages)}
+    described = sum(isinstance(one, HostDescriptor) for one in arguments)
+    each = (len(types) - len(arguments)) // described if described else 0
+    if len(arguments) + each * described != len(types):
+        raise UsageError(f"the kernel has {len(types)} parameters, and {len(arguments)} arguments were given.")
+    held: list[Held] = []
+    for argument in arguments:
+        kind = types[len(held)]
+        if isinstance(argument, Pointer):
+            held.append(_address(argument, numbers, memory))
+        elif isinstance(argument, HostDescriptor):
+            held.append(_described(argument, kind, _address(argument.base, numbers, memory)))
+            held += _extents(argument, types[len(held) : len(held) + each])
+        else:
+            held.append(_number(argument, kind))
+    return held
+
+
+def _address(pointer: Pointer, numbers: Mapping[int, int], memory: GlobalMemory) -> Array:
+    return np.array([memory.address(numbers[id(pointer.storage)]) + pointer.offset_bytes], np.int64)
+
+
+def _described(argument: HostDescriptor, kind: Type, base: Array) -> Held:
+    if kind.form != "descriptor":
+        # A pass made a pointer of it.
+        return base
+    sizes, strides = (tuple(np.array([one], np.int64) for one in row) for row in (argument.shape, argument.strides))
+    return Descriptor(base, sizes, strides, kind.shape, dtype_of(kind), fills_nan=argument.fills_nan)
+
+
+def _extents(argument: HostDescriptor, types: Sequence[Type]) -> list[Held]:
+    """What follows a descriptor among the parameters: sizes and strides, and how it is filled and rounded."""
+    numbers = [*argument.shape, *argument.strides]
+    held: list[Held] = []
+    flags = [argument.fills_nan, False]
+    for kind in types:
+        row = flags if kind.bits == 1 else numbers
+        held.append(_number(row.pop(0) if row else 0, kind))
+        if row is numbers and not row:
+            numbers += [*argument.shape, *argument.strides]
+    return held
+
+
+def _number(value: int | float | bool, kind: Type) -> Array:
+    dtype = dtype_of(kind)
+    if dtype == np.bool_:
+        return np.array([bool(value)])
+    if dtype.kind in "iu":
+        mask = (1 << 8 * dtype.itemsize) - 1
+        return np.array([int(value) & mask], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+    return convert_float(np.array([value], np.float64), dtype)
+
+
+def _programs_at_once(module: MlirModule) -> int:
+    """How many programs run together: one where programs wait for one another in a loop, as with a lock."""
+    largest = 1
+    for operation in module.walk():
+        if operation.kind == "loop" and _may_spin(operation):
+            return 1
+        largest = max([largest, *(prod(one.shape) for one in operation.result_types if one.form == "tensor")])
+    kernel = module.kernel
+    if kernel is not None and len(kernel.regions[0].blocks) > 1 and any(map(_touches, kernel.walk())):
+        return 1
+    return max(_ELEMENTS_AT_ONCE // largest, 1)
+
+
+def _may_spin(loop: Operation) -> bool:
+    """Whether what it goes on by is read of memory that other programs write."""
+    if len(loop.regions) < 2:
+        return False
+    return any(_touches(one) for block in loop.regions[0].blocks for top in block.operations for one in top.walk())
+
+
+def _touches(operation: Operation) -> bool:
+    info = operation.info
+    is_volatile = operation.attribute_texts.get("isVolatile") == "true"
+    return operation.kind == "atomic" or (is_volatile and info is not None and info.has_effect("reads", "global"))

@@ -1,0 +1,206 @@
+"""Global memory: the storages of a launch's arguments in one address space, loads, stores and atomics of elements."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.errors import WrongProgram
+from irscope.machine.values import Array
+
+__all__ = ["Access", "AccessKind", "GlobalMemory", "OnAccess"]
+
+_BASE = 0x7F00_0000_0000
+"""The first address, as on a real device."""
+_ALIGNMENT = 512
+"""Of a storage's address in bytes, as torch's allocators give it."""
+_GAP = 4096
+"""Bytes between two storages, and before the first one: an access a little out of bounds is in no storage."""
+_UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+AccessKind = Literal["load", "store", "atomic"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """What some programs access in global memory by one operation."""
+
+    kind: AccessKind
+    rows: Array
+    """The places of the programs in the part of the launch that runs."""
+    addresses: Array
+    """By program and element; an axis of size 1 stands for equal ones."""
+    mask: Array | None
+    """Which elements are accessed; None for all."""
+    element_bytes: int
+
+
+OnAccess = Callable[[Access], None]
+
+
+class GlobalMemory:
+    """The storages of a launch, one behind another in one array of bytes."""
+
+    def __init__(self, storages: Sequence[NDArray[np.uint8]], on_access: OnAccess | None = None) -> None:
+        """`storages`: the bytes of each, which are copied."""
+        self._starts: list[int] = []
+        self._sizes = [storage.size for storage in storages]
+        end = _GAP
+        for storage in storages:
+            self._starts.append(end)
+            end += -(-(storage.size + _GAP) // _ALIGNMENT) * _ALIGNMENT
+        # An array of 64-bit numbers is aligned for every type of the machine; all bits set are NaN in each float.
+        self._bytes = np.full(-(-end // 16) * 2, -1, np.int64).view(np.uint8)
+        for start, storage in zip(self._starts, storages, strict=True):
+            self._bytes[start : start + storage.size] = storage
+        self.on_access = on_access
+
+    def address(self, storage: int) -> int:
+        """The first address of a storage, by its number."""
+        return _BASE + self._starts[storage]
+
+    def contents(self, storage: int) -> NDArray[np.uint8]:
+        """The bytes of a storage, which writes change."""
+        start = self._starts[storage]
+        return self._bytes[start : start + self._sizes[storage]]
+
+    def allocate(self, size: int) -> int:
+        """Another storage, of so many bytes that nobody wrote; returns its first address."""
+        start = -(-self._bytes.size // _ALIGNMENT) * _ALIGNMENT + _GAP
+        grown = np.full(-(-(start + size + _GAP) // 16) * 2, -1, np.int64).view(np.uint8)
+        grown[: self._bytes.size] = self._bytes
+        self._bytes = grown
+        self._starts.append(start)
+        self._sizes.append(size)
+        return _BASE + start
+
+    # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def load(
+        self, addresses: Array, mask: Array | None, other: Array | None, dtype: np.dtype[Any], rows: Array
+    ) -> Array:
+        """The elements at addresses; where the mask does not hold, `other`, or zero."""
+        places, mask = self._places("load", addresses, mask, dtype, rows)
+        found = self._units(dtype).take(places, mode="clip").view(dtype)
+        if mask is None:
+            return found
+        return np.where(mask, found, np.zeros(1, dtype) if other is None else other)
+
+    def store(self, addresses: Array, values: Array, mask: Array | None, rows: Array) -> None:
+        """Write elements; of several at one address the last program's, and of these the last element stays."""
+        places, mask = self._places("store", addresses, mask, values.dtype, rows)
+        shape = np.broadcast_shapes(places.shape, values.shape, (1,) if mask is None else mask.shape)
+        places, values = np.broadcast_to(places, shape), np.broadcast_to(values, shape)
+        if mask is not None and not mask.all():
+            chosen = np.broadcast_to(mask, shape)
+            places, values = places[chosen], values[chosen]
+        self._units(values.dtype)[places] = np.ascontiguousarray(values).view(_UNITS[values.dtype.itemsize])
+
+    def update(
+        self,
+        addresses: Array,
+        values: Sequence[Array],
+        mask: Array | None,
+        combine: Callable[..., Array],
+        rows: Array,
+    ) -> Array:
+        """Replace elements one after another by a function of what stands there and of `values`; returns the old ones.
+
+        Programs go in their order, and so do the elements of each. What the hardware does in which order is open.
+        """  # fmt: skip
+        dtype = values[0].dtype
+        places, mask = self._places("atomic", addresses, mask, dtype, rows)
+        shape = np.broadcast_shapes(places.shape, *[one.shape for one in values], (1,) if mask is None else mask.shape)
+        shape = (len(rows), *shape[1:])
+        chosen = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
+        flat = np.broadcast_to(places, shape).reshape(-1)[chosen]
+        operands = [np.broadcast_to(one, shape).reshape(-1)[chosen] for one in values]
+        old = np.zeros(len(flat), dtype)
+        memory = self._units(dtype).view(dtype)
+        for turn in _turns(flat):
+            here = flat[turn]
+            old[turn] = memory[here]
+            memory[here] = combine(old[turn], *[one[turn] for one in operands])
+        found = np.zeros(shape, dtype)
+        found.reshape(-1)[chosen] = old
+        return found
+
+    def accumulate(self, addresses: Array, values: Array, mask: Array | None, ufunc: np.ufunc, rows: Array) -> None:
+        """As `update`, for a function whose order may be any, where nobody asks for the old elements."""
+        places, mask = self._places("atomic", addresses, mask, values.dtype, rows)
+        shape = np.broadcast_shapes(places.shape, values.shape, (1,) if mask is None else mask.shape)
+        shape = (len(rows), *shape[1:])
+        chosen = np.broadcast_to(True if mask is None else mask, shape).reshape(-1)
+        flat = np.broadcast_to(places, shape).reshape(-1)[chosen]
+        if not len(flat):
+            return
+        operand = np.broadcast_to(values, shape).reshape(-1)[chosen]
+        order = np.argsort(flat, kind="stable")
+        flat = flat[order]
+        begins = np.flatnonzero(np.concatenate(([True], flat[1:] != flat[:-1])))
+        sums = ufunc.reduceat(operand[order], begins)
+        memory = self._units(values.dtype).view(values.dtype)
+        memory[flat[begins]] = ufunc(memory[flat[begins]], sums)
+
+    def _units(self, dtype: np.dtype[Any]) -> Array:
+        return self._bytes.view(_UNITS[dtype.itemsize])
+
+    def _places(
+        self, kind: AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
+    ) -> tuple[Array, Array | None]:
+        """The indices of elements, and the mask; raises WrongProgram for an access out of bounds, or unaligned."""
+        if self.on_access is not None:
+            self.on_access(Access(kind, rows, addresses, mask, dtype.itemsize))
+        if mask is not None:
+            if mask.all():
+                mask = None
+            elif not mask.any():
+                return np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), np.int64), mask
+            else:
+                shape = np.broadcast_shapes(addresses.shape, mask.shape)
+                some = addresses.flat[0] if mask.flat[0] else np.broadcast_to(addresses, shape)[mask][0]
+                addresses = np.where(mask, addresses, some)
+        places = addresses - _BASE
+        self._check(kind, places, dtype.itemsize)
+        shift = dtype.itemsize.bit_length() - 1
+        if shift and int(np.bitwise_or.reduce(places, axis=None)) & (dtype.itemsize - 1):
+            raise WrongProgram(f"a {kind} of {dtype.itemsize} bytes at an address that is no multiple of them")
+        return places >> shift if shift else places, mask
+
+    def _check(self, kind: AccessKind, places: Array, size: int) -> None:
+        low, high = int(places.min()), int(places.max())
+        first = int(np.searchsorted(self._starts, low, "right")) - 1
+        if first >= 0 and high + size <= self._starts[first] + self._sizes[first]:
+            return
+        starts, sizes = np.array(self._starts), np.array(self._sizes)
+        owners = np.searchsorted(starts, places, "right") - 1
+        outside = (owners < 0) | (places + size > (starts + sizes)[owners])
+        if outside.any():
+            at = tuple(int(index[0]) for index in np.nonzero(outside))
+            owner = int(owners[at])
+            beyond = int(places[at]) - self._starts[owner] if owner >= 0 else int(places[at])
+            raise WrongProgram(
+                f"a {kind} of {size} bytes is out of bounds: {int(outside.sum())} elements, the first is element "
+                f"{list(at[1:])} of program {at[0]} of those that ran together, {beyond} bytes from the beginning of "
+                f"storage {owner}, which has {self._sizes[owner] if owner >= 0 else 0} bytes"
+            )
+
+
+def _turns(places: Array) -> list[Array]:
+    """Indices into `places`, in parts of which each has a place at most once, earlier ones first."""
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    is_first = np.concatenate(([True], ordered[1:] != ordered[:-1])) if len(places) else np.zeros(0, np.bool_)
+    begins = np.flatnonzero(is_first)
+    if len(begins) == len(places):
+        return [np.arange(len(places))] if len(places) else []
+    rank = np.arange(len(places)) - begins[np.cumsum(is_first) - 1]
+    by_rank = np.argsort(rank, kind="stable")
+    counts = np.bincount(rank)
+    return [np.sort(part) for part in np.split(order[by_rank], np.cumsum(counts)[:-1])]

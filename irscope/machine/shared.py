@@ -1,0 +1,234 @@
+"""Shared and tensor memory: allocations of each program, views of them, asynchronous copies and mbarriers.
+
+The bytes of an allocation lie in the order of the tensor's elements, whatever its encoding: an element is where it was
+put as long as it is written and read through one form (element type and encoding). Reading through another form than
+was written is refused, since then the encoding would matter.
+
+An asynchronous copy takes effect when it is waited for; until then its destination holds poison, all bits set, which
+is NaN in each float. With `lands_late` false it takes effect at once: a fault may show in one of both only.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from irscope.errors import NotRun, WrongProgram
+from irscope.ir.mlir.model import MlirModule
+from irscope.ir.mlir.typed import Type
+from irscope.machine.values import Allocation, Array, View, dtype_of, take
+
+__all__ = ["SharedMemory", "form_of"]
+
+
+@dataclass(slots=True, eq=False)
+class _Copy:
+    """An asynchronous copy under way."""
+
+    view: View
+    rows: Array
+    values: Array
+    barrier: View | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Copies that are waited for together, and the programs that did not wait for them yet."""
+
+    copies: list[_Copy]
+    waiting: Array
+
+
+class _Barriers:
+    """The mbarriers of an allocation, by program and place."""
+
+    def __init__(self, programs: int, places: int) -> None:
+        self.count = np.zeros((programs, places), np.int64)
+        self.missing = np.zeros((programs, places), np.int64)
+        """Arrivals that the phase still waits for."""
+        self.bytes = np.zeros((programs, places), np.int64)
+        """Bytes of copies that it still waits for."""
+        self.phase = np.zeros((programs, places), np.int64)
+        self.is_made = np.zeros((programs, places), np.bool_)
+
+
+class SharedMemory:
+    """The shared and tensor memory of programs that run together."""
+
+    def __init__(self, programs: int, lands_late: bool = True) -> None:
+        self.programs = programs
+        self.lands_late = lands_late
+        self._open: list[_Copy] = []
+        """Copies that no group was made of yet."""
+        self._groups: list[_Group] = []
+        self._of_barriers: list[_Copy] = []
+
+    # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def allocate(self, kind: Type, module: MlirModule) -> View:
+        """Memory for a descriptor's type, which nobody wrote."""
+        dtype = dtype_of(kind)
+        strides = _strides(kind.shape, dtype.itemsize)
+        data = np.full((self.programs, prod(kind.shape) * dtype.itemsize), 255, np.uint8)
+        return View(Allocation(data), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module))
+
+    def read(self, view: View, rows: Array) -> Array:
+        """The elements of a view; raises NotRun where they were written through another form."""
+        memory = view.memory
+        if memory.written_as not in ("", view.form):
+            raise NotRun(f"memory is read as {view.form} that was written as {memory.written_as}")
+        offsets = view.offset
+        if (offsets == offsets[0]).all():
+            whole = self._window(view, int(offsets[0]))
+            return whole.copy() if len(rows) == self.programs else whole[rows]
+        found = np.empty((len(rows), *view.shape), view.dtype)
+        for offset in np.unique(offsets):
+            here = np.flatnonzero(offsets == offset)
+            found[here] = self._window(view, int(offset))[rows[here]]
+        return found
+
+    def write(self, view: View, values: Array, rows: Array, mask: Array | None = None) -> None:
+        """Write the elements of a view. `mask`: by program, which of them write."""
+        view.memory.written_as = view.form
+        offsets = np.broadcast_to(view.offset, len(rows))
+        for offset in np.unique(offsets):
+            here = offsets == offset
+            if mask is not None:
+                here = here & mask
+            chosen = np.flatnonzero(here)
+            given = values if values.shape[0] == 1 else values[chosen]
+            self._window(view, int(offset))[rows[chosen]] = given
+
+    def _window(self, view: View, offset: int) -> Array:
+        data = view.memory.data
+        last = offset + sum(stride * (size - 1) for stride, size in zip(view.strides, view.shape, strict=True))
+        if offset < 0 or last + view.dtype.itemsize > data.shape[1]:
+            raise WrongProgram(f"a view begins {offset} bytes into an allocation of {data.shape[1]}, and ends outside")
+        strides = (data.strides[0], *view.strides)
+        return np.ndarray((self.programs, *view.shape), view.dtype, cast(Any, data), offset, strides)
+
+    # ── asynchronous copies ───────────────────────────────────────────────────────────────────────────────────
+
+    def copy(self, view: View, values: Array, rows: Array, barrier: View | None = None) -> None:
+        """Begin to write values: they are there once the copy's group, or its barrier, was waited for."""
+        found = _Copy(view, rows, np.broadcast_to(values, (len(rows), *values.shape[1:])), barrier)
+        if not self.lands_late:
+            self._land(found, np.ones(self.programs, np.bool_))
+        else:
+            poison = np.full(view.dtype.itemsize, 255, np.uint8).view(view.dtype)
+            self.write(view, np.broadcast_to(poison, (1, *view.shape)), rows)
+        if barrier is not None:
+            self._of_barriers.append(found)
+        else:
+            self._open.append(found)
+
+    def commit(self, rows: Array) -> int:
+        """Make a group of the copies that programs began; returns the number of groups before it."""
+        waiting = np.zeros(self.programs, np.bool_)
+        waiting[rows] = True
+        mine = [one for one in self._open if waiting[one.rows].any()]
+        self._open = [one for one in self._open if not waiting[one.rows].any()]
+        self._groups.append(_Group(mine, waiting))
+        return len(self._groups) - 1
+
+    def wait(self, rows: Array, pending: int, groups: Sequence[int] = ()) -> None:
+        """Let the groups of programs land, but for the last `pending` ones; or up to the last of the given groups."""
+        mine = np.zeros(self.programs, np.bool_)
+        mine[rows] = True
+        later = np.zeros(self.programs, np.int64)
+        for number in reversed(range(len(self._groups))):
+            group = self._groups[number]
+            here = mine & group.waiting
+            ready = here & (later >= pending) if not groups else here & (number <= max(groups))
+            for copy in group.copies:
+                self._land(copy, ready)
+            group.waiting &= ~ready
+            later += here
+
+    def _land(self, copy: _Copy, ready: Array) -> None:
+        now = ready[copy.rows]
+        if now.any():
+            self.write(copy.view, copy.values, copy.rows, now)
+
+    # ── mbarriers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _barrier(self, view: View, rows: Array) -> tuple[_Barriers, tuple[Array, Array]]:
+        memory = view.memory
+        if memory.barriers is None:
+            memory.barriers = _Barriers(self.programs, memory.data.shape[1] // 8)
+        return memory.barriers, (rows, np.broadcast_to(view.offset, len(rows)) // 8)
+
+    def init_barrier(self, view: View, count: int, rows: Array) -> None:
+        """Make an mbarrier, which waits for so many arrivals in each phase."""
+        barriers, at = self._barrier(view, rows)
+        barriers.count[at] = barriers.missing[at] = count
+        barriers.bytes[at] = barriers.phase[at] = 0
+        barriers.is_made[at] = True
+
+    def arrive(self, view: View, rows: Array, count: int = 1, size: int = 0, mask: Array | None = None) -> None:
+        """Arrive at an mbarrier, and let the phase wait for so many bytes; `mask`: by program, which of them do."""
+        barriers, at = self._barrier(view, rows)
+        does = np.broadcast_to(True if mask is None else mask, len(rows))
+        if not barriers.is_made[at][does].all():
+            raise WrongProgram("an arrival at an mbarrier that was not initialised")
+        barriers.missing[at] -= np.where(does, count, 0)
+        barriers.bytes[at] += np.where(does, size, 0)
+        self._complete(barriers, at)
+
+    def _complete(self, barriers: _Barriers, at: tuple[Array, Array]) -> None:
+        ends = (barriers.missing[at] == 0) & (barriers.bytes[at] == 0)
+        barriers.phase[at] += ends
+        barriers.missing[at] = np.where(ends, barriers.count[at], barriers.missing[at])
+
+    def is_ready(self, view: View, parity: Array, rows: Array, mask: Array | None = None) -> bool:
+        """Whether the phase of a parity is complete, for all programs; its copies land, since they are waited for."""
+        barriers, at = self._barrier(view, rows)
+        waits = np.broadcast_to(True if mask is None else mask, len(rows))
+        blocked = waits & ((barriers.phase[at] & 1) == (parity & 1))
+        if blocked.any():
+            self._land_copies(view.memory, at[0][blocked], at[1][blocked])
+            blocked = waits & ((barriers.phase[at] & 1) == (parity & 1))
+        return not blocked.any()
+
+    def _land_copies(self, memory: Allocation, rows: Array, places: Array) -> None:
+        """Let the copies land that mbarriers wait for."""
+        awaited = np.full(self.programs, -1, np.int64)
+        awaited[rows] = places
+        left: list[_Copy] = []
+        for copy in self._of_barriers:
+            barrier = cast(View, copy.barrier)
+            now = awaited[copy.rows] == np.broadcast_to(barrier.offset, len(copy.rows)) // 8
+            if barrier.memory is not memory or not now.any():
+                left.append(copy)
+                continue
+            if self.lands_late:
+                self.write(copy.view, copy.values, copy.rows, now)
+            barriers, at = self._barrier(barrier, copy.rows)
+            barriers.bytes[at] -= np.where(now, prod(copy.view.shape) * copy.view.dtype.itemsize, 0)
+            self._complete(barriers, at)
+            others = np.flatnonzero(~now)
+            if len(others):
+                own, its = cast(View, take(copy.view, others)), cast(View, take(barrier, others))
+                left.append(_Copy(own, copy.rows[others], copy.values[others], its))
+        self._of_barriers = left
+
+
+def _strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    strides: list[int] = []
+    for length in reversed(shape):
+        strides.insert(0, size)
+        size *= length
+    return tuple(strides)
+
+
+def form_of(kind: Type, module: MlirModule) -> str:
+    """The element type and the encoding of a memory descriptor, which views of other shapes share."""
+    element = kind.element.text if kind.element is not None else ""
+    return f"{element} {module.resolve(kind.encoding)}"

@@ -1,0 +1,176 @@
+"""What the machine computes with: arrays whose first axis is the programs, and views of memory.
+
+An array has one axis more than its type: the programs that run together. An axis along which all elements are equal
+may have the size 1: a splat or a broadcast takes no memory, and what does not depend on the program is computed once.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Union, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.errors import MissingTool, NotRun
+from irscope.ir.mlir.typed import Type
+
+__all__ = ["Allocation", "Array", "Descriptor", "Held", "View", "dtype_of", "full", "merge", "take", "unsigned"]
+
+Array = NDArray[Any]
+
+_FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32}
+_NARROW_FLOATS = {
+    "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E4M3B11FNUZ": "float8_e4m3b11fnuz", "f8E8M0FNU": "float8_e8m0fnu",
+}  # fmt: skip
+_INTEGERS = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+
+
+@cache
+def dtype_of(kind: Type) -> np.dtype[Any]:
+    """The NumPy type of a type's elements: of a pointer its address; raises NotRun if there is none."""
+    element = kind.element if kind.element is not None and kind.form != "pointer" else kind
+    # A token has no value: something stands for it.
+    if element.form in ("pointer", "index", "token"):
+        return np.dtype(np.int64)
+    if element.form == "integer" and element.bits in _INTEGERS:
+        return np.dtype(_INTEGERS[element.bits])
+    if element.text in _FLOATS:
+        return np.dtype(_FLOATS[element.text])
+    if element.text in _NARROW_FLOATS:
+        return narrow_float(_NARROW_FLOATS[element.text])
+    raise NotRun(f"values of the type {element.text!r} are not computed")
+
+
+@cache
+def narrow_float(name: str) -> np.dtype[Any]:
+    """A type of `ml_dtypes`, by its name there."""
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise MissingTool("bfloat16 and float8 need ml_dtypes: pip install ml_dtypes.") from error
+    return np.dtype(getattr(ml_dtypes, name))
+
+
+def unsigned(values: Array) -> Array:
+    """The same bits as unsigned integers."""
+    return values if values.dtype == np.bool_ else values.view(f"u{values.dtype.itemsize}")
+
+
+def full(values: Array, shape: Sequence[int], programs: int = 1) -> Array:
+    """The array with every axis of a type's shape at its size, and at least so many programs."""
+    wanted = (max(values.shape[0], programs), *shape)
+    return values if values.shape == wanted else np.broadcast_to(values, wanted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Descriptor:
+    """A tensor in global memory that tiles are read and written of: a tensor descriptor, or a block pointer."""
+
+    base: Array
+    """The address of its first element, by program."""
+    sizes: tuple[Array, ...]
+    strides: tuple[Array, ...]
+    """In elements."""
+    block: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offsets: tuple[Array, ...] = ()
+    """Of a block pointer: where its tile begins."""
+    fills_nan: bool = False
+    """Whether what lies outside is read as NaN, not as zero."""
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """A piece of shared or tensor memory, of each program."""
+
+    data: NDArray[np.uint8]
+    """Bytes by program of the launch's part that runs together."""
+    written_as: str = ""
+    """The element type and the encoding it was written through last; empty if nobody wrote."""
+    barriers: Any = None
+    """The state of the mbarriers in it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A part of an allocation, as a memory descriptor names it."""
+
+    memory: Allocation
+    offset: Array
+    """In bytes, by program."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In bytes."""
+    dtype: np.dtype[Any]
+    form: str = field(default="")
+    """Element type and encoding: what is written through one form is read through the same one."""
+
+
+Held = Union[Array, Descriptor, View]  # noqa: UP007 (the classes are no types at run time under 3.10's isinstance)
+"""What a value is during a run."""
+
+
+def take(value: Held, index: Array) -> Held:
+    """The value of some of the programs."""
+    if isinstance(value, np.ndarray):
+        return value if value.shape[0] == 1 else value[index]
+    return cast(Held, replace(value, **{name: _taken(part, index) for name, part in _parts(value)}))
+
+
+def merge(parts: Sequence[tuple[Held, Array]], count: int) -> Held:
+    """One value of several, each with the places of its programs; `count`: all programs.
+
+    Raises NotRun if the parts are views of different memory.
+    """
+    first = parts[0][0]
+    if len(parts) == 1 and len(parts[0][1]) == count:
+        return first
+    if isinstance(first, np.ndarray):
+        return _merged([(cast(Array, value), index) for value, index in parts], count)
+    if any(type(value) is not type(first) for value, _ in parts):
+        raise NotRun("programs hold values of different kinds")
+    if isinstance(first, View) and any(
+        (value.memory, value.strides, value.form) != (first.memory, first.strides, first.form)
+        for value, _ in cast("list[tuple[View, Array]]", parts)
+    ):
+        raise NotRun("programs hold views of different memory")
+    changes: dict[str, Any] = {}
+    for name, part in _parts(first):
+        rows = [(getattr(value, name), index) for value, index in parts]
+        if isinstance(part, tuple):
+            columns = [[(row[place], index) for row, index in rows] for place in range(len(part))]
+            changes[name] = tuple(_merged(column, count) for column in columns)
+        else:
+            changes[name] = _merged(rows, count)
+    return cast(Held, replace(first, **changes))
+
+
+def _parts(value: Descriptor | View) -> list[tuple[str, Any]]:
+    """The fields that hold an array by program, or several."""
+    parts = [(one.name, getattr(value, one.name)) for one in fields(value)]
+    return [
+        (name, part)
+        for name, part in parts
+        if isinstance(part, np.ndarray) or (isinstance(part, tuple) and part and isinstance(part[0], np.ndarray))
+    ]
+
+
+def _taken(part: Any, index: Array) -> Any:
+    if isinstance(part, tuple):
+        return tuple(take(one, index) for one in cast("tuple[Array, ...]", part))
+    return take(part, index)
+
+
+def _merged(parts: Sequence[tuple[Array, Array]], count: int) -> Array:
+    shape = np.broadcast_shapes(*[values.shape[1:] for values, _ in parts])
+    found = np.zeros((count, *shape), parts[0][0].dtype)
+    for values, index in parts:
+        found[index] = values
+    return found

@@ -1,1 +1,0 @@
-"""What came of a check, in the forms that people and their tools read."""

@@ -1,0 +1,408 @@
+"""Draws flows with graphviz: blocks, loops and jumps of control, and the dataflow with its regions and layouts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from irscope.analysis.flow.block_parts import PARTS, Part, Row, parts_of
+from irscope.analysis.flow.control_flow_fold import mentions
+from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
+from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.mlir.short_types import base_layout, layout_of, short_layout, short_type
+from irscope.model.capture import StageKind
+from irscope.render.canvas import fills, hexadecimal, mix, shade_of
+from irscope.render.dot.graph import (
+    BACK,
+    BAD,
+    BORDER,
+    BRANCH,
+    FADED,
+    FRAME,
+    INK,
+    INNER_LOOP,
+    LOOP,
+    PAPER,
+    PART_COLORS,
+    PLAIN,
+    SOFT,
+    Drawing,
+    new_drawing,
+    plain,
+    text,
+)
+
+_COLORS: dict[Part, str] = {
+    "dot": PART_COLORS["dot"],
+    "memory": PART_COLORS["memory"],
+    "shared": PART_COLORS["shared"],
+    "exchange": PART_COLORS["exchange"],
+    "sync": BORDER,
+    "spill": BAD,
+}
+_MOST_ROWS = 8
+_MOST_DEPTH = 24
+
+
+def render_blocks(
+    flows: Sequence[ControlFlow],
+    kind: StageKind,
+    *,
+    title: str,
+    notes: Iterable[str] = (),
+    lines: Mapping[int, str] | None = None,
+    register: str = "",
+) -> Drawing:
+    """The control flow of a text's functions as a graph of graphviz.
+
+    Args:
+        flows: one graph per function.
+        kind: the text's language.
+        title: what it is of.
+        notes: lines below the title.
+        lines: text line -> the line of Python that it comes from, as a text.
+        register: the instructions that name it are shown in place of what stands out.
+    """
+    rows = {
+        (place, block.number): () if register else parts_of(block.instructions, kind)
+        for place, flow in enumerate(flows)
+        for block in flow.blocks
+    }
+    graph = new_drawing("blocks", title, notes, _legend(flows, rows.values()))
+    for place, flow in enumerate(flows):
+        label = f"<<B>{text(flow.function, 90)}</B>  ·  {_counted(flow.instructions, 'instruction')}>"
+        with graph.frame(f"f{place}", label, fillcolor=FRAME, fontsize="12") as frame:
+            drawer = _Drawer(frame, f"f{place}", flow, kind, lines or {}, register)
+            drawer.draw({block.number: rows[place, block.number] for block in flow.blocks})
+    return graph
+
+
+class _Drawer:
+    def __init__(
+        self, graph: Drawing, prefix: str, flow: ControlFlow, kind: StageKind, lines: Mapping[int, str], register: str
+    ) -> None:
+        self.graph = graph
+        self.prefix = prefix
+        self.flow = flow
+        self.kind = kind
+        self.lines = lines
+        self.register = register
+        self.blocks = {block.number: block for block in flow.blocks}
+        self.home: dict[int, int] = {}
+        """Block -> the innermost loop it stands in, as an index into the loops."""
+        self.nested: dict[int, list[int]] = {}
+        for place, loop in enumerate(flow.loops):
+            outer = [other for other in range(place) if loop.body < flow.loops[other].body]
+            crosses = any(loop.body & one.body and not loop.body <= one.body for one in flow.loops[:place])
+            if crosses or len(outer) >= _MOST_DEPTH:
+                continue
+            self.nested.setdefault(outer[-1] if outer else -1, []).append(place)
+            self.home.update(dict.fromkeys(loop.body, place))
+
+    def draw(self, rows: Mapping[int, Sequence[Row]]) -> None:
+        """Add the function's blocks and jumps."""
+        self._loop(self.graph, -1, rows)
+        for number, jump in enumerate(self.flow.jumps):
+            self._jump(number, jump)
+
+    def _loop(self, graph: Drawing, place: int, rows: Mapping[int, Sequence[Row]]) -> None:
+        for block in self.flow.blocks:
+            if self.home.get(block.number, -1) == place:
+                self._block(graph, block, rows[block.number])
+        for inner in self.nested.get(place, ()):
+            label = f"<{self._loop_title(self.flow.loops[inner])}>"
+            frame = f"{self.prefix}l{inner}"
+            with graph.frame(frame, label, fillcolor=LOOP if place < 0 else INNER_LOOP, fontsize="11") as one:
+                self._loop(one, inner, rows)
+
+    def _loop_title(self, loop: Loop) -> str:
+        held = [self.blocks[number] for number in loop.body if number in self.blocks]
+        count = sum(len(block.instructions) for block in held)
+        latches = (self.blocks.get(jump.source) for jump in self.flow.jumps if jump.back and jump.target == loop.head)
+        python = self._python([block.instructions[-1] for block in latches if block is not None])
+        return f"<B>loop</B>  ·  {_counted(count, 'instruction')}" + (f"  ·  {text(python)}" if python else "")
+
+    def _block(self, graph: Drawing, block: BasicBlock, rows: Sequence[Row]) -> None:
+        style = {"shape": "box", "style": "filled", "color": INK, "fillcolor": PAPER, "margin": "0.06,0.04"}
+        if block.blocks > 1 or block.is_loop:
+            style |= {"style": "filled,rounded,dashed", "color": SOFT}
+        if any(row.part == "dot" for row in rows):
+            style |= {"penwidth": "4"}
+        if block.faded:
+            style |= {"color": FADED, "fontcolor": SOFT, "fillcolor": PLAIN}
+        tooltip = plain("\n".join(item.text for item in block.instructions[:40])[:1500])
+        graph.node(f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=tooltip, **style)
+
+    def _label(self, block: BasicBlock, rows: Sequence[Row]) -> str:
+        kind = "loop of " if block.is_loop else ""
+        held = f"{kind}{_counted(block.blocks, 'block')}, " if block.blocks > 1 or block.is_loop else ""
+        name = block.name if block.labels or block.number else "entry"
+        cells = [_wide(f"<B>{text(name, 60)}</B>  ·  {held}{_counted(len(block.instructions), 'instruction')}")]
+        for row in rows[:_MOST_ROWS]:
+            cells.append(_wide(f"{_mark(row.part)} {row.count} × {text(row.name, 44)}"))
+        if len(rows) > _MOST_ROWS:
+            cells.append(_wide(_small(f"and {sum(row.count for row in rows[_MOST_ROWS:])} more")))
+        if self.register:
+            naming = [one.text for one in block.instructions if mentions(one.text, self.register)]
+            cells += [_wide(_mono(one)) for one in naming[:_MOST_ROWS]]
+            if len(naming) > _MOST_ROWS:
+                cells.append(_wide(_mono(f"… {len(naming) - _MOST_ROWS} more")))
+        for name in block.calls:
+            cells.append(_wide(f"calls {text(name, 60) if name else 'what a register holds'}"))
+        if block.ending:
+            ends = "the program ends" if block.ending == "exit" else "returns"
+            cells.append(_wide(_small(f"{ends} for some threads" if block.instructions[-1].predicate else ends)))
+        python = self._python(block.instructions)
+        if python:
+            cells.append(_wide(_small(python)))
+        return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="1" CELLPADDING="1">{"".join(cells)}</TABLE>>'
+
+    def _python(self, instructions: Iterable[Instruction]) -> str:
+        own = dict.fromkeys(self.lines[item.line] for item in instructions if item.line in self.lines)
+        if not own:
+            return ""
+        return f"line{'' if len(own) == 1 else 's'} {', '.join(ranges(own))}"
+
+    def _jump(self, number: int, jump: Jump) -> None:
+        source = f"{self.prefix}b{jump.source}"
+        if jump.target == UNKNOWN:
+            name = f"{self.prefix}u{number}"
+            self.graph.node(name, label="unknown", shape="ellipse", style="filled,dotted", fillcolor=PAPER)
+            self.graph.edge(source, name, label=plain(jump.condition), style="dotted")
+            return
+        style: dict[str, str] = {"color": BORDER} if jump.kind == "falls" else {"penwidth": "1.3"}
+        label = jump.condition
+        if jump.kind == "calls":
+            style = {"style": "dotted", "color": SOFT}
+            label = "calls"
+        elif jump.back:
+            style = {"color": BACK, "fontcolor": BACK, "penwidth": "1.6"}
+            label = f"next iteration {label}".strip()
+        self.graph.edge(source, f"{self.prefix}b{jump.target}", label=plain(label), **style)
+
+
+def ranges(shown: Iterable[str]) -> list[str]:
+    """Lines as texts, those that follow one another joined: `23`, `27–30`; at most six of them."""
+    numbers = sorted({int(one) for one in shown if one.isdecimal()})
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    texts = [f"{part[0]}–{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts]
+    texts += [one for one in shown if not one.isdecimal()]
+    return [*texts[:6], *(["…"] if len(texts) > 6 else [])]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _mark(part: Part) -> str:
+    return f'<FONT COLOR="{_COLORS[part]}">■</FONT>'
+
+
+def _wide(content: str) -> str:
+    return f'<TR><TD ALIGN="LEFT">{content}</TD></TR>'
+
+
+def _small(content: str) -> str:
+    return f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(content)}</FONT>'
+
+
+def _mono(content: str) -> str:
+    return f'<FONT FACE="Courier" POINT-SIZE="9">{text(content, 76)}</FONT>'
+
+
+def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[Row]]) -> list[str]:
+    """What the colours and the lines mean, as far as they are drawn."""
+    seen = {row.part for found in rows for row in found}
+    colors = "  ".join(f"{_mark(part)} {text(meaning)}" for part, meaning in PARTS.items() if part in seen)
+    flows = list(flows)
+    meant = ["black arrow: jumps, where the condition holds"]
+    if any(jump.kind == "falls" for flow in flows for jump in flow.jumps):
+        meant.append("grey: falls through")
+    if any(jump.back for flow in flows for jump in flow.jumps):
+        meant.append("blue: the next iteration of a loop")
+    if "dot" in seen:
+        meant.append("thick frame: multiplies matrices")
+    if any(block.blocks > 1 or block.is_loop for flow in flows for block in flow.blocks):
+        meant.append("dashed frame: several blocks, folded")
+    if any(jump.target == UNKNOWN for flow in flows for jump in flow.jumps):
+        meant.append("unknown: a register holds where it goes")
+    lines = [colors] if colors else []
+    return [_wide(one) for one in (*lines, f'<FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT>')]
+
+
+_FRAME = {"scf.for": LOOP, "scf.while": LOOP, "scf.if": BRANCH}
+_SHAPES: dict[str, dict[str, str]] = {
+    "memory": {"shape": "cylinder", "penwidth": "1.8"},
+    "shared": {"shape": "box3d", "penwidth": "1.4"},
+    "dot": {"shape": "box", "penwidth": "4"},
+    "convert": {"shape": "hexagon", "penwidth": "3", "color": BAD, "margin": "0,0.02"},
+    "reduce": {"shape": "box", "peripheries": "2", "penwidth": "1.4"},
+    "sync": {"shape": "box", "style": "filled,dotted"},
+    "argument": {"shape": "ellipse", "penwidth": "1"},
+    "group": {"shape": "box", "style": "filled,rounded,dashed", "color": SOFT},
+    "trivial": {"shape": "box", "style": "filled,rounded", "color": SOFT},
+    "constant": {"shape": "plain", "penwidth": "0"},
+    "control": {"shape": "diamond"},
+}
+_LEGEND = (
+    ("memory", "cylinder: global memory"),
+    ("shared", "box with depth: shared memory"),
+    ("dot", "thick frame: dot"),
+    ("convert", "red hexagon: convert_layout"),
+    ("reduce", "double frame: reduction"),
+    ("sync", "dotted: waits and fences"),
+    ("group", "dashed: several operations, folded"),
+)
+_LONGEST = 44
+
+
+def render_dataflow(
+    flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] = MappingProxyType({})
+) -> Drawing:
+    """A dataflow as a graph of graphviz.
+
+    Args:
+        flow: what to draw.
+        title: what it is of.
+        notes: lines below the title: what was folded, what was chosen.
+        lines: text line -> the line of Python that it comes from, as a text.
+    """
+    colors = layout_colors(flow)
+    graph = new_drawing("dataflow", title, notes, _legend_rows(flow, colors))
+    home: dict[int, list[Node]] = {}
+    for node in flow.nodes:
+        home.setdefault(node.region, []).append(node)
+    children: dict[int, list[Scope]] = {}
+    for scope in flow.scopes:
+        children.setdefault(scope.parent, []).append(scope)
+    used = _used(flow)
+
+    def draw_scope(graph: Drawing, number: int, depth: int) -> None:
+        for node in home.get(number, ()):
+            _draw_node(graph, node, colors, lines)
+        for scope in children.get(number, ()):
+            if scope.number not in used or depth >= 400:
+                continue
+            # Deep nesting is drawn without frames: dot, and Python, have only so much stack.
+            if not scope.title or depth > 24:
+                draw_scope(graph, scope.number, depth + 1)
+                continue
+            python = f"  ·  line {lines[scope.line]}" if scope.line in lines and not scope.name.startswith("^") else ""
+            label = f"<<B>{text(scope.title, 90)}</B>{text(python)}>"
+            with graph.frame(str(scope.number), label, fillcolor=_FRAME.get(scope.name, FRAME), fontsize="12") as inner:
+                draw_scope(inner, scope.number, depth + 1)
+
+    draw_scope(graph, -1, 0)
+    for edge in flow.edges:
+        _draw_edge(graph, edge)
+    return graph
+
+
+def layout_colors(flow: Dataflow) -> dict[str, tuple[str, str]]:
+    """(filling, text) of each layout: the most frequent first, and what is made from one in a lighter shade of it."""
+    counts = Counter(layout_of(node.type) for node in flow.nodes)
+    counts.pop("", None)
+    bases = list(dict.fromkeys(base_layout(layout) for layout, _ in counts.most_common()))
+    base_fills = dict(zip(bases, fills(min(max(len(bases), 1), 16)) * (1 + len(bases) // 16), strict=False))
+    colors: dict[str, tuple[str, str]] = {}
+    for layout in counts:
+        base = base_layout(layout)
+        fill = base_fills[base] if layout == base else mix(base_fills[base], (255, 255, 255), 0.45)
+        colors[layout] = (hexadecimal(fill), shade_of(fill).text)
+    return colors
+
+
+def _used(flow: Dataflow) -> set[int]:
+    """The scopes that hold a node, or one that does."""
+    parents = {scope.number: scope.parent for scope in flow.scopes}
+    used: set[int] = set()
+    for node in flow.nodes:
+        number = node.region
+        while number >= 0 and number not in used:
+            used.add(number)
+            number = parents.get(number, -1)
+    return used
+
+
+def _draw_node(graph: Drawing, node: Node, colors: Mapping[str, tuple[str, str]], lines: Mapping[int, str]) -> None:
+    layout = layout_of(node.type)
+    fill, ink = colors.get(layout, (PLAIN, INK))
+    style = dict(_SHAPES.get(node.role, {"shape": "box"}))
+    if node.faded:
+        fill, ink = PAPER, SOFT
+        style |= {"color": FADED, "penwidth": "1"}
+    graph.node(
+        f"n{node.number}",
+        label=_label(node, layout, lines),
+        fillcolor=fill,
+        fontcolor=ink,
+        tooltip=plain(node.text[:400]) or node.name,
+        **style,
+    )
+
+
+def _label(node: Node, layout: str, lines: Mapping[int, str]) -> str:
+    head = node.name.removeprefix("builtin.") or (node.values[0] if node.values else "")
+    if node.members:
+        head = f"{node.size} operations"
+    rows = [f"<B>{text(head)}</B>"]
+    if node.detail:
+        rows.append(text(node.detail, _LONGEST))
+    named = node.values[0] if node.values and node.name else ""
+    facts = [part for part in (named, short_type(node.type)) if part]
+    if facts:
+        rows.append(text("  ".join(facts), _LONGEST))
+    small = [part for part in (short_layout(layout), _python(node, lines)) if part]
+    if small:
+        rows.append(f'<FONT POINT-SIZE="9">{text("  ·  ".join(small), _LONGEST + 14)}</FONT>')
+    return f"<{'<BR/>'.join(rows)}>"
+
+
+def _python(node: Node, lines: Mapping[int, str]) -> str:
+    own = list(dict.fromkeys(lines[one.line] for one in (node.members or (node,)) if one.line in lines and one.name))
+    if not own:
+        return ""
+    return f"line{'' if len(own) == 1 else 's'} {', '.join(own[:3])}" + (" …" if len(own) > 3 else "")
+
+
+def _draw_edge(graph: Drawing, edge: Edge) -> None:
+    types = [short_type(one) for one in edge.type.split("\n") if one]
+    label = "\n".join(dict.fromkeys(types[:3])) + ("\n…" if len(types) > 3 else "")
+    style: dict[str, str] = {}
+    if edge.carried:
+        style = {"style": "dashed", "color": BACK, "constraint": "false", "fontcolor": BACK, "penwidth": "1.4"}
+        label = f"next iteration\n{label}" if label else "next iteration"
+    elif any("x" in one for one in types):
+        style = {"penwidth": "1.5"}
+    graph.edge(
+        f"n{edge.source}",
+        f"n{edge.target}",
+        label=plain(label),
+        tooltip=plain(f"{edge.value} {edge.type}"[:400]),
+        **style,
+    )
+
+
+def _legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The rows of the legend: a layout's colour and what it is, and what the shapes mean."""
+    rows = [
+        f'<TR><TD BGCOLOR="{fill}"><FONT COLOR="{ink}">{text(short_layout(layout), 60)}</FONT></TD>'
+        f'<TD ALIGN="LEFT">{text(flow.aliases.get(layout, ""), 110)}</TD></TR>'
+        for layout, (fill, ink) in sorted(colors.items())[:16]
+    ]
+    if any(not layout_of(node.type) for node in flow.nodes):
+        rows.append(f'<TR><TD BGCOLOR="{PLAIN}">no layout</TD><TD ALIGN="LEFT">scalars and tokens</TD></TR>')
+    roles = {node.role for node in flow.nodes}
+    meant = [meaning for role, meaning in _LEGEND if role in roles]
+    if meant:
+        rows.append(
+            f'<TR><TD COLSPAN="2" ALIGN="LEFT"><FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT></TD></TR>'
+        )
+    return rows

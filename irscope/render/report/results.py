@@ -1,0 +1,216 @@
+"""Results as the page shows them: sections with tables, of an ablation, a bench, an upgrade.
+
+The dataclasses are the page's data: `frontend/src/data/results.ts` has the same as types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from irscope.analysis.passes.ablation import Ablation, SortKey, Variant
+from irscope.analysis.upgrade.model import Row, Upgrade
+from irscope.model.capture import Capture
+from irscope.render.text.bench import Bench, BenchRow, bench_columns, bench_notes, bench_title, row_cells
+from irscope.render.text.searches import about, cell, column_title, columns, idle, measured, outcome
+from irscope.render.text.upgrade import changes_text, explanation, headline, sorted_rows, stages_text
+
+_Tone = Literal["", "better", "worse", "idle", "bad"]
+"""How a row or a cell is meant: `idle` changes nothing, `bad` fails or computes something else."""
+View = dict[str, str | int]
+"""What a click shows, as the page's fragment has it; empty for no link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell."""
+
+    text: str
+    note: str = ""
+    """What stands beside it, such as the difference to the first row."""
+    tone: _Tone = ""
+    key: float | str | None = None
+    """What the column is sorted by; None for nothing, which comes last."""
+    view: View = field(default_factory=dict[str, str | int])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; its first row may be what the others are compared with, and stays the first when it is sorted."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    tones: tuple[_Tone, ...]
+    """Of the rows."""
+    has_baseline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """Results that belong together."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+    verdict: str = ""
+    tone: _Tone = ""
+    table: Table | None = None
+    view: View = field(default_factory=dict[str, str | int])
+    """Of the title."""
+    details: tuple[tuple[str, str], ...] = ()
+    """(summary, text) of what stands behind a click."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A view of the page."""
+
+    title: str
+    about: tuple[str, ...]
+    sections: tuple[_Section, ...]
+
+
+_MEANING = (
+    "Each row is the compile without that pass, behind each number its difference to the first row. Converts are the "
+    "ttg.convert_layout operations at the end of the ttgir stage."
+)
+
+
+def ablation_results(ablation: Ablation, capture: Capture, sort: SortKey | None = None) -> Results:
+    """The rows of an ablation; a pass is linked to what it did in `capture`, the first of the page."""
+    sentences = [what for what, _ in idle(ablation)]
+    sentences += [f"{ablation.missing} more were not compiled"] if ablation.missing else []
+    counted = [f"Of {len(ablation.variants)} variants, {'; '.join(sentences)}."] if sentences else []
+    variants = (ablation.baseline, *ablation.sorted(sort))
+    names = columns(ablation)
+    on_gpu = any(one.agreement or one.timing for one in variants)
+    numbers = {snapshot.label: number for number, snapshot in enumerate(capture.snapshots, 1)}
+    heads = ("off", "artifacts", *(("result", "time") if on_gpu else ()), *(column_title(ablation, n) for n in names))
+    rows = tuple(tuple(_cells(ablation, variant, names, on_gpu, numbers)) for variant in variants)
+    table = Table(heads, rows, tuple(_tone(ablation, variant) for variant in variants), has_baseline=True)
+    failed = tuple((one.name, one.message) for one in ablation.variants if one.message)
+    show = f"irscope diff {ablation.capture[:8]} --disable-pass PASS shows what a row changes."
+    return Results(
+        f"Passes of {ablation.kernel}, {ablation.target}",
+        (f"{about(ablation)}.", *counted),
+        (_Section("Without each pass", (_MEANING, show), table=table, details=failed),),
+    )
+
+
+def _cells(ablation: Ablation, variant: Variant, names: list[str], on_gpu: bool, numbers: dict[str, int]) -> list[Cell]:
+    number = numbers.get(variant.off[0]) if len(variant.off) == 1 else None
+    view: View = {} if number is None else {"tab": "passes", "pass": number}
+    result = outcome(ablation, variant)
+    failing: _Tone = "" if variant.compiles else "bad"
+    cells = [
+        Cell(variant.name or "every pass on", key=variant.name, view=view),
+        Cell(result, tone=failing, key=result),
+    ]
+    if on_gpu:
+        agreement, time = measured(variant)
+        verdict = variant.agreement.verdict if variant.agreement else None
+        cells.append(Cell(agreement, tone="bad" if variant.is_wrong else "", key=verdict))
+        cells.append(Cell(time, tone=_judged(variant), key=variant.ratio.value if variant.ratio else None))
+    for name in names:
+        one = cell(ablation, variant, name)
+        cells.append(Cell(one.value, one.difference, key=getattr(variant.counts, name)))
+    return cells
+
+
+def _tone(ablation: Ablation, variant: Variant) -> _Tone:
+    return "idle" if variant.off and variant.compiles and not ablation.changes(variant) else ""
+
+
+def _judged(variant: Variant) -> _Tone:
+    """The tone of a time that was measured, and lies beyond the noise; none for what computes something else.
+
+    Fewer instructions are not a gain by themselves, only a shorter time is.
+    """
+    ratio = variant.ratio
+    if not variant.off or ratio is None or not ratio.different or variant.is_wrong:
+        return ""
+    return "worse" if ratio.value > 1 else "better"
+
+
+def bench_results(bench: Bench) -> Results:
+    """The rows of a bench, the baseline first."""
+    rows = tuple(tuple(_cells_of_bench(bench, row)) for row in bench.rows)
+    table = Table(tuple(bench_columns(bench)), rows, tuple[_Tone, ...]("" for _ in rows), has_baseline=True)
+    return Results(
+        f"Times of {bench.kernel}", (bench_title(bench), *bench_notes(bench)), (_Section("Variants", table=table),)
+    )
+
+
+def _cells_of_bench(bench: Bench, row: BenchRow) -> list[Cell]:
+    name, median, *others = row_cells(bench, row)
+    time = row.timing.median_us if row.timing else None
+    cells = [Cell(str(name), key=str(name)), Cell(str(median), tone=_judged_of_bench(row), key=time)]
+    return [*cells, *(Cell(str(one), key=str(one)) for one in others)]
+
+
+def _judged_of_bench(row: BenchRow) -> _Tone:
+    """The tone of a time beyond the noise."""
+    if row.ratio is None or not row.ratio.different:
+        return ""
+    return "worse" if row.ratio.value > 1 else "better"
+
+
+_SHOWN_LINES = 5
+"""Of the explanation, below the name and what changed: seven lines in all before a click."""
+_MOST_SHOWN = 8
+"""Kernels whose two captures the page holds: the worst ones."""
+_TONES: dict[str, _Tone] = {"worse": "worse", "better": "better", "same": "idle", "unpaired": "bad"}
+
+
+def upgrade_captures(upgrade: Upgrade, *, every: bool) -> list[Capture]:
+    """The captures of the worst rows, before and after; at least one."""
+    rows = sorted_rows(upgrade.rows, every)[:_MOST_SHOWN] or upgrade.rows[:1]
+    sides = (side for row in rows for side in (row.before, row.after) if side is not None)
+    return list({side.id: side for side in sides}.values())
+
+
+def upgrade_results(upgrade: Upgrade, *, every: bool) -> Results:
+    """The rows, of which those whose captures the page holds are linked to their comparison."""
+    before, after = upgrade.versions
+    numbers = {one.id: number for number, one in enumerate(upgrade_captures(upgrade, every=every), 1)}
+    sections = tuple(_section(row, upgrade.versions, numbers) for row in sorted_rows(upgrade.rows, every))
+    about = (headline(upgrade).partition(": ")[2], *upgrade.notes)
+    return Results(f"Triton {before} → {after}", about, sections)
+
+
+def _section(row: Row, versions: tuple[str, str], numbers: dict[str, int]) -> _Section:
+    capture = row.capture
+    where = stages_text(row.blame)
+    changed = changes_text(row, 4) + (f" — comes in {where}" if where else "")
+    lines = [line for line in explanation(row, versions, diff_lines=0) if line][:_SHOWN_LINES]
+    guilty = row.blame.guilty if row.blame is not None else None
+    details: tuple[tuple[str, str], ...] = ()
+    if guilty is not None and guilty.diff is not None and not guilty.diff.is_empty:
+        text = guilty.diff.unified(left_name=f"Triton {versions[0]}", right_name=f"Triton {versions[1]}")
+        details = ((f"the IR after {guilty.label}: {guilty.diff.summary}", text),)
+    return _Section(
+        " ".join(filter(None, [capture.name, str(capture.target), row.variant])),
+        (changed, *lines),
+        verdict=row.verdict,
+        tone=_TONES.get(row.verdict, ""),
+        table=_facts(row),
+        view=_view(row, numbers),
+        details=details,
+    )
+
+
+def _view(row: Row, numbers: dict[str, int]) -> View:
+    sides = [numbers.get(one.id) if one is not None else None for one in (row.before, row.after)]
+    one, other = sides
+    return {"tab": "compare", "a": one, "b": other} if one is not None and other is not None else {}
+
+
+def _facts(row: Row) -> Table | None:
+    """All that changed, where it is more than one fact."""
+    if len(row.changes) < 2:
+        return None
+    tones: tuple[_Tone, ...] = tuple(_TONES.get(one.verdict, "") for one in row.changes)
+    rows = tuple(
+        (Cell(one.verdict, tone=tone, key=one.verdict), Cell(one.text, key=one.text))
+        for one, tone in zip(row.changes, tones, strict=True)
+    )
+    return Table(("", "fact"), rows, tuple[_Tone, ...]("" for _ in rows))

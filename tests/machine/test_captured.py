@@ -1,0 +1,52 @@
+"""The examples' kernels, run on NumPy: against what they compute, and after every pass against the IR before it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irscope.errors import UsageError
+from irscope.machine.captured import captured_inputs, run_capture, run_text, text_at
+from tests.machine.recorded import REFERENCES, relative_error, small_examples
+from tests.marks import newest_but
+
+pytestmark = pytest.mark.triton
+TARGETS = ("cuda:80", "cuda:90", "cuda:100", "hip:gfx942", "hip:gfx950")
+
+
+@pytest.mark.parametrize("kernel", REFERENCES)
+@pytest.mark.parametrize("target", newest_but(["cuda:90"], *TARGETS))
+def test_every_pass_leaves_what_the_kernel_computes(target, kernel):
+    capture = small_examples(target)[kernel]
+    name, reference, tolerance = REFERENCES[kernel]
+    inputs = captured_inputs(capture)
+    expected = reference({one: np.array(tensor, np.float64) for one, tensor in inputs.tensors.items()})
+    texts = {"source": capture.text("source")}
+    texts |= {one.label: one.text for one in capture.passes() if one.text and one.stage in ("ttir", "ttgir")}
+    for label, text in texts.items():
+        for lands_late in (True, False):
+            found = run_text(text, capture.launch.grid, captured_inputs(capture), lands_late=lands_late)[name]
+            assert relative_error(found, expected) <= tolerance, (label, lands_late)
+            if "async" not in text:
+                break
+
+
+def test_a_tensor_and_a_number_are_given_by_name():
+    capture = small_examples("cuda:90")["triton add_kernel"]
+    x = np.arange(2500, dtype=np.float32)
+    found = run_capture(capture, {"x_ptr": x, "y_ptr": np.ones(2500), "n": 2000}, stage="ttgir", at="coalesce")
+    assert np.array_equal(found["out_ptr"][:2000], x[:2000] + 1)
+    # What no program writes stays as it was before the launch: poison.
+    assert np.isnan(found["out_ptr"][2000:]).sum() + (found["out_ptr"][2000:] != 0).sum() > 0
+    one_program = run_capture(capture, {"x_ptr": x, "y_ptr": np.ones(2500)}, programs=[1])
+    assert np.array_equal(one_program["out_ptr"][1024:2048], x[1024:2048] + 1)
+
+
+def test_what_is_no_argument_is_refused():
+    capture = small_examples("cuda:90")["triton add_kernel"]
+    with pytest.raises(UsageError, match=r"'x' is no argument of add_kernel.* Did you mean 'stride_x' or 'x_ptr'"):
+        run_capture(capture, {"x": 1})
+    with pytest.raises(UsageError, match=r"x_ptr has the shape \[2500\] in this launch, not \[3\]"):
+        run_capture(capture, {"x_ptr": np.zeros(3)})
+    with pytest.raises(UsageError, match=r"no IR is recorded after the pass 'colaesce'. Did you mean 'coalesce'"):
+        text_at(capture, at="colaesce")
