@@ -179,7 +179,8 @@ def may_round(studied: Studied) -> bool:
 
 
 def _is_asked(dot: Operation) -> bool:
-    return dot.kind == "dot" and dot.attribute("inputPrecision") == "tf32"
+    # `tf32` is a type of MLIR as well as this attribute's word, and is read as one.
+    return dot.kind == "dot" and str(dot.attribute("inputPrecision")) == "tf32"
 
 
 def precision_findings(studied: Studied) -> Iterator[Finding]:
