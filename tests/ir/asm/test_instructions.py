@@ -61,7 +61,7 @@ def test_branches_go_to_labels_of_the_text(kind: StageKind) -> None:
             # A label that nothing jumps to begins a block too: LLVM and nvdisasm write only those that are needed.
             jumps = [jump for jump in control_flow_of(function).jumps if jump.kind == "jumps"]
             assert all(jump.target != UNKNOWN for jump in jumps)
-    assert count > 5 or kind == "sass"  # `tests/analysis/flow/test_control_flow.py` has loops of SASS
+    assert count > 5 or kind == "sass"  # `test_control_flow.py` has loops of SASS
 
 
 def test_what_ptx_reads_was_written_on_every_way_there() -> None:
