@@ -7,11 +7,11 @@ of 128 on RDNA ("RDNA Architecture" white paper): there the unit that is counted
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.model import Operation
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fastest_dimension", "global_costs", "layout_of_access"]
 
-# 00b0  …  @!P0 LDG.E.128 R4, desc[UR4][R2.64]
-_LOADS = re.compile(r"\bLDG(?:STS)?\.")
+_LOADS = ("ld.global", "cp.async.")
 _SECTOR_BYTES = 32
 _LINE_BYTES = 128
 _LINE_BYTES_OF = {"gfx90a": 64, "gfx908": 64}
@@ -146,8 +145,9 @@ class _Rows:
 def _accesses_of_sass(capture: Capture) -> Mapping[int, int]:
     """Line of the TTGIR → the instructions of the SASS that load for it; empty where that is not known."""
     own = next((row.by_line for row in capture.operations if row.stage == "sass" and row.runs), ())
-    lines = capture.texts.get("sass", "").split("\n") if own else []
-    return Counter(operation for line, operation in zip(lines, own, strict=False) if operation and _LOADS.search(line))
+    code = read_instructions(capture.texts.get("sass", ""), "sass") if own else []
+    loads = [item.line for item in code if (item.family or "").startswith(_LOADS) and item.line <= len(own)]
+    return Counter(own[line - 1] for line in loads if own[line - 1])
 
 
 def layout_of_access(

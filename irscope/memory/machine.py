@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from irscope.ir.asm.control_flow import read_instructions
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.ptx_opcodes import ptx_opcode
 from irscope.ir.locations.stages import Chain, read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import ModuleUses
@@ -21,12 +24,6 @@ Action = Literal[
 ]  # fmt: skip
 _AccessAction = Literal["load", "store", "atomic", "copy"]
 
-# @%p1 ld.global.L1::evict_last.v4.b32 {…}      global_load_dwordx4 v[2:5], …      ds_read_b128 …
-_OPCODE = re.compile(r"^\s*(?:@!?[\w%$]+\s+)?([a-z][\w.:]*)\s+(.*)$")
-_VECTOR = re.compile(r"\.v(\d)")
-_TYPE = re.compile(r"\.[busf](\d{1,4})\b")
-# …], 0x10, %r67;   ], 16;
-_COPY_BYTES = re.compile(r"\],\s*(0x[0-9a-f]{1,9}|\d{1,9})\b")
 # global_load_dwordx4   buffer_store_short   global_load_d16_b16   buffer_load_b128   global_load_lds_dwordx4
 _AMD_DWORDS = re.compile(r"_dword(?:x(\d))?\b|_dword(?:x(\d))?_")
 _AMD_BITS = re.compile(r"_[bui](8|16|32|64|96|128)\b")
@@ -38,7 +35,7 @@ _WITHOUT_SHARED = re.compile(
 
 _PTX: tuple[tuple[str, Action], ...] = (
     ("ld.global", "global load"), ("st.global", "global store"), ("cp.async.bulk", "bulk copy"),
-    ("cp.async.c", "async copy"),
+    ("cp.async.ca", "async copy"), ("cp.async.cg", "async copy"),
     ("ldmatrix", "matrix load"), ("stmatrix", "matrix store"), ("ld.shared", "shared load"),
     ("st.shared", "shared store"),
     ("shfl.sync", "shuffle"), ("bar", "barrier"), ("red.", "atomic"), ("atom.", "atomic"),
@@ -181,11 +178,11 @@ def _places_of(chain: Chain) -> Places:
 def _by_origin(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[MachineInstruction]]:
     """The instructions of each origin; `origins` has that of every line, and an empty one for none."""
     found: dict[_Origin, list[MachineInstruction]] = {}
-    for number, (line, origin) in enumerate(zip(text.split("\n"), origins, strict=False), 1):
-        match = _OPCODE.match(line) if origin else None
-        action = read_action(match[1], match[2], stage) if match is not None else None
-        if action is not None:
-            found.setdefault(origin, []).append(MachineInstruction(number, *action))
+    for item in read_instructions(text, "ptx" if stage == "ptx" else "amdgcn"):
+        origin = origins[item.line - 1] if item.line <= len(origins) else None
+        action = read_action(item) if origin else None
+        if origin and action is not None:
+            found.setdefault(origin, []).append(MachineInstruction(item.line, *action))
     return found
 
 
@@ -196,25 +193,25 @@ def count_actions(text: str, stage: str, *actions: Action) -> int:
     return sum(one.action in actions for one in found)
 
 
-def read_action(opcode: str, operands: str, stage: str) -> tuple[Action, int] | None:
+def read_action(item: Instruction) -> tuple[Action, int] | None:
     """(action, bits per lane) of an instruction; None if it is not a memory access, shuffle or barrier."""
-    for beginning, action in _PTX if stage == "ptx" else _AMDGCN:
-        if opcode.startswith(beginning):
-            return action, (_ptx_bits if stage == "ptx" else _amd_bits)(opcode, operands, action)
+    if item.family == "tma.control":  # cp.async.bulk.commit_group copies nothing
+        return None
+    for beginning, action in _PTX if item.kind == "ptx" else _AMDGCN:
+        if item.opcode.startswith(beginning):
+            return action, _ptx_bits(item, action) if item.kind == "ptx" else _amd_bits(item.opcode)
     return None
 
 
-def _ptx_bits(opcode: str, operands: str, action: Action) -> int:
+def _ptx_bits(item: Instruction, action: Action) -> int:
     if action == "async copy":
-        # The third operand of cp.async is the number of bytes.
-        match = re.search(_COPY_BYTES.pattern + r"(?![^\]]*\])", operands)
-        return int(match[1], 0) * 8 if match else 0
-    types = _TYPE.findall(opcode)
-    vector = _VECTOR.search(opcode)
-    return int(types[-1]) * (int(vector[1]) if vector else 1) if types else 0
+        width = (item.family or "").rpartition(".")[2]
+        return int(width) if width.isdecimal() else 0
+    opcode = ptx_opcode(item.opcode)
+    return opcode.bits if opcode.types else 0
 
 
-def _amd_bits(opcode: str, operands: str, action: Action) -> int:
+def _amd_bits(opcode: str) -> int:
     if (match := _AMD_DWORDS.search(opcode)) is not None:
         return 32 * int(match[1] or match[2] or 1)
     for word, bits in (("short", 16), ("byte", 8), ("d16", 16)):

@@ -12,7 +12,6 @@ together.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -20,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.asm.instructions import Function, Instruction
+from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.ptx import parse_ptx
+from irscope.ir.asm.ptx_opcodes import ptx_opcode
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.maps import BANK_BYTES
 from irscope.memory.conflicts import lane_groups
@@ -35,14 +36,6 @@ _SHARED_ACTIONS: tuple[Action, ...] = ("shared load", "shared store", "matrix lo
 _WARP = 32
 _ROW_BYTES = 16
 """A row of a matrix that ldmatrix or stmatrix moves; eight rows are one matrix."""
-# [%r437]     [%r12+256]      [global_smem+16]
-_ADDRESS = re.compile(r"\[\s*(?P<base>[%\w$.]+)\s*(?:\+\s*(?P<offset>-?\w+))?\s*\]")
-# ldmatrix.sync.aligned.m8n8.x4.shared.b16
-_MATRICES = re.compile(r"\.x([124])\b")
-# .reqntid 128
-_THREADS = re.compile(r"\.(?:reqntid|maxntid) (\d{1,4})")
-# 12    -4    0x1f    0fFF800000
-_NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|\d{1,20})U?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +113,7 @@ def read_shared_instructions(ptx: str, kernel: str, threads: int, target: Target
     function = next((item for item in parse_ptx(ptx) if item.name == kernel), None)
     if function is None:
         return {}
-    if (match := _THREADS.search(ptx)) is not None:
-        threads = int(match[1])
-    values = _Registers(function, threads)
+    values = _Registers(function, function.threads or threads)
     rows = (_counted(instruction, values, target) for instruction in function.instructions)
     return {row.line: row for row in rows if row is not None}
 
@@ -137,23 +128,23 @@ def shared_work(instructions: Iterable[SharedInstruction], threads: int) -> Shar
 
 
 def _counted(instruction: Instruction, values: _Registers, target: Target) -> SharedInstruction | None:
-    found = read_action(instruction.opcode, ", ".join(instruction.operands), "ptx")
+    found = read_action(instruction)
     if found is None or found[0] not in _SHARED_ACTIONS:
         return None
     action, bits = found
     is_store = action.endswith("store")
-    at = next((match for operand in instruction.operands if (match := _ADDRESS.fullmatch(operand))), None)
-    base = values.value(at["base"]) if at is not None else None
+    at = next((operand for operand in instruction.arguments if operand.kind == "address"), None)
+    base = values.value(at.name) if at is not None else None
     active = values.predicate(instruction.predicate)
     if at is None or base is None or active is None:
         return SharedInstruction(instruction.line, is_store, bits, None, 0)
-    addresses = base + (int(at["offset"], 0) if at["offset"] else 0)
+    addresses = base + at.value
     wavefronts = least = 0
     for warp in range(0, values.threads, _WARP):
         lanes, on = addresses[warp : warp + _WARP], active[warp : warp + _WARP]
         if "matrix" in action:
-            match = _MATRICES.search(instruction.opcode)
-            for matrix in range(int(match[1]) if match else 1):
+            matrices = [part[1:] for part in ptx_opcode(instruction.opcode).modifiers if part in ("x1", "x2", "x4")]
+            for matrix in range(int(matrices[0]) if matrices else 1):
                 rows = lanes[8 * matrix : 8 * matrix + 8]
                 counts = _wavefronts(rows, np.ones(len(rows), np.bool_), _ROW_BYTES, 32)
                 wavefronts, least = wavefronts + counts[0], least + counts[1]
@@ -190,14 +181,15 @@ class _Registers:
         }
         self._makers: dict[str, Instruction | None] = {}
         for instruction in function.instructions:
-            for name in _defined(instruction):
+            for name in instruction.writes:
                 # What has several definitions, such as a value that a loop hands on, is not followed.
                 self._makers[name] = None if name in self._makers else instruction
 
     def value(self, name: str) -> _Integers | None:
         """The value of a register, a number or a variable of shared memory in each thread; None if it is not known."""
-        if _NUMBER.match(name):
-            return np.full(self.threads, int(name.rstrip("U"), 0), np.int64)
+        operand = parse_operand(name)
+        if operand.kind == "number":
+            return np.full(self.threads, operand.value, np.int64)
         if not name.startswith("%"):
             # The beginning of the CTA's shared memory, or of the one variable in it.
             return np.zeros(self.threads, np.int64)
@@ -210,7 +202,9 @@ class _Registers:
                 self._known.setdefault(current, None)
                 waiting.pop()
                 continue
-            open_ = [item for item in _used(maker) if item.startswith("%") and item not in self._known]
+            known = maker.effect.reads or maker.opcode.startswith("elect")
+            used = () if known else maker.operands[1:]
+            open_ = [item for item in used if item.startswith("%") and item not in self._known]
             if open_ and not set(open_) & set(waiting):
                 waiting += open_
                 continue
@@ -247,19 +241,6 @@ class _Registers:
         if name in ("setp", "elect") or suffixes[-1] == "pred":
             return (made != 0).astype(np.int64)
         return _cut(made, suffixes[0] if name == "cvt" else suffixes[-1], wide="wide" in suffixes)
-
-
-def _defined(instruction: Instruction) -> list[str]:
-    """The registers that an instruction writes."""
-    first = instruction.operands[0] if instruction.operands else ""
-    name = instruction.opcode.partition(".")[0]
-    if name in ("st", "red", "bar", "bra", "cp", "mbarrier", "fence", "stmatrix", "ret", "prefetch", "call"):
-        return []
-    return re.findall(r"%\w+", first)
-
-
-def _used(instruction: Instruction) -> list[str]:
-    return [] if instruction.opcode.startswith(("ld", "atom", "elect")) else list(instruction.operands[1:])
 
 
 def _cut(values: _Integers, kind: str, *, wide: bool) -> _Integers:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.source.map import source_map
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.operands import split_operands
 from irscope.layout.rows import layout_rows
 from irscope.memory.costs import costs_of
 from irscope.memory.machine import read_action
@@ -84,7 +86,8 @@ def test_flash_attentions_loads_are_whole() -> None:
     ],
 )
 def test_instructions(opcode: str, operands: str, stage: str, action: tuple | None) -> None:
-    assert read_action(opcode, operands, stage) == action
+    kind = "ptx" if stage == "ptx" else "amdgcn"
+    assert read_action(Instruction(opcode, split_operands(operands), kind=kind)) == action
 
 
 @pytest.mark.parametrize("name", ["flash_attention-cuda-90", "matmul-cuda-80", "matmul-hip-gfx942"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -23,8 +22,6 @@ GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "RED
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
 _WARP_LANES = 32
-# LDSM.16.M88.4    STSM.16.MT88.2    LDSM.16.M88
-_MATRICES = re.compile(r"(?:LDSM|STSM)\.16\.MT?88(?:\.(\d))?$")
 _OF_COPIES = "the hardware counts some sectors of asynchronous copies more or less often, and not alike in each run"
 _GLOBAL_ACTIONS: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
 
@@ -170,5 +167,8 @@ def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: in
 
 def _bits_a_lane(one: MatchedInstruction) -> int:
     """As the access has it; of ldmatrix and stmatrix, for which Nsight Compute says 128, by the number of matrices."""
-    matrices = _MATRICES.match(one.text.split()[0])
-    return 32 * int(matrices[1] or 1) if matrices else one.access_bits
+    if one.opcode not in ("LDSM", "STSM"):
+        return one.access_bits
+    # LDSM.16.M88.4    STSM.16.MT88.2    LDSM.16.M88
+    matrices = next(word for word in one.text.split() if word.startswith(one.opcode)).rpartition(".")[2]
+    return 32 * int(matrices) if matrices in ("2", "4") else 32

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from irscope.analysis.findings.kinds.loops import LOADS, unexplained_loads
 from irscope.analysis.findings.kinds.shared import may_go_through_memory
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.locations.model import Chain
 from irscope.memory.machine import ACCESSES, Action
 
@@ -24,12 +24,8 @@ _PIPELINE = ("triton-loop-pipeline",)
 _ASYNC_DOTS = ("triton-wgmma-pipeline",)
 _CONVERSIONS = ("tritongpu-remove-layout-conversions",)
 _BY_COALESCE = ("IRS101", "IRS102")
-# wgmma.wait_group.sync.aligned 1;
-_WAIT = re.compile(r"\bwgmma\.wait_group\b")
-# WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
-# HGMMA.64x64x16.F32 R24, R24, gdesc[UR4], R24, gsb0 ;
-_WGMMA_OF_SASS = re.compile(r"\b[A-Z]GMMA\b")
-_WAIT_OF_SASS = re.compile(r"\bWARPGROUP\.DEPBAR\.LE gsb\d{1,2}, (0x[0-9a-f]{1,4})")
+_WAIT, _WAIT_OF_SASS = "wgmma.wait_group", "WARPGROUP.DEPBAR.LE"
+"""How the waits for all but some matrix multiplications begin."""
 _VIEWS = ("trans", "reshape")
 
 _GLOBAL: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
@@ -86,10 +82,14 @@ def _may_be_serialised(studied: Studied) -> bool:
     ptx, sass = studied.capture.texts.get("ptx", ""), studied.capture.texts.get("sass", "")
     if "wgmma.mma_async" not in ptx:
         return False
-    left = _WAIT_OF_SASS.findall(sass)
-    if len(left) > len(_WAIT.findall(ptx)):
+    code = read_instructions(sass, "sass")
+    waits = sum(item.opcode.startswith(_WAIT) for item in read_instructions(ptx, "ptx"))
+    # WARPGROUP.DEPBAR.LE gsb0, 0x1: all but one
+    left = [item.operands[-1] for item in code if item.opcode.startswith(_WAIT_OF_SASS)]
+    if len(left) > waits:
         return True
-    return not sass or (len(left) >= len(_WGMMA_OF_SASS.findall(sass)) and all(int(one, 16) == 0 for one in left))
+    dots = sum(item.family == "wgmma" for item in code)
+    return not sass or (len(left) >= dots and all(number == "0x0" for number in left))
 
 
 def needs_operations(studied: Studied) -> bool:

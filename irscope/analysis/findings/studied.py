@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.analysis.findings.traffic import Traffic
+from irscope.ir.asm.control_flow import read_instructions
+from irscope.ir.asm.instructions import Instruction
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import TextLocations, read_locations
 from irscope.ir.locations.user import Place, place_of
@@ -18,7 +20,7 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.sites import sites_of
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, stage_named
 
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Studied"]
 
 _Read = TypeVar("_Read")
+_Origin = TypeVar("_Origin", int, "Places")
 
 
 class Studied:
@@ -198,33 +201,34 @@ class Studied:
         return place_in(self.module, read_locations(self.ttgir, "mlir"), line)
 
     @cached_property
-    def _instructions(self) -> dict[int, list[str]]:
+    def _instructions(self) -> dict[int, list[Instruction]]:
         stage = self.machine.text_stage
         rows = next((row.by_line for row in self.capture.operations if row.stage == stage), None)
         if rows is None:
             return self._instructions_by_place(stage) if stage else {}
-        found: dict[int, list[str]] = {}
-        for text, line in zip(self.capture.texts[stage].split("\n"), rows, strict=False):
-            if line:
-                found.setdefault(line, []).append(text)
+        return self._by_origin(stage, rows)
+
+    def _by_origin(self, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[Instruction]]:
+        """The instructions of each origin; `origins` has that of every line, and an empty one for none."""
+        found: dict[_Origin, list[Instruction]] = {}
+        for item in read_instructions(self.capture.texts[stage], stage_named(stage).kind):
+            if item.line <= len(origins) and origins[item.line - 1]:
+                found.setdefault(origins[item.line - 1], []).append(item)
         return found
 
-    def _instructions_by_place(self, stage: str) -> dict[int, list[str]]:
+    def _instructions_by_place(self, stage: str) -> dict[int, list[Instruction]]:
         """Those at an operation's place in Python, of the operations that are the only ones of their name there."""
         from irscope.memory.machine import places_by_line
 
         texts = self.capture.texts
         origins, at = places_by_line(texts, stage)
-        lines: dict[Places, list[str]] = {}
-        for text, place in zip(texts[stage].split("\n"), origins, strict=False):
-            if place:
-                lines.setdefault(place, []).append(text)
+        lines = self._by_origin(stage, origins)
         places = {line: (one.name, at[line]) for line, (one, _) in self.operations.items() if at.get(line) in lines}
         named = Counter(places.values())
         return {line: lines[own[1]] for line, own in places.items() if named[own] == 1}
 
-    def instructions_of(self, line: int) -> list[str]:
-        """The lines of PTX or AMDGCN that an operation of the TTGIR became; none if they are not known.
+    def instructions_of(self, line: int) -> list[Instruction]:
+        """The instructions of PTX or AMDGCN that an operation of the TTGIR became; none if they are not known.
 
         If `machine.by_operation` is false they are those of its place in Python, others' too that have another name.
         """

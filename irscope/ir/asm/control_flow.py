@@ -6,6 +6,7 @@ SASS the same way.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -22,6 +23,7 @@ __all__ = [
     "read_functions", "read_instructions",
 ]  # fmt: skip
 
+_LAST = 1 << 62
 UNKNOWN = -1
 """The target of a jump that the text does not name: the address stands in a register, or the label elsewhere."""
 
@@ -127,26 +129,50 @@ def control_flow_of(function: Function) -> ControlFlow:
     for label in function.labels:
         labels.setdefault(label.index, []).append(label.name)
     starts = sorted({0, *labels, *(index + 1 for index in branches)} & set(range(len(code))))
-    number_of = {name: starts.index(index) for index, names in labels.items() if index < len(code) for name in names}
+    targets = _Targets(function, starts)
     blocks: list[BasicBlock] = []
     jumps: list[Jump] = []
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(code)], strict=True)):
         branch = branches.get(end - 1, Branch(falls=True))
         blocks.append(BasicBlock(number, tuple(labels.get(start, ())), code[start:end], branch.ending, branch.calls))
-        jumps.extend(_jumps(number, branch, number_of, number + 1 < len(starts)))
+        jumps.extend(_jumps(number, branch, targets, end - 1, number + 1 < len(starts)))
     back = _back_edges(len(blocks), jumps)
     jumps = [replace(one, back=one.kind != "calls" and (one.source, one.target) in back) for one in jumps]
     return ControlFlow(function.name, tuple(blocks), tuple(jumps), _loops(jumps))
 
 
-def _jumps(number: int, branch: Branch, number_of: dict[str, int], has_next: bool) -> Iterable[Jump]:
+class _Targets:
+    """The blocks that the labels of a function stand at."""
+
+    def __init__(self, function: Function, starts: list[int]) -> None:
+        numbers = {start: number for number, start in enumerate(starts)}
+        self._of_all: dict[str, int] = {}
+        self._of_scope: dict[str, list[tuple[int, int, int]]] = {}
+        """Label → first and last instruction that can name it, and its block, in the order of the text."""
+        for label in function.labels:
+            number = numbers.get(label.index, UNKNOWN)
+            if label.scope is None:
+                self._of_all[label.name] = number
+            else:
+                self._of_scope.setdefault(label.name, []).append((*label.scope, number))
+
+    def block(self, label: str, index: int) -> int:
+        """The block that an instruction at an index goes to by a label; `UNKNOWN` if the function has none there."""
+        scopes = self._of_scope.get(label, [])
+        place = bisect_right(scopes, (index, _LAST, _LAST)) - 1
+        if place >= 0 and index < scopes[place][1]:
+            return scopes[place][2]
+        return self._of_all.get(label, UNKNOWN)
+
+
+def _jumps(number: int, branch: Branch, targets: _Targets, index: int, has_next: bool) -> Iterable[Jump]:
     for target, condition in branch.targets:
-        yield Jump(number, number_of.get(target, UNKNOWN), "jumps", condition)
+        yield Jump(number, targets.block(target, index), "jumps", condition)
     if branch.is_unknown:
         yield Jump(number, UNKNOWN, "jumps", branch.condition)
     for name in branch.calls:
-        if name in number_of:
-            yield Jump(number, number_of[name], "calls")
+        if (target := targets.block(name, index)) != UNKNOWN:
+            yield Jump(number, target, "calls")
     if branch.falls and has_next:
         yield Jump(number, number + 1, "falls")
 

@@ -180,6 +180,11 @@ class Label:
     name: str
     index: int
     """0-based index of the instruction it stands before; the number of instructions for one at the end."""
+    scope: tuple[int, int] | None = field(default=None, compare=False)
+    """The instructions that can name it, from the first to behind the last; None for all of the function.
+
+    Blocks of inline assembly in PTX have labels of their own, and two blocks may have one of the same name.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,10 @@ from irscope.ir.asm.ptx_opcodes import ptx_family
 from irscope.ir.asm.sass_opcodes import sass_family
 from irscope.model.capture import StageKind
 
-__all__ = ["FAMILIES", "Effect", "Space", "classify", "effect_of", "family_of"]
+__all__ = [
+    "FAMILIES", "Effect", "Space", "classify", "effect_of", "family_of", "is_compare_and_swap", "is_packed_sum",
+    "rounds_to_tf32",
+]  # fmt: skip
 
 Space = Literal["global", "shared", "local", "constant", "param", "generic", "tensor"]
 """A memory space; `generic` may be any of global, shared and local, `tensor` is Blackwell's tensor memory."""
@@ -85,6 +88,27 @@ def classify(opcode: str, operands: Sequence[str] = ()) -> str | None:
     if "_" in opcode and "." not in opcode:
         return amdgcn_family(opcode, operands)
     return ptx_family(opcode, operands)
+
+
+def is_compare_and_swap(kind: StageKind, opcode: str) -> bool:
+    """Whether an opcode compares and swaps a word of global memory: `ATOMG.E.CAS`, which loops of atomics have."""
+    if kind == "amdgcn":
+        return opcode.startswith(("global_atomic_cmpswap", "buffer_atomic_cmpswap", "flat_atomic_cmpswap"))
+    name, *modifiers = opcode.lower().split(".")
+    return name in ("atom", "atomg", "atoms") and "cas" in modifiers
+
+
+def is_packed_sum(opcode: str) -> bool:
+    """Whether an opcode adds two adjacent small numbers at once: `global_atomic_pk_add_f16`."""
+    return "_atomic_pk_add_" in opcode
+
+
+def rounds_to_tf32(kind: StageKind, opcode: str) -> bool:
+    """Whether an opcode multiplies matrices of TF32, to which its operands are rounded."""
+    if family_of(kind, opcode) not in ("mma", "wgmma", "tcgen05.mma", "mfma"):
+        return False
+    words = opcode.replace("::", ".").split(".") if kind == "ptx" else opcode.split("_")
+    return "tf32" in words or "xf32" in words
 
 
 @lru_cache(512)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from irscope.ir.asm.instructions import Function, Instruction, Label
@@ -123,7 +123,8 @@ class _Reader:
 
     def _body(self, draft: _Draft, place: int) -> int:
         """Read statements up to the brace that ends the function; where that is, or -1 for none."""
-        depth = 0
+        opened: list[tuple[int, int]] = []
+        """Of each block that is open: how many instructions and labels stand before it."""
         while True:
             before = _BEFORE.match(self.text, place)
             if before is None:
@@ -136,9 +137,15 @@ class _Reader:
             place = before.end()
             if before["label"] and not before["label"].startswith(_DEBUG_LABELS):
                 draft.labels.append(Label(before["label"], len(draft.instructions)))
-            depth += (before["brace"] == "{") - (before["brace"] == "}")
-            if depth < 0:
+            if before["brace"] == "{":
+                opened.append((len(draft.instructions), len(draft.labels)))
+            elif before["brace"] == "}" and not opened:
                 return place
+            elif before["brace"] == "}":
+                first, labels = opened.pop()
+                scope = first, len(draft.instructions)
+                inner = [replace(one, scope=one.scope or scope) for one in draft.labels[labels:]]
+                draft.labels[labels:] = inner
 
     def _statement(self, draft: _Draft, start: int, end: int) -> None:
         raw = self.text[start:end]

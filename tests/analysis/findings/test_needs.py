@@ -30,10 +30,11 @@ def _capture(**texts: str) -> Capture:
 def test_ptxas_is_asked_where_its_code_waits_for_all_wgmma(
     ptx_waits: tuple[int, ...], sass_waits: tuple[str, ...], asked: bool
 ) -> None:
-    ptx = "\n".join(
-        ["wgmma.mma_async.sync.aligned;"] * 2 + [f"wgmma.wait_group.sync.aligned {one};" for one in ptx_waits]
-    )
-    sass = "\n".join([*["HGMMA.64x64x16.F32 R24, R24, gdesc[UR4] ;"] * 2, *sass_waits])
+    waits = [f"wgmma.wait_group.sync.aligned {one};" for one in ptx_waits]
+    ptx = "\n".join([".entry kernel() {", *["wgmma.mma_async.sync.aligned;"] * 2, *waits, "}"])
+    code = [*["HGMMA.64x64x16.F32 R24, R24, gdesc[UR4]"] * 2, *sass_waits]
+    rows = [f"        {16 * place:04x}  -  {text.removesuffix(' ;')}" for place, text in enumerate(code)]
+    sass = "\n".join([".section .text.kernel", *rows])
     capture = _capture(source="module {\n}\n", ttgir="module {\n}\n", ptx=ptx, sass=sass)
     assert log_needs(Studied(capture), ()) == LogNeeds(assembler=asked)
 

@@ -7,7 +7,6 @@ multiple of 16, or 1, and with and without the mask.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.arguments import (
@@ -24,6 +23,8 @@ from irscope.analysis.findings.bounds import may_overflow
 from irscope.analysis.findings.changed import CHOSEN_BY, along_dimension, with_run
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.asm.control_flow import read_instructions
+from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.model import Operation
@@ -396,14 +397,6 @@ def _along(shape: tuple[int, ...], first: int) -> ThreadMap:
 
 _ATOMICS = ("atomic_rmw", "buffer_atomic_rmw")
 _SWAP = "atomic_cas"
-# atom.relaxed.gpu.global.cas.b32      global_atomic_cmpswap v6      ATOMG.E.CAS.STRONG.GPU PT
-_LOOPED = {
-    "ptx": re.compile(r"\batom\.[\w.]{0,80}\bcas\b"),
-    "amdgcn": re.compile(r"\b(?:global|buffer|flat)_atomic_cmpswap"),
-    "sass": re.compile(r"\bATOM[GS]?\.[\w.]{0,80}\bCAS\b"),
-}
-# global_atomic_pk_add_f16 v[6:7], v10, off
-_PAIRS = re.compile(r"_atomic_pk_add_")
 _SMALL = ("f16", "bf16")
 
 
@@ -423,7 +416,7 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     what = f"{action or 'operation'} of {element}"
     is_small_sum = element in _SMALL and "add" in what
     why, mends = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
-    if is_small_sum and (stage == "sass" or any(map(_PAIRS.search, studied.instructions_of(line)))):
+    if is_small_sum and (stage == "sass" or any(is_packed_sum(item.opcode) for item in studied.instructions_of(line))):
         why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
         why += ", and a single one in a lane takes the loop"
         mends.append(
@@ -463,17 +456,16 @@ def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
     swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.opcode == _SWAP)
     is_alone = bool(place) and place not in swaps
     own = studied.instructions_of(line) if is_alone or studied.machine.by_operation else ()
-    if count := sum(_LOOPED[stage].search(text) is not None for text in own):
+    if count := sum(is_compare_and_swap(item.kind, item.opcode) for item in own):
         return stage, count
     # ptxas makes loops of atomics that PTX has. Its SASS has lines, and no columns.
     return "sass", _swaps_in_sass(studied.capture, place) if is_alone else 0
 
 
 def _swaps_in_sass(capture: Capture, place: Place) -> int:
-    texts, pattern = capture.texts, _LOOPED["sass"]
-    sass = texts.get("sass", "")
+    texts, sass = capture.texts, capture.texts.get("sass", "")
     locations = read_locations(sass, "sass", llir=texts.get("llir"), ptx=texts.get("ptx"))
-    numbers = [number for number, text in enumerate(sass.split("\n"), 1) if pattern.search(text)]
+    numbers = [one.line for one in read_instructions(sass, "sass") if is_compare_and_swap("sass", one.opcode)]
     return sum(place_of(locations.chain_at(number), capture.launch.kernel.file) == place for number in numbers)
 
 

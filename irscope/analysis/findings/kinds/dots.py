@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.kinds.loops import loads_of_dot
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.asm.control_flow import read_instructions
+from irscope.ir.asm.opcodes import rounds_to_tf32
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.uses import OperationUse, maker_in
+from irscope.model.capture import stage_named
 from irscope.target import architecture_rank
 
 if TYPE_CHECKING:
@@ -158,8 +160,6 @@ def _waits_for_all(one: Operation) -> bool:
 
 
 _DOTS = ("dot", "warp_group_dot", "tc_gen5_mma")
-# mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32    tcgen05.mma.cta_group::1.kind::tf32    v_mfma_f32_32x32x4_xf32
-_ROUNDED = re.compile(r"(?:\bw?g?mma\.|\btcgen05\.mma\.)[\w.:]{0,80}\btf32\b|\bv_s?mfmac?_\w{1,40}_xf32\b")
 _WIDENED = ("arith.extf", "fp_to_fp")
 _EXACT_BITS = 8
 """Of an integer that TF32 holds."""
@@ -169,16 +169,18 @@ _SAME_VALUES = ("trans", "reshape", "broadcast", "expand_dims", "splat", "arith.
 
 def may_round(studied: Studied) -> bool:
     """Whether a dot is a finding if its instructions are known: others of its place are dots too."""
-    assembly = studied.capture.texts.get(studied.machine.text_stage, "")
-    return (
-        any(map(_is_asked, studied.written.walk()))
-        and _ROUNDED.search(assembly) is not None
-        and any(use.opcode in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations)
+    stage = studied.machine.text_stage
+    if not stage or not any(map(_is_asked, studied.written.walk())):
+        return False
+    code = read_instructions(studied.capture.texts[stage], stage_named(stage).kind)
+    return any(rounds_to_tf32(item.kind, item.opcode) for item in code) and any(
+        use.opcode in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations
     )
 
 
 def _is_asked(dot: Operation) -> bool:
-    return dot.kind == "dot" and dot.attribute("inputPrecision") == "tf32"
+    # `tf32` is a type of MLIR as well as this attribute's word, and is read as one.
+    return dot.kind == "dot" and str(dot.attribute("inputPrecision")) == "tf32"
 
 
 def precision_findings(studied: Studied) -> Iterator[Finding]:
@@ -186,7 +188,7 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
     for use in studied.uses.operations:
         if use.opcode not in _DOTS:
             continue
-        rounded = sum(_ROUNDED.search(text) is not None for text in studied.instructions_of(use.line))
+        rounded = sum(rounds_to_tf32(item.kind, item.opcode) for item in studied.instructions_of(use.line))
         dot = studied.dot_as_written(use) if rounded else None
         if dot is None or not _is_asked(dot):
             continue

@@ -16,6 +16,7 @@ from irscope.analysis.source.lines import python_line
 from irscope.device.occupancy import HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
 from irscope.device.parts import part_of
 from irscope.ir.asm.instructions import spill_of
+from irscope.ir.asm.opcodes import classify
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.live import LiveValues, live_values, makers_of
 from irscope.ir.body.reader import read_body
@@ -92,8 +93,7 @@ _LEAST_SPILLED_BYTES = 32
 _MOST_WARPS = 32
 _MOST_HOLDERS = 4
 """Lines of Python that are named with the registers that hold their values."""
-# HMMA.16816.F32 R4, R8, …      HGMMA.64x64x16.F32 R24, gdesc[UR8]      v_mfma_f32_32x32x8_f16 a[0:15], …
-_MMA = re.compile(r"\b[HIQDO]G?MMA\.|\bUTC\w{0,16}MMA|\bv_(?:s?mfmac?|s?wmmac?)_")
+_DOTS = ("mma", "wgmma", "tcgen05.mma", "mfma", "wmma")
 _OWN_REGISTERS = "USETMAXREG"
 """Warps of one kernel have different numbers of registers: one for the kernel says little."""
 #     total += tl.load(p)      left, right = …      x: tl.tensor = …
@@ -234,7 +234,7 @@ class _Parts:
 
 def _parts(live: LiveValues) -> _Parts | None:
     body = live.body
-    has_mma = [_MMA.search(line) is not None for line in body.lines]
+    has_mma = [classify(shape.name) in _DOTS for shape in body.shapes]
     ends: list[tuple[int, int]] = []
     for line, following in enumerate(body.following):
         if begins := [target for target in following if target <= line]:
