@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from irscope.errors import ParseError, UsageError, did_you_mean
-from irscope.ir.mlir.encoding import KINDS, Dictionary, Encoding, Padding, Value, parse_encoding
+from irscope.ir.mlir.attributes import KINDS, Dictionary, Encoding, Padding, Value, parse_encoding
 from irscope.ir.mlir.tokens import marks
 from irscope.layout.rows import encoding_rank, parameters_text
 from irscope.model.capture import Target

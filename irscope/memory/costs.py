@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope.ir.locations.user import chain_texts, line_text
-from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
+from irscope.ir.locations.model import chain_texts, line_text
+from irscope.ir.mlir.attributes import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.described import DescribedLayout

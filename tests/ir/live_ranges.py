@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from irscope.ir.asm.operands import register_templates
-from irscope.ir.asm.register_flow import line_access, successors
 from irscope.ir.asm.sass_opcodes import sass_access
+from irscope.ir.registers import line_access, successors
 
 #         /*0010*/                   S2R R3, SR_TID.X ;        // |  2   :   ^     |
 _INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s*([^;]*?)\s*;")

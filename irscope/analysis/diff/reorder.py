@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from irscope.analysis.diff.align import region_ends
 from irscope.analysis.diff.matching import Matching
-from irscope.analysis.diff.regions import region_ends
-from irscope.ir.body.effects import ANY, NONE, READS, effect_of
-from irscope.ir.body.reader import Body
+from irscope.ir.syntax import ANY, NONE, READS, Body, effect_of
 
 _KINDS = ("mlir", "llvm", "ptx")
 _SSA = ("mlir", "llvm")

@@ -14,8 +14,8 @@ from irscope.analysis.upgrade.blame import blame_of
 from irscope.analysis.upgrade.model import Asking, Blame, Compiler, Row, Upgrade
 from irscope.device.measurement import Measurement
 from irscope.errors import DAMAGE
-from irscope.ir.body.clean import Ignored
-from irscope.ir.mlir.encoding import Encoding, read_aliases, read_encoding
+from irscope.ir.mlir.attributes import Encoding, read_aliases, read_encoding
+from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture
 from irscope.model.telling import parts_of, telling_names
 from irscope.model.trial import Graft, Side

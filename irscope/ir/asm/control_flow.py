@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.ir.asm.amdgcn import parse_amdgcn
 from irscope.ir.asm.instructions import Branch, Ending, Function, Instruction
-from irscope.ir.asm.llvm import parse_llvm
-from irscope.ir.asm.ptx import parse_ptx
+from irscope.ir.asm.readers import parse_amdgcn, parse_llvm, parse_ptx
 from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import StageKind
 

@@ -3,7 +3,7 @@
 A register operand in text stands for one register or for several in a row: `R4` of an `LDG.E.128` for R4 to R7,
 `s[20:23]` for four. `Access` says for each register of a line's template how many it covers and whether they are read
 or written, and which registers an instruction uses that its text does not name. The tables of opcodes
-(`irscope.ir.asm.sass_opcodes` and its siblings) know the instructions, `irscope.ir.asm.register_flow` joins reads and
+(`irscope.ir.asm.sass_opcodes` and its siblings) know the instructions, `irscope.ir.registers` joins reads and
 writes to values.
 """
 

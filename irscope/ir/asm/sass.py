@@ -9,7 +9,7 @@ nvdisasm spreads an instruction over two lines and 160 columns. The normal form 
     .L_x_0:
             0020  B------:R-:W-:Y:S00  G002:P0:U00  BRA `(.L_x_0)
 
-that is: offset, control fields (see `irscope.ir.asm.control`), live registers where they were counted (general,
+that is: offset, control fields (see `irscope.ir.asm.instructions`), live registers where they were counted (general,
 predicate, uniform, uniform predicate) and the instruction.
 """
 
@@ -19,8 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from irscope.ir.asm.control import CONTROL, ControlInfo, LiveRegisters
-from irscope.ir.asm.instructions import Function, Instruction, Label
+from irscope.ir.asm.instructions import CONTROL, ControlInfo, Function, Instruction, Label, LiveRegisters
 from irscope.ir.asm.operands import split_operands
 from irscope.ir.locations.model import Chain, Frame
 from irscope.ir.quoted import without_padding

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from irscope.ir.locations.model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
-from irscope.ir.mlir.alias_table import definitions
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.tokens import location_spans
+from irscope.ir.mlir.tokens import definitions, location_spans
 from irscope.ir.quoted import unescape_ir
 
 # the words of a location: "kernel.py":20:14   "kernel.py":20:14 to :30   callsite(   fused<   [   #loc3   unknown

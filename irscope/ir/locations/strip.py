@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from irscope.ir.mlir.alias_table import reachable
-from irscope.ir.mlir.tokens import closing
+from irscope.ir.mlir.tokens import closing, reachable
 from irscope.model.capture import StageKind
 
 # "%0 = tt.load %p : !tt.ptr<f32> loc(#loc12)"   '%a: i32 loc("a"(#loc))'

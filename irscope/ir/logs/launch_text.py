@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
 
 from irscope.errors import TargetError
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.tokens import closing, split_commas
 from irscope.model.capture import Kernel, Launch, Target
+from irscope.model.plain import tupled
 
 # tt.func public @matmul(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc)), …
 _KERNEL = re.compile(r'^[ \t]*tt\.func (?:public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
@@ -82,7 +86,7 @@ def target_named(name: str, warp_size: int = 0) -> Target:
     return Target(target.backend, target.arch, warp_size or target.warp_size)
 
 
-def options_of_module(text: str) -> dict[str, int]:
+def _options_of_module(text: str) -> dict[str, int]:
     """The compile options in a module's attributes: num_warps and num_ctas."""
     return {name.replace("-", "_"): int(value) for name, value in _module_numbers(text) if name != "threads-per-warp"}
 
@@ -96,7 +100,7 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
     match = _PUBLIC.search(text) or _KERNEL.search(text)
     name = kernel_of_module(text)
     language = "gluon" if "gluon." in text else "triton"
-    chosen = tuple(sorted({**options_of_module(text), **(options or {})}.items()))
+    chosen = tuple(sorted({**_options_of_module(text), **(options or {})}.items()))
     if match is None:
         return Launch(Kernel(name), options=chosen, language=language)
     names = dict(_NAME_ALIAS.findall(text))
@@ -153,3 +157,49 @@ def _split_parameter(rest: str) -> tuple[str, str, str]:
         return kind.strip(), dictionary, location
     kind, _, location = rest.partition(" loc(")
     return kind.strip(), "", "loc(" + location if location else ""
+
+
+# Metadata that Triton adds to the options after a compile, and paths on the compiling machine.
+_NOT_OPTIONS = frozenset((
+    "cluster_scheduling", "global_scratch_align", "global_scratch_size", "hash", "name", "profile_scratch_align",
+    "profile_scratch_size", "shared", "target", "tensordesc_meta", "tmem_size", "triton_version", "extern_libs",
+))  # fmt: skip
+_HIDDEN = ("hash", "target", "triton_version")
+
+
+def launch_of_metadata(kernel: str, metadata: Mapping[str, Any], texts: Mapping[str, str]) -> Launch:
+    """The launch that a kernel was compiled for, as far as its metadata and the texts of its stages contain it."""
+    options = {key: tupled(value) for key, value in metadata.items() if key not in _NOT_OPTIONS and not key.isupper()}
+    if not options:
+        options = {**_options_of_module(texts.get("ttgir") or texts.get("glir") or "")}
+    text = texts.get("source") or texts.get("ttir") or texts.get("ttgir") or ""
+    launch = launch_of_module(text)
+    return replace(
+        launch,
+        kernel=Kernel(kernel, launch.kernel.file, launch.kernel.line),
+        options=tuple(sorted(options.items())),
+    )
+
+
+def shown_metadata(metadata: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The metadata that a capture holds."""
+    return tuple(sorted((key, tupled(value)) for key, value in metadata.items() if key not in _HIDDEN))
+
+
+def target_of_metadata(metadata: Mapping[str, Any]) -> Target | None:
+    """The target that metadata names; None if it names none."""
+    target = metadata.get("target")
+    if isinstance(target, Mapping):
+        fields = cast("Mapping[str, Any]", target)
+        name = f"{fields.get('backend', '')}:{fields.get('arch', '')}"
+        return target_named(name, number(fields.get("warp_size")) or 0)
+    if isinstance(target, (list, tuple)) and len(cast("list[Any]", target)) >= 2:
+        # Triton 2.2 and before: ["cuda", 90].
+        backend, arch = cast("list[Any]", target)[:2]
+        return target_named(f"{backend}:{arch}")
+    return None
+
+
+def number(value: Any) -> int | None:
+    """An integer that is one; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

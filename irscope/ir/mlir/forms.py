@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from irscope.ir.mlir.attributes import dictionary_span, parse_entries
+from irscope.ir.mlir.operations import OperationInfo, operation_info
 from irscope.ir.mlir.tokens import behind_arrow, closing, marks, parameters_of, split_commas
-from irscope.ir.tables.operations import OperationInfo, operation_info
 
 __all__ = ["Form", "read_form"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import NUM_STAGES
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import maker_in
-from irscope.ir.tables.attributes import NUM_STAGES
 from irscope.target import architecture_rank
 
 __all__ = ["LOADS", "loads_of_dot", "loop_findings", "loops_with_dots", "stages_of_loop", "unexplained_loads"]
@@ -170,7 +170,7 @@ def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> 
     """Where the pipeliner says why it refuses a load."""
     if not studied.decisions.all:
         return
-    from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
+    from irscope.ir.logs.decisions import LoadPipelining, ThreadWidth
 
     said = [
         one
