@@ -1,4 +1,4 @@
-"""Counts the operations of a text by name."""
+"""Reads a text into columns: lines, values, nesting, and keys that are independent of names."""
 
 from __future__ import annotations
 

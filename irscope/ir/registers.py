@@ -1,4 +1,12 @@
-"""The registers that hold a value at each instruction of SASS or AMD GPU assembly."""
+"""The values of physical registers in machine code: which writes each read may see, their columns, their live ranges.
+
+A register holds many values in its time. A value here is a web: all writes that some read may see one of, with all
+those reads. Two texts whose webs correspond compute the same under other names of registers, and only those do. Writes
+under a guard, or to the lanes that are on, leave the older value visible.
+
+On AMD a vector instruction writes the lanes that the EXEC mask has on. A write at one depth of nested masks hides no
+write of an outer depth: each write keeps the least depth it was made at, and is hidden by writes of that depth or less.
+"""
 
 from __future__ import annotations
 
@@ -252,6 +260,8 @@ def _blocks(following: list[list[int]]) -> list[tuple[int, int]]:
     ordered = sorted(start for start in starts if start < count)
     return list(zip(ordered, [*ordered[1:], count], strict=False))
 
+
+# ── Reads assembly on physical registers for the comparison: a value is a set of writes that share readers ──────────
 
 # CALL.REL.NOINC `($__internal_0_$__cuda_sm20_div_s64)
 _FUNCTION = re.compile(r"`\((?P<name>[^)`]+)\)")

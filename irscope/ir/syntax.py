@@ -1,4 +1,8 @@
-"""The columns of a text as the comparison reads it."""
+"""The syntax of a line in each language, its effects, and the columns that a text is read into.
+
+Texts are read into columns once (`irscope.ir.columns`): the comparison reads these, and so does the model of MLIR's
+operations (`irscope.ir.mlir.model`), which is a view of them.
+"""
 
 from __future__ import annotations
 
@@ -258,6 +262,10 @@ def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tu
 
 NONE, READS, ANY = 0, 1, 2
 
+# ── The side effects of an operation that fix its place in a block: none, reads of memory, or anything else ─────────
+# An unknown operation keeps its place. Sources: the operation table for MLIR; "LLVM Language Reference Manual"; "PTX
+# ISA", of which only arithmetic and moves have none.
+
 _STRUCTURED = ("loop", "conditional", "yield")
 """Operations of MLIR that have the effects of what stands in them, and no others."""
 _LLVM = frozenset((
@@ -343,6 +351,8 @@ def _is_plain_modifier(word: str) -> bool:
 def _is_ordered(template: str) -> bool:
     return any(word in template for word in _ORDERED)
 
+
+# ── Alias definitions of a text (`#blocked = …`, `attributes #0 = …`), and keys of lines with aliases resolved ──────
 
 # ".reg .b32 %r<108>;": the number of declared registers depends on numbering alone.
 _REGISTER_COUNT = re.compile(r"<\d+>")

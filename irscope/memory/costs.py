@@ -146,7 +146,7 @@ class _CostReader:
                 user = self.uses.operations[index]
                 at = user.operands.index(result)
                 names.append(f"operand {at} of {user.name} (line {user.line})")
-        made = self.uses.maker_of(use.operands[0]) if use.operands else None
+        made = self.uses.module.maker_of(use.operands[0]) if use.operands else None
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 from irscope.ir.syntax import Body
 
+# ── Keys of lines, and the lines whose keys are rare enough to hold an alignment together ───────────────────────────
+
 Keys = Sequence[int] | Mapping[int, int]
 """A key for each line."""
 
@@ -144,6 +146,8 @@ def _heaviest_ascending(numbers: list[int], weights: list[int]) -> list[int]:
         index = previous[index]
     return chain[::-1]
 
+
+# ── Pairs loops and other large regions before their lines are: what stands in a loop is looked for in that loop ────
 
 Gap = tuple[list[int], list[int]]
 """Lines of the left and of the right side that are still to be paired, each in ascending order."""

@@ -15,6 +15,8 @@ from irscope.ir.asm.instructions import ControlInfo, Instruction
 from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import Capture, stage_named, stage_rank
 
+# ── The schedules of two SASS texts compared: stall, yield, barriers, waits and reuse of the same instructions ──────
+
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:

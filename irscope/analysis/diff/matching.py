@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from irscope.analysis.diff.align import Aligner, Gap, longest_ascending, stem
 from irscope.ir.syntax import VALUE, Body
 
+# ── Which value of the right side plays the part of which value of the left one ─────────────────────────────────────
+
 
 class _Roles:
     """Pairs of values, by the lines that define and use them.
@@ -151,6 +153,9 @@ class _Roles:
     @staticmethod
     def _is_loose(definer: int, partners: list[int], other_definer: int) -> bool:
         return definer < 0 or partners[definer] < 0 or partners[definer] == other_definer
+
+
+# ── Tells apart operations that compute the same from the same: only who reads their results says which is which ────
 
 
 class _Twins:

@@ -24,6 +24,8 @@ from irscope.ir.columns import read_body
 from irscope.ir.syntax import Body, Definition, Ignored
 from irscope.model.capture import StageKind
 
+# ── Which words of two versions of a line differ ────────────────────────────────────────────────────────────────────
+
 Span = tuple[int, int]
 """Columns of a line, 0-based, the end excluded."""
 
@@ -129,6 +131,9 @@ def _spans(words: list[str], kept: set[int], offset: int) -> tuple[Span, ...]:
     if open_at >= 0:
         spans.append((open_at, column))
     return tuple(spans)
+
+
+# ── Gives the right side of a comparison the left side's names, and puts both into the lines that are shown ─────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +305,8 @@ class _Names:
                 self._taken.add(fresh)
                 return fresh
 
+
+# ── The outcome of a comparison as a plain value: entries over the lines of both sides, and the patch they make ─────
 
 DiffOp = Literal["equal", "added", "removed", "changed", "moved"]
 

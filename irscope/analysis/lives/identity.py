@@ -20,6 +20,8 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, PassSnapshot, StageKind
 
+# ── The texts of a capture's passes, each with the one before it ────────────────────────────────────────────────────
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

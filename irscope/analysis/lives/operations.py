@@ -246,6 +246,9 @@ class _Follower:
         self.ended += [track.life(_Removal(index, replacements, among)) for track in tracks]
 
 
+# ── The life of a value: followed from one text back to the pass that made it, and on to the one that removed it ────
+
+
 @dataclass(frozen=True, slots=True)
 class ValueEvent:
     """What a step did with a value."""

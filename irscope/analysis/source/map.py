@@ -22,6 +22,8 @@ from irscope.ir.locations.stages import capture_locations
 from irscope.ir.mlir.reader import Operation, parse_mlir
 from irscope.model.capture import STAGES, Capture, StageKind, stage_named
 
+# ── The lines of Python that a capture holds ────────────────────────────────────────────────────────────────────────
+
 
 def python_line(capture: Capture, file: str, line: int) -> str:
     """A line of Python, 1-based; empty if the capture does not hold it."""
@@ -32,6 +34,8 @@ def python_line(capture: Capture, file: str, line: int) -> str:
     lines = texts.get(file, "").split("\n")
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
+
+# ── Which lines of a Python file to show around some of its lines: the functions that they stand in, and nothing else ─
 
 # def kernel(          async def f():
 _DEF = re.compile(r"\s*(?:async )?def ")
@@ -97,6 +101,8 @@ def _indent(row: str) -> int:
     return len(row) - len(row.lstrip())
 
 
+# ── Which lines call the functions that a module does not inline: `noinline` helpers; before the inliner, all of them ─
+
 _MAX_CALLERS = 64
 """The chains of callers that are kept of one function: helpers that call helpers multiply."""
 _MAX_DEPTH = 16
@@ -154,6 +160,9 @@ def _read_call_sites(text: str, locations: TextLocations) -> _CallSites:
         inner = operation.first_line if operation.name == "builtin.module" else table
         waiting.extend((one, inner, private) for one in reversed(operation.children))
     return _CallSites(functions, {name: tuple(sites) for name, sites in calls.items()})
+
+
+# ── Which lines of a stage's text begin an operation or an instruction, its kind, and the live registers there ──────
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from irscope.analysis.upgrade.model import Asking, Blame, Guilty, Probe
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.model.trial import Graft, Side, other_side
 
+# ── The pass to blame within a stage: grafts within it, and the stage without the pass, tell ────────────────────────
+
 _LLVM_OPTIMISER = "llvm-opt"
 _OPTIMISERS = {"llir": _LLVM_OPTIMISER, "ptx": _LLVM_OPTIMISER, "amdgcn": _LLVM_OPTIMISER, "cubin": "ptxas-opt"}
 """What works on a stage besides MLIR's passes, and can be switched off as a whole."""

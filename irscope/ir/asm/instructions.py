@@ -29,6 +29,20 @@ from irscope.ir.asm.sass_opcodes import sass_access, sass_flow
 from irscope.ir.locations.model import Chain
 from irscope.model.capture import StageKind
 
+# ── The control fields of a SASS instruction (Volta and later): stall, yield, scoreboard barriers, operand reuse ────
+# Since Volta, NVIDIA's 128-bit instructions carry their own scheduling. Counted from the lowest bit of the 128:
+#
+#     105–108  stall: cycles before the warp's next instruction may issue
+#     109      yield: 0 lets the scheduler switch to another warp, 1 prefers to stay
+#     110–112  write barrier: the scoreboard set until the result is written, 7 for none
+#     113–115  read barrier: the scoreboard set until the operands are read, 7 for none
+#     116–121  wait mask: the scoreboards that must be clear before it issues
+#     122–125  reuse: source operands kept in the operand cache, `.reuse` in the text
+#
+# Sources: Z. Jia, M. Maggioni, B. Staiger, D. P. Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
+# Microbenchmarking" (arXiv:1804.06826), 2018, section 2.1; the notation is the one that maxas, turingas and CuAssembler
+# have established: `B01----:R2:W3:Y:S04`.
+
 _NO_BARRIER = 7
 
 # B------:R-:W0:-:S07    B01----:R2:W-:Y:S12

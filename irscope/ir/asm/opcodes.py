@@ -15,6 +15,9 @@ from irscope.ir.asm.operands import Flow, Mode, Operand, word_set
 from irscope.ir.asm.sass_opcodes import sass_family
 from irscope.model.capture import StageKind
 
+# ── The table of PTX: what each opcode is, its types and its memory space, whether it writes its first operand ──────
+# Source: NVIDIA's "PTX ISA", chapter 9: the forms of the instructions.
+
 # Family, and beginnings of opcodes, each up to a dot or a part of a word. The first row that fits decides; `{}` stands
 # for the width in bits.
 _TABLE: tuple[tuple[str, str], ...] = (

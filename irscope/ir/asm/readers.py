@@ -12,6 +12,9 @@ from irscope.ir.asm.instructions import Function, Instruction, Label
 from irscope.ir.asm.operands import split_operands
 from irscope.ir.locations.model import text_lines
 
+# ── Reads PTX: functions with their parameters and registers, labels and instructions ───────────────────────────────
+# Source: NVIDIA's "PTX ISA" manual, chapters 4 (syntax) and 11 (directives).
+
 # // to the end of the line      /* over lines */
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 # .section .debug_info {…}      .visible .entry matmul_kernel(      .func  (.param .b32 func_retval0) helper(
@@ -162,6 +165,9 @@ class _PtxReader:
             Instruction(match["opcode"], operands, match["predicate"] or "", line, "ptx", (start, end))
         )
 
+
+# ── Reads AMDGCN assembly as LLVM writes it: functions, instructions and metadata ───────────────────────────────────
+# Source: LLVM's "User Guide for AMDGPU Backend": code object metadata, kernel info comments.
 
 # 	.type	softmax_kernel,@function
 _FUNCTION_TYPE = re.compile(r"\s*\.type\s+(?P<name>[^\s,]+),\s*@function")
@@ -317,6 +323,8 @@ class _AmdgcnReader:
         if draft is not None:
             draft.metadata.update(entry)
 
+
+# ── Reads LLVM IR as code: functions, blocks and instructions, and what they are by the name of what they call ──────
 
 _LlvmRole = Literal["sync", "dot", "shared", "memory", "reduce", "control", "argument", "trivial"]
 

@@ -19,6 +19,9 @@ from irscope.ir.asm.readers import AmdgcnFunction, parse_amdgcn
 from irscope.ir.asm.sass import SassFunction, parse_sass
 from irscope.model.capture import Resources
 
+# ── Reads ELF files, cubin and hsaco alike: sections and symbols ────────────────────────────────────────────────────
+# Source: the System V ABI's ELF-64 object file format. Only what a 64-bit little-endian file needs is here.
+
 _MAGIC = b"\x7fELF"
 _LONGEST_NAME = 4096
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -11,6 +11,8 @@ from irscope.ir.locations.llvm import KnownChains, honest, joined
 from irscope.ir.locations.model import Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
 from irscope.ir.quoted import SassPaths, unescape_assembly
 
+# ── Reads the locations of AMDGCN: `.loc`, with the call sites in its comment ───────────────────────────────────────
+
 # 	.file	1 "/home/me" "kernel.py"        .file 3 "standard.py"
 FILE = re.compile(r'\s*\.file\s+(?P<id>\d+)\s+"(?P<first>(?:[^"\\]|\\.)*)"(?:\s+"(?P<second>(?:[^"\\]|\\.)*)")?')
 # 	.loc	3 196 12 is_stmt 1              ; standard.py:196:12 @[ standard.py:216:16 @[ kernel.py:25:15 ] ]
@@ -78,6 +80,8 @@ def callers(comment: str, paths: Mapping[str, str]) -> Iterator[Frame]:
         path = paths.get(site["file"].rpartition("/")[2], site["file"])
         yield Frame(path, count(site["line"]), count(site["column"] or "0"))
 
+
+# ── Reads the locations of PTX: `.file`, and `.loc` with the call site it was inlined at ────────────────────────────
 
 # 	.loc	3 196 12, function_name $L__info_string0, inlined_at 3 216 16 // standard.py:196:12
 # 	.loc	2 9 15                          // helpers.py:9:15 @[ kernel.py:19:22 ]
@@ -303,6 +307,8 @@ def _info_strings(lines: list[str]) -> dict[str, str]:
             into.append(min(count(value), 255))
     return {name: bytes(value).split(b"\0")[0].decode("utf-8", "replace") for name, value in raw.items()}
 
+
+# ── Reads the locations of SASS: the comments that nvdisasm puts before the instructions of a line ──────────────────
 
 # 	//## File "kernel.py", line 216 inlined at "kernel.py", line 25
 _MARKER = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')

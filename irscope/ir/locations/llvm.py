@@ -160,6 +160,8 @@ def read_llvm(text: str) -> TextLocations:
     return table.locations(by_line)
 
 
+# ── The chains in the LLVM IR of an assembly, to complete the locations of the assembly itself ──────────────────────
+
 _Key = tuple[int, int, str]
 
 

@@ -97,6 +97,8 @@ def count(digits: str) -> int:
     return int(digits) if len(digits) < 10 else 0
 
 
+# ── The user's line of a location: the innermost frame outside of Triton's own library, and its callers ─────────────
+
 Place = tuple[tuple[str, int], ...]
 """(file, 1-based line) of each frame outside of the library, innermost first."""
 

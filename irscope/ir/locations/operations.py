@@ -104,6 +104,10 @@ def read_operation_lines(text: str, kind: StageKind, *, ptx: str | None = None) 
     return tuple(numbers[index] if index >= 0 else 0 for index in locations.by_line)
 
 
+# ── Gives loads that LLVM split back to the operations that read the memory ─────────────────────────────────────────
+# Where the elements of a vector are used one by one, LLVM may load them one by one, at the places of their uses
+# (VectorCombine, `scalarizeLoadExtract`): the shared load of a conversion then stands at the store of its result.
+
 # @%p1 ld.shared.v4.b32 	{%r1, …    04c0  B------:R-:W1:-:S02  G020:P0  LDS.128 R4, [R2]    ds_read_b128 v[0:3], v4
 _OPCODE = re.compile(r"\s*(?:[0-9a-f]{4,}  \S+(?:  G\S+)?\s+)?(?:@!?%?\w+\s+)?(?P<opcode>[A-Za-z][\w.:]*)")
 _READERS = {

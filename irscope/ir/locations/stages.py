@@ -76,6 +76,8 @@ def lines_selected(locations: TextLocations, in_file: Callable[[str], bool], lin
     return {number for number, index in enumerate(locations.by_line, 1) if index >= 0 and wanted[index]}
 
 
+# ── Keeps selected lines of a text with their context, and replaces the rest by comments ────────────────────────────
+
 _COMMENT: dict[str, str] = {"llvm": ";", "amdgcn": ";"}
 
 # #blocked = #ttg.blocked<{…}>        !desc = !tt.ptr<f16>

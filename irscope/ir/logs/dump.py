@@ -14,6 +14,11 @@ from irscope.ir.logs.dump_mlir import SCF_TO_CF, TTGIR_BEGINS, DumpedCompile, re
 from irscope.ir.logs.launch_text import UNKNOWN_TARGET, launch_of_module, target_named, target_of_module
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, PassSnapshot, Target
 
+# ── Reads a log of `LLVM_IR_ENABLE_DUMP` into the passes of LLVM's optimiser and code generator ─────────────────────
+# LLVM prints after each pass what the pass ran on: the module, a function, a loop, or a function's machine code. A pass
+# changed something if that differs from the last print of the same function, apart from the numbers of metadata, which
+# LLVM assigns anew for each print.
+
 # ; *** IR Dump After SROAPass on matmul ***
 # *** IR Dump After Global Value Numbering (gvn) ***
 # # *** IR Dump After Finalize ISel and expand pseudo-instructions (finalize-isel) ***:

@@ -15,6 +15,11 @@ from typing import Literal
 from irscope.ir.logs.launch_text import kernel_of_module, target_of_module
 from irscope.model.capture import Failure, PassSnapshot
 
+# ── The Triton name of a pass in an MLIR log, and the stage that ran it ─────────────────────────────────────────────
+# A dump names a pass by MLIR's argument (`tritongpu-remove-layout-conversions`); Triton's Python names the builder that
+# adds it (`remove_layout_conversions`). Most builder names follow from the argument; the table holds the exceptions, of
+# Triton 3.6 to 3.9 and both backends.
+
 _PREFIXES = (
     "tritonamdgpu-", "triton-amdgpu-", "tritongpu-", "triton-nvidia-gpu-", "triton-nvidia-", "tritoninstrument-",
     "triton-", "nvgpu-", "nvws-", "gluon-",
@@ -138,6 +143,8 @@ def _stages_of(arguments: Sequence[str], first_stage: str, backend: str, in_llvm
         stages.append(stage)
     return stages + ["llir"] * (len(arguments) - begins)
 
+
+# ── The blocks of an MLIR dump: a header that names a pass, and the IR printed under it ─────────────────────────────
 
 # // -----// IR Dump Before Inliner (inline) ('builtin.module' operation) //----- //
 # // -----// IR Dump After CSEPass: cse Failed ('tt.func' operation: @matmul) //----- //

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 
 from irscope.errors import ParseError
 
+# ── Reads regular files from a folder that is not trusted ───────────────────────────────────────────────────────────
+
 
 class FileRefused(Exception):
     """A file is refused; the message says why, without the file name."""
@@ -65,6 +67,8 @@ def read_regular(path: Path, limit_bytes: int, folder: Path | None = None) -> by
 
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# ── Unpacks what was compressed by gzip or zstd, in one piece or many, within a bound ───────────────────────────────
+
 _LARGEST_WINDOW = 1 << 27
 
 

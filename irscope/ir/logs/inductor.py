@@ -20,6 +20,8 @@ from irscope.ir.logs.launch_text import UNKNOWN_TARGET
 from irscope.model.capture import Capture, Environment, Kernel, Launch, SourceFile
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin, GraphPart
 
+# ── Reads an FX graph as torch prints it, with the line of Python that each of its nodes comes from ─────────────────
+
 # # File: /home/user/model.py:19 in forward, code: hidden = functional.gelu(self.up(x))
 _FILE = re.compile(r"# File: ([^\n]{1,4096}?):(\d{1,9}) in ([^\n,]{1,300}), code: (.*)")
 # mul_1: "f32[8, 256]" = torch.ops.aten.mul.Tensor(addmm, 0.5)   |   getitem = unbind[0]
@@ -39,6 +41,8 @@ def read_graph_lines(text: str) -> Mapping[str, GraphNode]:
             found.setdefault(node[1], GraphNode(node[1], "", *place))
     return found
 
+
+# ── Reads the code that TorchInductor generates for a graph: its Triton kernels, their nodes, and its other calls ───
 
 # # AOT ID: ['0_forward']
 _ID = re.compile(r"# AOT ID: \['(\w{1,40})'\]")

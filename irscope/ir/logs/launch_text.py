@@ -159,6 +159,8 @@ def _split_parameter(rest: str) -> tuple[str, str, str]:
     return kind.strip(), "", "loc(" + location if location else ""
 
 
+# ── Reads Triton's own metadata of a compiled kernel, as its cache and others' traces hold it: launch and target ────
+
 # Metadata that Triton adds to the options after a compile, and paths on the compiling machine.
 _NOT_OPTIONS = frozenset((
     "cluster_scheduling", "global_scratch_align", "global_scratch_size", "hash", "name", "profile_scratch_align",

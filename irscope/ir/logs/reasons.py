@@ -31,6 +31,10 @@ from irscope.ir.logs.decisions import (
 from irscope.ir.mlir.tokens import STRING
 from irscope.model.evidence import PassLog
 
+# ── The entries of a compiler's log: each with who printed it, and the Python line that it is about ─────────────────
+# Four writers share it. Triton's own debug output begins with the name of its part, MLIR's diagnostics with a place,
+# LLVM's remarks and ptxas with their own words; what begins otherwise goes on with the entry before.
+
 _EntryKind = Literal["debug", "diagnostic", "llvm", "ptxas", "text"]
 
 # [triton-loop-pipeline]: Load %x = tt.load … has width 16

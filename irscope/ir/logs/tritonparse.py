@@ -23,6 +23,8 @@ from irscope.model.evidence import GraphOrigin
 from irscope.model.launch_record import Argument, Autotuning, LaunchRecord
 from irscope.model.plain import storable
 
+# ── The Python side of a compile in a trace: the kernel's text, its parameters and constants ────────────────────────
+
 _MOST_CHARACTERS = 1 << 22
 _MOST_LINES = 200_000
 # (3,)   (2, 0)
@@ -109,6 +111,8 @@ def _constants_of(values: Mapping[str, Any], parameters: Sequence[str]) -> tuple
         found[parameters[int(match[1])] + elements] = repr(value)
     return tuple(found.items())
 
+
+# ── Launches and tunings in a trace: the grid, the arguments, and which configuration was the fastest ───────────────
 
 _LARGEST = 1 << 53
 _MOST_ARGUMENTS = 10_000

@@ -14,6 +14,8 @@ from irscope.ir.mlir.tokens import AliasTable, closing, definitions, marks, spli
 from irscope.ir.mlir.types import Type, parse_type
 from irscope.ir.quoted import unescape_ir
 
+# ── Reads the text of an encoding, such as `#ttg.blocked<{…}>`, into its kind and parameters ────────────────────────
+
 _Space = Literal["registers", "shared", "tensor", "unknown"]
 """The memory that holds the elements."""
 
@@ -403,6 +405,8 @@ def dictionary_span(text: str) -> tuple[int, int] | None:
             found, start = (start, position + 1), -1
     return found
 
+
+# ── Attributes of operations: the words of enumerations, and what holds if a text leaves an attribute out ───────────
 
 NUM_STAGES = "tt.num_stages"
 """What `tl.range(…, num_stages=…)` asks for, on its loop."""

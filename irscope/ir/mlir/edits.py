@@ -11,6 +11,8 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import VALUE_NAME
 from irscope.ir.mlir.types import parse_type
 
+# ── Where a source uses an argument or a constant: the operations that a change of either is written into ───────────
+
 SAME = ("splat", "expand_dims", "broadcast", "reshape", "arith.extsi", "arith.extui", "arith.trunci")
 """Operations that keep every element, by their opcodes."""
 _DEEPEST = 24

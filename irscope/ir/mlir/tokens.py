@@ -155,6 +155,8 @@ def python_name(value: str) -> str:
     return name if name.isascii() and name.isidentifier() else ""
 
 
+# ── Definitions of aliases (`#blocked`, `!type`, `!3`), each resolved once and to a bounded length, however they nest ─
+
 LONGEST = 20_000
 """Characters of a resolved alias: twenty aliases that double would make a text of a million."""
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from irscope.ir.mlir.tokens import behind_arrow, closing, marks, split_commas, types_of
+from irscope.ir.mlir.tokens import closing, marks, split_commas
+
+# ── The types of values, read: `tensor<128x64xf16, #blocked>`, `!ttg.memdesc<…>`, `!llvm.struct<(i32)>` ─────────────
 
 _TypeForm = Literal[
     "integer", "float", "index", "none", "tensor", "memdesc", "descriptor", "pointer", "token", "vector", "array",
@@ -178,9 +180,6 @@ _WHOLE = re.compile(r"\d{1,18}(?:x\d{1,18}){0,30}$")
 _WIDTH = re.compile(r"[a-z]+(\d+)")
 
 _BITS_OF_POINTER = 64
-_GIVE_TOKENS = ("ttg.async_copy_global_to_local", "ttg.async_commit_group", "ttg.async_wait")
-_TYPES_FIRST = ("scf.for", "scf.while", "scf.if", "scf.execute_region", "scf.index_switch")
-"""Operations with regions that write their types on the opening line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,33 +241,6 @@ def read_types(text: str) -> list[LayoutType]:
     return found
 
 
-def written_result_types(name: str, text: str, count: int) -> tuple[str, ...]:
-    """The types that an operation's text gives its `count` results; fewer if it does not say.
-
-    They stand behind the arrow or `to`; without either, results have the types of the operands.
-    """
-    if not count:
-        return ()
-    if name in _GIVE_TOKENS:
-        return ("!ttg.async.token",) * count
-    first, _, last = text.partition("\n")
-    if name in _TYPES_FIRST:
-        return tuple(behind_arrow(first)[:count])
-    types = types_of(last or first)
-    if "->" in types and (arrow := behind_arrow(types)):
-        return tuple(arrow[:count])
-    if " to " in types:
-        return (types.rpartition(" to ")[2],) * count
-    parts = split_commas(types)
-    if name == "arith.constant" and not types:
-        return ("i1",)  # arith.constant true
-    if name == "arith.select":
-        return (parts[-1],)
-    if len(parts) == count:
-        return tuple(part for part in parts if part)
-    return (parts[0],) * count if parts[0] else ()
-
-
 @lru_cache(maxsize=4096)
 def _read(form: str, inside: str) -> LayoutType | None:
     parts = split_commas(inside)
@@ -282,6 +254,8 @@ def _read(form: str, inside: str) -> LayoutType | None:
     memory = parts[2] if form == "memdesc" and len(parts) > 2 else ""
     return LayoutType("tensor" if form == "tensor" else "memdesc", shape, match[2], parts[1], memory, allocated)
 
+
+# ── The short form of types and layouts, for edges of graphs ────────────────────────────────────────────────────────
 
 # tensor<128x64x!tt.ptr<f16>, #blocked>
 _POINTER = re.compile(r"!tt\.ptr<(?P<pointee>[^<>]*?)(?:, \d+)?>")

@@ -11,9 +11,8 @@ from functools import lru_cache
 from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import Effect, opcode_of
-from irscope.ir.mlir.reader import Block, MlirModule, Operation, Value, parse_mlir
-from irscope.ir.mlir.tokens import parameters_of
-from irscope.ir.mlir.types import LayoutType, Type, read_types, written_result_types
+from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
+from irscope.ir.mlir.types import LayoutType, Type, read_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,6 @@ class ModuleUses:
         """The lines of the user's code that a line of the text comes from, innermost first."""
         return place_in(self.module, self.locations, line)
 
-    def maker_of(self, value: Value) -> Operation | None:
-        """The operation whose result a value is; None for the argument of a block."""
-        return maker_in(self.module, value)
-
 
 def place_in(module: MlirModule, locations: TextLocations, line: int) -> Place:
     """The lines of the user's code that a line of a module comes from, innermost first."""
@@ -77,32 +72,22 @@ def place_in(module: MlirModule, locations: TextLocations, line: int) -> Place:
     return place_of(locations.chain_at(line), own[0].file if own else "")
 
 
-def maker_in(module: MlirModule, value: Value) -> Operation | None:
-    """The operation of a module whose result a value is; None for the argument of a block."""
-    operation = module.definition(value)
-    return operation if operation is not None and value in operation.results else None
-
-
 @lru_cache(maxsize=4)
 def read_uses(text: str) -> ModuleUses:
     """Read a module; never raises: anything unreadable is skipped."""
     module = parse_mlir(text)
     operations: list[OperationUse] = []
-    values: dict[Value, LayoutType] = {}
+    values: dict[Value, LayoutType | None] = {}
     for operation, loops in with_loops(module):
         if "<" in operation.text or "<" in operation.closing:
-            kinds = _result_types(operation)
-            use = _read_operation(operation, tuple(kind for kind in kinds if kind is not None), loops)
-            values.update((result, kind) for result, kind in zip(operation.results, kinds, strict=False) if kind)
-            if operation.name == "scf.for":
-                for (argument, _), result in zip(operation.carried, operation.results, strict=False):
-                    if result in values:
-                        values[argument] = values[result]
+            use = _read_operation(operation, loops)
+            values.update(zip(operation.results, map(_with_layout, operation.result_types), strict=True))
             if use.types:
                 operations.append(use)
         for region in operation.regions:
             for block in region.blocks:
-                values.update(_argument_types(block))
+                values.update((argument, _with_layout(module.type_of(argument))) for argument in block.arguments)
+    known = {value: kind for value, kind in values.items() if kind is not None}
     users: dict[Value, list[int]] = {}
     for index, use in enumerate(operations):
         for operand in dict.fromkeys(use.operands):
@@ -110,7 +95,7 @@ def read_uses(text: str) -> ModuleUses:
     return ModuleUses(
         module,
         tuple(operations),
-        values,
+        known,
         {value: tuple(rows) for value, rows in users.items()},
         read_locations(text, "mlir"),
     )
@@ -131,30 +116,21 @@ def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
         )
 
 
-def _read_operation(operation: Operation, results: tuple[LayoutType, ...], loops: int) -> OperationUse:
+def _read_operation(operation: Operation, loops: int) -> OperationUse:
     own = f"{operation.text} {operation.closing}".rstrip()
     types = tuple(read_types(own.partition(" = ")[2] if operation.results else own))
+    results = tuple([kind for kind in map(_with_layout, operation.result_types) if kind is not None])
     return OperationUse(
         operation.first_line, operation.name, operation.results, results, operation.operands, types, own, loops
     )
 
 
-def _result_types(operation: Operation) -> list[LayoutType | None]:
-    """The type of each result; None for one without a layout."""
-    text = f"{operation.text}\n{operation.closing}"
-    written = written_result_types(operation.name, text, len(operation.results))
-    return [next(iter(read_types(kind)), None) for kind in written]
+def _with_layout(kind: Type) -> LayoutType | None:
+    """A type with its layout; None for one without."""
+    return next(iter(read_types(kind.text)), None)
 
 
-def _argument_types(block: Block) -> Iterator[tuple[Value, LayoutType]]:
-    """The types of a block's arguments that have a layout, as far as its header gives them."""
-    if not block.arguments or "<" not in block.header:
-        return
-    written = parameters_of(block.header)
-    for argument in block.arguments:
-        for kind in read_types(written.get(argument.name, ("",))[0])[:1]:
-            yield argument, kind
-
+# ── Whether a kernel reads or writes through each pointer parameter, by following the values of its IR ──────────────
 
 _LOOPS = ("scf.for", "scf.while")
 _NO_USE = ("return", "descriptor_prefetch", "async_tma_prefetch", "prefetch_tensormap", "tensormap_fenceproxy_acquire")
@@ -303,6 +279,8 @@ def _is_followed(operation: Operation) -> bool:
     is_known = operation.info is not None and operation.kind not in _OPAQUE and operation.opcode not in _CALLS
     return is_known and any(map(_points, operation.result_types))
 
+
+# ── What the IR of a kernel says of its precision: whether inputs are read as TF32, and whether it rounds between ───
 
 _MOVES = frozenset({
     "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.splat", "tt.join", "tt.split", "tt.cat",

@@ -14,7 +14,7 @@ from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.ir.mlir.uses import OperationUse, maker_in
+from irscope.ir.mlir.uses import OperationUse
 from irscope.model.capture import stage_named
 from irscope.target import architecture_rank
 
@@ -144,7 +144,7 @@ def may_be_refused(studied: Studied) -> bool:
     """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
     for one, loops in studied.operations.values():
         if loops and _waits_for_all(one) and one.operands:
-            made = studied.uses.maker_of(one.operands[0])
+            made = studied.module.maker_of(one.operands[0])
             if made is not None and made.opcode == _ASYNC_DOT:
                 return True
     return False
@@ -218,9 +218,9 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
 
 def _widening(module: MlirModule, value: Value) -> Operation | None:
     """The operation that made an f32 value of 16 bits or fewer, which TF32 holds; None if it may have more."""
-    made = maker_in(module, value)
+    made = module.maker_of(value)
     while made is not None and made.opcode in _SAME_VALUES and made.operands:
-        made = maker_in(module, made.operands[0])
+        made = module.maker_of(made.operands[0])
     if made is None or made.opcode in _WIDENED:
         return made
     kind = made.operand_types[0] if made.opcode in _CONVERTED else None
