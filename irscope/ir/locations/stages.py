@@ -83,40 +83,21 @@ _COMMENT: dict[str, str] = {"llvm": ";", "amdgcn": ";"}
 # #blocked = #ttg.blocked<{…}>        !desc = !tt.ptr<f16>
 _ALIAS = re.compile(r"([#!][\w.$-]+) = ")
 
-_Roles = dict[str, re.Pattern[str]]
-_ROLES: dict[str, _Roles] = {
-    "llvm": {
-        # define ptx_kernel void @kernel(ptr addrspace(1) %0) {
-        "head": re.compile(r"define "),
-        # 47:                                               ; preds = %0
-        "label": re.compile(r'(?:[\w.$-]+|"[^"]*"):'),
-        "end": re.compile(r"\}"),
-    },
-    "ptx": {
-        # .visible .entry kernel(      .func  (.param .b32 func_retval0) helper(
-        "head": re.compile(r"(?:\.(?:visible|weak|extern|noreturn) +)*\.(?:entry|func)\b"),
-        "head_end": re.compile(r"\{"),
-        # $L__BB0_1:        // %bb.0:
-        "label": re.compile(r"\s*(?:(?!\$L__(?:tmp|func))[\w$.]+:|// %bb\.\d+:)"),
-        # 	.loc	1 16 15
-        "mark": re.compile(r"\s*\.loc\s"),
-        "end": re.compile(r"\}"),
-    },
-    "sass": {
-        # 	.section	.text.kernel,"ax",@progbits
-        "head": re.compile(r"\s*\.section\s+\.text\."),
-        # .L_x_0:
-        "label": re.compile(r"\s*\S+:\s*$"),
-        "mark": re.compile(r"\s*//## File"),
-    },
-    "amdgcn": {
-        # kernel:                                 ; @kernel
-        "head": re.compile(r"(?!\.L)[\w.$]+:"),
-        # .LBB1_2:        ; %bb.1:
-        "label": re.compile(r"\.LBB\w+:|; %bb\.\d+:"),
-        "mark": re.compile(r"\s*\.loc\s"),
-        "end": re.compile(r"\.Lfunc_end\d+:"),
-    },
+# The role of a line of each language; the first that matches.
+_ROLES: dict[str, re.Pattern[str]] = {
+    # define ptx_kernel void @kernel(ptr addrspace(1) %0) {        47:             ; preds = %4        }
+    "llvm": re.compile(r'(?P<head>define )|(?P<label>(?:[\w.$-]+|"[^"]*"):)|(?P<end>\})'),
+    # .visible .entry kernel(      .func  (.param .b32 func_retval0) helper(      $L__BB0_1:      .loc 1 16 15
+    "ptx": re.compile(
+        r"(?P<head>(?:\.(?:visible|weak|extern|noreturn) +)*\.(?:entry|func)\b)|(?P<head_end>\{)"
+        r"|(?P<label>\s*(?:(?!\$L__(?:tmp|func))[\w$.]+:|// %bb\.\d+:))|(?P<mark>\s*\.loc\s)|(?P<end>\})"
+    ),
+    # 	.section	.text.kernel,"ax",@progbits        .L_x_0:        //## File "kernel.py", line 16
+    "sass": re.compile(r"(?P<head>\s*\.section\s+\.text\.)|(?P<label>\s*\S+:\s*$)|(?P<mark>\s*//## File)"),
+    # kernel:                  ; @kernel        .LBB1_2:        ; %bb.1:        .loc 1 16 15        .Lfunc_end0:
+    "amdgcn": re.compile(
+        r"(?P<head>(?!\.L)[\w.$]+:)|(?P<label>\.LBB\w+:|; %bb\.\d+:)|(?P<mark>\s*\.loc\s)|(?P<end>\.Lfunc_end\d+:)"
+    ),
 }
 
 
@@ -171,15 +152,16 @@ def _kept_of_mlir(text: str, lines: list[str], wanted: set[int]) -> tuple[set[in
     return kept | {aliases[name] for name in needed_aliases}, set(aliases.values())
 
 
-def _kept_of_listing(lines: list[str], wanted: set[int], roles: _Roles) -> set[int]:
+def _kept_of_listing(lines: list[str], wanted: set[int], roles: re.Pattern[str]) -> set[int]:
     kept: set[int] = set()
     around: dict[str, list[int]] = {}  # the line's context: head of its function, its label, its mark
     in_function = in_head = False
     for number, line in enumerate(lines):
-        role = next((name for name, pattern in roles.items() if pattern.match(line)), "")
+        match = roles.match(line)
+        role = match.lastgroup if match is not None else ""
         if role == "head":
             around = {"head": [number]}
-            in_function, in_head = False, "head_end" in roles
+            in_function, in_head = False, "head_end" in roles.groupindex
         elif in_head:  # the parameters of PTX, up to the brace
             around["head"].append(number)
             in_head = role != "head_end"

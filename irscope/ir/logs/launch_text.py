@@ -9,7 +9,9 @@ from typing import Any, cast
 
 from irscope.errors import TargetError
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import parse_entries
 from irscope.ir.mlir.tokens import closing, split_commas
+from irscope.ir.mlir.types import parse_type
 from irscope.model.capture import Kernel, Launch, Target
 from irscope.model.plain import tupled
 
@@ -23,20 +25,15 @@ _LLVM_KERNEL = re.compile(
 )
 # llvm.func @matmul(%arg0: …) attributes {…} {
 _LLVM_BODY = re.compile(r'^[ \t]*llvm\.func @"?(?P<name>[^"(\n]+)"?\([^\n]*\{(?: loc\([^\n]*)?$', re.MULTILINE)
-# %a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc))
-_PARAMETER = re.compile(r"^%(?P<name>[\w.$-]+): (?P<rest>.*)$", re.DOTALL)
 # loc("a"(#loc))   loc(#loc25)
 _NAME_LOCATION = re.compile(r'loc\("(?P<name>[A-Za-z_]\w*)"\(|loc\((?P<alias>#loc[\w.$-]*)\)')
 # #loc25 = loc("a"(#loc))
 _NAME_ALIAS = re.compile(r'^(#loc[\w.$-]*) = loc\("([A-Za-z_]\w*)"\(', re.MULTILINE)
-# tt.divisibility = 16 : i32
-_ATTRIBUTE = re.compile(r"(?<![\w.])(?P<name>[\w.]+) = (?P<value>-?[\w.]+)")
 # "ttg.num-warps" = 4 : i32   "triton_gpu.threads-per-warp" = 32 : i32   ttg.target = "cuda:90"
 _MODULE_NUMBER = re.compile(
     r'"(?:ttg|triton_gpu)\.(?P<name>num-warps|num-ctas|threads-per-warp)" = (?P<value>\d{1,9})\b'
 )
 _MODULE_TARGET = re.compile(r'"?(?:ttg|triton_gpu)\.target"? = "(?P<target>\w+:\w+)"')
-_POINTER = re.compile(r"^!tt\.ptr<(?P<type>.*?)(?:, \d+)?>$", re.DOTALL)
 
 _TYPES = {
     "f16": "fp16",
@@ -109,17 +106,18 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
     limit = min(len(text), match.end() + _MAX_PARAMETERS_TEXT)
     end = closing(text, match.end() - 1, limit)
     for parameter in split_commas(text[match.end() : end if end >= 0 else limit]):
-        parsed = _PARAMETER.match(parameter)
-        if parsed is None:
+        # %a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc))
+        value, colon, rest = parameter.partition(": ")
+        if not colon or not value.startswith("%"):
             continue
-        kind, dictionary, location = _split_parameter(parsed["rest"])
+        kind, dictionary, location = _split_parameter(rest)
         found = _NAME_LOCATION.search(location)
         own = (found["name"] or names.get(found["alias"], "")) if found else ""
-        own = own or parsed["name"]
+        own = own or value[1:]
         signature.append((own, _type_text(kind)))
-        pairs = ", ".join(f"{item['name']}={item['value']}" for item in _ATTRIBUTE.finditer(dictionary))
+        pairs = [f"{name}={entry.partition(' : ')[0]}" for name, entry in parse_entries(dictionary).items() if entry]
         if pairs:
-            attributes.append((own, pairs))
+            attributes.append((own, ", ".join(pairs)))
     chain = read_locations(text, "mlir").chain_at(text.count("\n", 0, match.start()) + 1)
     file, line = (chain[0].file, chain[0].line) if chain else ("", 0)
     return Launch(
@@ -133,9 +131,9 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
 
 def _type_text(kind: str) -> str:
     """An MLIR type as in a signature: `!tt.ptr<f16>` is `*fp16`; unknown types stay as they are."""
-    pointer = _POINTER.match(kind)
-    if pointer is not None:
-        return "*" + _type_text(pointer["type"])
+    pointer = parse_type(kind)
+    if pointer.form == "pointer" and pointer.element is not None:
+        return "*" + _type_text(pointer.element.text)
     return _TYPES.get(kind, kind)
 
 

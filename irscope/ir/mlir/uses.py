@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -302,13 +301,6 @@ _OTHER = frozenset({
     "tt.get_program_id", "tt.get_num_programs", "tt.make_tensor_descriptor", "scf.for", "scf.if", "scf.yield",
     "arith.select", "tt.int_to_ptr", "tt.ptr_to_int",
 })  # fmt: skip
-# arith.addi   arith.cmpi   arith.extsi   arith.index_cast   arith.constant, but not arith.cmpf or arith.fptosi
-_OF_INTEGERS = re.compile(r"arith\.(?:\w+i|\w+[su]i|index_castu?|trunci|constant)$")
-# : tensor<64x64xbf16   : f16
-_NARROW = re.compile(r"(?:x|: )(?:bf16|f16|f8\w*|f4\w*)\b")
-# tensor<64x32xf32> * !ttg.memdesc<32x64xf32, #shared, …
-_ELEMENTS = re.compile(r"<(?:\d{1,9}x){1,8}(\w+)[,>]")
-_TF32 = re.compile(r"inputPrecision = tf32\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,16 +316,15 @@ class Arithmetic:
 
 def read_arithmetic(text: str) -> Arithmetic:
     """The arithmetic of a TTIR or TTGIR module; never raises: of what cannot be read nothing is known."""
-    operations = list(parse_mlir(text).walk())
+    module = parse_mlir(text)
+    operations = list(module.walk())
     users: dict[Value, list[Operation]] = defaultdict(list)
-    makers: dict[Value, Operation] = {}
     for operation in operations:
-        makers.update(dict.fromkeys(operation.results, operation))
         for operand in operation.operands:
             users[operand].append(operation)
     dots = [operation for operation in operations if operation.name in _DOTS]
-    tf32 = [dot for dot in dots if _TF32.search(dot.text) and _reads_float32(dot)]
-    from_memory = all(_is_loaded(operand, makers) for dot in tf32 for operand in dot.operands[:2])
+    tf32 = [dot for dot in dots if dot.attribute("inputPrecision") == "tf32" and _reads_float32(dot)]
+    from_memory = all(_is_loaded(operand, module) for dot in tf32 for operand in dot.operands[:2])
     smooth = bool(operations) and all(_is_smooth(operation, users) for operation in operations)
     return Arithmetic(bool(tf32), not (from_memory and smooth))
 
@@ -343,18 +334,29 @@ def _is_smooth(operation: Operation, users: Mapping[Value, Sequence[Operation]])
     name = operation.name
     if name == "arith.truncf":
         return _is_stored(operation.results, users)
+    if name in _DOTS:
+        return not any(map(_is_narrow, operation.result_types))
+    kinds = (*operation.operand_types, *operation.result_types)
     if name in _SMOOTH:
         # Arithmetic in a narrow format rounds each result to it.
-        return not _NARROW.search(operation.text)
-    if name in _DOTS:
-        return not _NARROW.search(operation.types.rpartition("->")[2])
-    is_moved = name in _MOVES or name in _LOADS or name in _STORES or name in _OTHER
-    return is_moved or bool(_OF_INTEGERS.match(name))
+        return not any(map(_is_narrow, kinds))
+    if name in _MOVES or name in _LOADS or name in _STORES or name in _OTHER or operation.kind == "constant":
+        return True
+    return name.startswith("arith.") and all(_element(kind).form in ("integer", "index") for kind in kinds)
+
+
+def _element(kind: Type) -> Type:
+    return kind.element or kind
+
+
+def _is_narrow(kind: Type) -> bool:
+    element = _element(kind)
+    return element.form == "float" and element.bits <= 16
 
 
 def _reads_float32(dot: Operation) -> bool:
     """Whether its operands are float32; the precision of its input is written of others too."""
-    return _ELEMENTS.findall(dot.types)[:2] == ["f32", "f32"]
+    return [_element(kind).text for kind in dot.operand_types[:2]] == ["f32", "f32"]
 
 
 def _is_stored(values: Iterable[Value], users: Mapping[Value, Sequence[Operation]]) -> bool:
@@ -368,11 +370,11 @@ def _is_stored(values: Iterable[Value], users: Mapping[Value, Sequence[Operation
     return True
 
 
-def _is_loaded(value: Value, makers: Mapping[Value, Operation]) -> bool:
+def _is_loaded(value: Value, module: MlirModule) -> bool:
     """Whether a value is as it was in memory."""
-    maker = makers.get(value)
+    maker = module.maker_of(value)
     if maker is None:
         return False
     if maker.name in _LOADS:
         return True
-    return maker.name in _MOVES and bool(maker.operands) and all(_is_loaded(one, makers) for one in maker.operands)
+    return maker.name in _MOVES and bool(maker.operands) and all(_is_loaded(one, module) for one in maker.operands)
