@@ -41,8 +41,6 @@ _ASM_DEBUG = re.compile(r"^\s*(?:\.(?:loc|file|cfi_\w+)\b|(?:\.Ltmp|\.Lfunc_|\$L
 _SECTION = re.compile(r'^\s*\.section\s+"?(?P<name>[.\w$]+)')
 # "        /*0010*/                   S2R R13, SR_TID.X ;        /* 0x00000000000d7919 */"
 _SASS_COMMENT = re.compile(r"/\*.*?(?:\*/|$)|//.*$")
-# "        0000  B-1----:R-:W0:Y:S01  G001:P0:U00:Q0  LDC R1, c[0x0][0x28]": address, control, live registers
-_SASS_COLUMNS = re.compile(r"^ *[0-9a-f]{4,}  (?:B[0-9-]{6}:R[0-9-]:W[0-9-]:[Y-]:S\d\d|-)(?:  G\d+(?::[PUQ]\d+)*)?  ")
 
 
 def clean(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> tuple[list[str], list[int]]:
@@ -63,13 +61,12 @@ def clean(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> tuple[list[
         if not without_locations:
             # A line of "//## File" is the location of the next instructions: it is compared here.
             lines = [line.replace("//##", "##") for line in lines]
-        return _numbered([_respaced(_without_schedule(line)) for line in lines])
+        # Imported where they are needed: most texts are none.
+        from irscope.ir.asm.instructions import COLUMNS
+
+        bare = [_SASS_COMMENT.sub("", COLUMNS.sub("        ", line)).replace(".reuse", "") for line in lines]
+        return _numbered(list(map(_respaced, bare)))
     return _clean_assembly(text, kind, without_locations)
-
-
-def _without_schedule(line: str) -> str:
-    line = _SASS_COMMENT.sub("", _SASS_COLUMNS.sub("        ", line))
-    return line.replace(".reuse", "") if ".reuse" in line else line
 
 
 def _without_comment(match: re.Match[str]) -> str:

@@ -214,10 +214,6 @@ _MNEMONIC = re.compile(r"[A-Za-z_.][\w.]*")
 _DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
 
 
-_PTX_NO_RESULT = frozenset((
-    "st", "red", "bra", "brx", "ret", "exit", "trap", "bar", "barrier", "membar", "fence", "cp", "prefetch",
-    "prefetchu", "mbarrier", "wgmma", "call", "stmatrix", "setmaxnreg", "griddepcontrol", "nanosleep", "pragma",
-))  # fmt: skip
 _MACHINE_CODE = ("sass", "amdgcn")
 
 
@@ -231,6 +227,13 @@ def _registers_of(template: str, kind: StageKind) -> Access | None:
     from irscope.ir.asm.amdgcn_opcodes import amdgcn_access
 
     return amdgcn_access(template)
+
+
+def _has_result(opcode: str) -> bool:
+    # Imported where it is needed: most texts are none.
+    from irscope.ir.asm.opcodes import ptx_opcode
+
+    return ptx_opcode(opcode).has_result
 
 
 def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tuple[int, ...], bool]:
@@ -249,8 +252,7 @@ def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tu
     if name.startswith("."):
         # ".reg", ".param", ".visible .entry softmax("
         return name, (), ".entry" in template or ".func" in template or name == ".type"
-    base = name.partition(".")[0]
-    if base in _PTX_NO_RESULT or kind in _MACHINE_CODE:
+    if kind in _MACHINE_CODE or not _has_result(name):
         return name, (), False
     destination = _DESTINATION.match(template, mnemonic.end())
     if destination is None:

@@ -281,48 +281,38 @@ def value_lives(trail: Trail, at: int, name: str) -> list[list[ValueEvent]]:
     if not found:
         near = did_you_mean(wanted, body.names, or_all=False) or " The text of the stage has its values: irscope show."
         raise UsageError(f"no value is named {name!r} there.{near}")
-    return [[*_backward(trail, at, value), *_forward(trail, at, value)] for value in found]
+    return [[*_followed(trail, at, value, is_forward=False), *_followed(trail, at, value)] for value in found]
 
 
-def _backward(trail: Trail, at: int, value: int) -> list[ValueEvent]:
-    """The events up to a text, the last one first found."""
+def _followed(trail: Trail, at: int, value: int, *, is_forward: bool = True) -> list[ValueEvent]:
+    """The events after a text; or else those up to it, from the first."""
     events: list[ValueEvent] = []
-    for index in range(at, -1, -1):
+    for index in range(at + 1, len(trail.steps)) if is_forward else range(at, -1, -1):
         step = trail.steps[index]
-        compared, after = Compared(step), _body(step.right, step.kind)
-        here = _sighting(step.right, step.kind, after, value)
-        lot = _lot_of(compared, here, is_right=True)
-        before = compared.before(value, lot)
-        if len(lot.lefts) > 1 or (lot.lefts and len(lot.rights) > 1):
-            among = max(len(lot.lefts), len(lot.rights))
-            return [ValueEvent(index, "unclear", after.names[value], here, among=among), *events]
-        if before is None:
-            return [ValueEvent(index, "made", after.names[value], here, compared.origin(here.line)), *events]
-        events[:0] = _change(index, compared, step, (before, value), lot)
-        value = before
+        compared, text = Compared(step), step.left if is_forward else step.right
+        body = _body(text, step.kind)
+        here, name = _sighting(text, step.kind, body, value), body.names[value]
+        lot = _lot_of(compared, here, is_right=not is_forward)
+        other = compared.after(value, lot) if is_forward else compared.before(value, lot)
+        partners, own = (lot.rights, lot.lefts) if is_forward else (lot.lefts, lot.rights)
+        if len(partners) > 1 or (partners and len(own) > 1):
+            events.append(ValueEvent(index, "unclear", name, here, among=max(len(own), len(partners))))
+        elif other is None and is_forward:
+            gone = compared.replacements(here.line) if not partners else ()
+            events.append(ValueEvent(index, "removed", name, here, replacements=gone))
+        elif other is None:
+            events.append(ValueEvent(index, "made", name, here, compared.origin(here.line)))
+        else:
+            events += _change(index, compared, step, (value, other) if is_forward else (other, value), lot)
+            value = other
+            continue
+        return events if is_forward else events[::-1]
+    if is_forward:
+        return events
     first = trail.first or ""
     body = _body(first, trail.kind)
-    return [ValueEvent(-1, "there", body.names[value], _sighting(first, trail.kind, body, value)), *events]
-
-
-def _forward(trail: Trail, at: int, value: int) -> list[ValueEvent]:
-    """The events after a text."""
-    events: list[ValueEvent] = []
-    for index in range(at + 1, len(trail.steps)):
-        step = trail.steps[index]
-        compared, before = Compared(step), _body(step.left, step.kind)
-        here = _sighting(step.left, step.kind, before, value)
-        lot = _lot_of(compared, here, is_right=False)
-        after = compared.after(value, lot)
-        if len(lot.rights) > 1 or (lot.rights and len(lot.lefts) > 1):
-            among = max(len(lot.lefts), len(lot.rights))
-            return [*events, ValueEvent(index, "unclear", before.names[value], here, among=among)]
-        if after is None:
-            gone = compared.replacements(here.line) if not lot.rights else ()
-            return [*events, ValueEvent(index, "removed", before.names[value], here, replacements=gone)]
-        events += _change(index, compared, step, (value, after), lot)
-        value = after
-    return events
+    there = ValueEvent(-1, "there", body.names[value], _sighting(first, trail.kind, body, value))
+    return [there, *events[::-1]]
 
 
 def _change(index: int, compared: Compared, step: Step, values: tuple[int, int], lot: Lot) -> list[ValueEvent]:

@@ -49,8 +49,8 @@ _NO_BARRIER = 7
 CONTROL = re.compile(r"B(?P<wait>[0-5-]{6}):R(?P<read>[0-6-]):W(?P<write>[0-6-]):(?P<yields>[Y-]):S(?P<stall>\d\d)")
 
 # "        0010  B------:R-:W1:-:S01  G002:P0:U00:Q0  LDC R7, c[0x0][0x22c]": address, control, live registers
-_COLUMNS = re.compile(
-    r"^\s*[0-9a-f]{4,}\s+(?P<control>B[\d-]{6}:R[\d-]:W[\d-]:[Y-]:S\d\d)\s+(?P<live>G\d+:P\d+:U\d+:Q\d+)?\s*"
+COLUMNS = re.compile(
+    r"^\s*[0-9a-f]{4,}\s+(?:(?P<control>B[\d-]{6}:R[\d-]:W[\d-]:[Y-]:S\d\d)|-)\s+(?P<live>G\d+(?::[PUQ]\d+)*)?\s*"
 )
 # G002:P0:U00:Q0
 _LIVE = re.compile(r"G(\d+):P(\d+):U(\d+):Q\d+")
@@ -58,12 +58,12 @@ _LIVE = re.compile(r"G(\d+):P(\d+):U(\d+):Q\d+")
 
 def without_columns(line: str) -> str:
     """A line of SASS without the columns before its instruction."""
-    return _COLUMNS.sub("", line)
+    return COLUMNS.sub("", line)
 
 
 def columns_of(line: str) -> tuple[str, ...]:
     """The columns of control and of live registers before an instruction of SASS, those that are there."""
-    found = _COLUMNS.match(line)
+    found = COLUMNS.match(line)
     return tuple([text for text in found.groups() if text]) if found else ()
 
 

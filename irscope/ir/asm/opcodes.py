@@ -56,7 +56,7 @@ _FLOWS: dict[str, Flow] = {
 _SPACES = {"global": "global", "shared": "shared", "local": "local", "param": "param", "const": "constant"}
 _NO_RESULT = word_set(
     "st red bra brx ret exit trap brkpt bar barrier membar fence cp prefetch prefetchu call stmatrix "
-    "setmaxnreg griddepcontrol nanosleep pragma discard applypriority tensormap createpolicy_range"
+    "setmaxnreg griddepcontrol nanosleep pragma discard applypriority tensormap createpolicy_range mbarrier wgmma"
 )
 _NUMBERS = {"b": "integer", "s": "integer", "u": "integer", "f": "float", "bf": "float", "tf": "float"}
 
@@ -91,12 +91,17 @@ class _PtxOpcode:
 
     def mode(self, index: int, operand: Operand) -> Mode:
         """How it uses its operand at an index: an address is read, whatever is done to the memory."""
-        if index or self.name in _NO_RESULT or operand.kind in ("address", "group"):
+        if index or operand.kind in ("address", "group"):
             return "r"
-        if self.name == "wgmma":
-            return "m" if self.modifiers[:1] == ("mma_async",) else "r"
+        if self.name == "wgmma" and self.modifiers[:1] == ("mma_async",):
+            return "m"
+        return "w" if self.has_result or self.name == "mbarrier" else "r"
+
+    @property
+    def has_result(self) -> bool:
+        """Whether it writes its first operand, unless that is an address; the phase of a barrier is no result."""
         is_stored = self.name in ("tcgen05", "multimem") and self.modifiers[:1] not in (("ld",), ("ld_reduce",))
-        return "r" if is_stored else "w"
+        return self.name not in _NO_RESULT and not is_stored
 
 
 def _type_of(part: str) -> str:

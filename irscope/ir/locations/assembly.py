@@ -16,7 +16,14 @@ from irscope.ir.quoted import SassPaths, unescape_assembly
 # 	.file	1 "/home/me" "kernel.py"        .file 3 "standard.py"
 FILE = re.compile(r'\s*\.file\s+(?P<id>\d+)\s+"(?P<first>(?:[^"\\]|\\.)*)"(?:\s+"(?P<second>(?:[^"\\]|\\.)*)")?')
 # 	.loc	3 196 12 is_stmt 1              ; standard.py:196:12 @[ standard.py:216:16 @[ kernel.py:25:15 ] ]
-_AMD_LOC = re.compile(r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)(?:\s+(?P<column>\d+))?[^;]*(?:;(?P<comment>.*))?$")
+# 	.loc	3 196 12, function_name $L__info_string0, inlined_at 3 216 16 // standard.py:196:12
+# 	.loc	2 9 15                          // helpers.py:9:15 @[ kernel.py:19:22 ]
+_LOC = re.compile(
+    r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)(?:\s+(?P<column>\d+))?"
+    r"(?:\s*,\s*function_name\s+(?P<function>[\w.$]+)(?:\s*\+\s*(?P<offset>\d+))?"
+    r"(?:\s*,)?\s*inlined_at\s+(?P<at_file>\d+)\s+(?P<at_line>\d+)(?:\s+(?P<at_column>\d+))?)?"
+    r"[^/;]*(?:(?://|;)(?P<comment>.*))?"
+)
 # @[ standard.py:216:16 @[ kernel.py:25:15 ] ]
 _CALLER = re.compile(r"@\[ (?P<file>(?:(?!@\[ ).)*?):(?P<line>\d+)(?::(?P<column>\d+))?(?=[ \]])")
 # 	v_add_f32_e32 v0, v1, v2
@@ -40,7 +47,7 @@ def read_amdgcn(text: str, llir: str | None = None) -> TextLocations:
     by_line: list[int] = []
     index = -1
     for line in lines:
-        loc = _AMD_LOC.match(line) if ".loc" in line else None
+        loc = _LOC.match(line) if ".loc" in line else None
         if loc is not None:
             frame = Frame(files.get(loc["file"], ""), count(loc["line"]), count(loc["column"] or "0"))
             index = table.add(known.settle(cut((frame, *callers(loc["comment"] or "", paths)))))
@@ -83,14 +90,6 @@ def callers(comment: str, paths: Mapping[str, str]) -> Iterator[Frame]:
 
 # ── Reads the locations of PTX: `.file`, and `.loc` with the call site it was inlined at ────────────────────────────
 
-# 	.loc	3 196 12, function_name $L__info_string0, inlined_at 3 216 16 // standard.py:196:12
-# 	.loc	2 9 15                          // helpers.py:9:15 @[ kernel.py:19:22 ]
-_LOC = re.compile(
-    r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)(?:\s+(?P<column>\d+))?"
-    r"(?:\s*,\s*function_name\s+(?P<function>[\w.$]+)(?:\s*\+\s*(?P<offset>\d+))?"
-    r"(?:\s*,)?\s*inlined_at\s+(?P<at_file>\d+)\s+(?P<at_line>\d+)(?:\s+(?P<at_column>\d+))?)?"
-    r"[^/]*(?://(?P<comment>.*))?"
-)
 # .visible .entry chains(      .func  (.param .b32 func_retval0) helper(      .entry kernel
 _FUNCTION = re.compile(r"\s*(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b(?:\s*\([^)]*\))?\s*(?P<name>[\w.$]*)")
 # $L__info_string0:

@@ -170,16 +170,10 @@ def written_type(shape: tuple[int, ...], element: str, encoding: str, space: str
     return f"!ttg.memdesc<{sizes}x{element}, {encoding}, {memory}, mutable>"
 
 
-# 128x64x!tt.ptr<f16>   128xf32   f32
-_SHAPE = re.compile(r"((?:\d+x)*)(.*)$", re.DOTALL)
 # where a type with a layout may begin: "tensor<", "memdesc<", and the short form "-> <128x64xf16, #shared, …>"
 _START = re.compile(r"\b(tensor|memdesc)<(?=[\d!a-z])|(?<![\w>])(<)(?=\d+x)")
-# 128x64
-_WHOLE = re.compile(r"\d{1,18}(?:x\d{1,18}){0,30}$")
 # f16   bf16   i32   f8E4M3FN   !tt.ptr<f16>
 _WIDTH = re.compile(r"[a-z]+(\d+)")
-
-_BITS_OF_POINTER = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +199,8 @@ class LayoutType:
     @property
     def pointee(self) -> str:
         """The type that a tensor of pointers points to; empty for other tensors."""
-        return (
-            self.element.removeprefix("!tt.ptr<").split(",")[0].rstrip(">").strip() if "tt.ptr<" in self.element else ""
-        )
+        element = parse_type(self.element)
+        return str(element.element) if element.form == "pointer" and element.element is not None else ""
 
     def __str__(self) -> str:
         return "x".join([*map(str, self.shape), self.element])
@@ -216,7 +209,7 @@ class LayoutType:
 def element_bits(element: str) -> int:
     """Bits per element in memory: `f16` 16, `bf16` 16, `f8E4M3FN` 8, `i1` 8, a pointer 64; 0 if unknown."""
     if "tt.ptr<" in element:
-        return _BITS_OF_POINTER
+        return _POINTER_BITS
     match = _WIDTH.match(element)
     if match is None:
         return 0
@@ -241,18 +234,11 @@ def read_types(text: str) -> list[LayoutType]:
     return found
 
 
-@lru_cache(maxsize=4096)
 def _read(form: str, inside: str) -> LayoutType | None:
-    parts = split_commas(inside)
-    if len(parts) < 2 or not parts[1].startswith("#"):
+    kind = parse_type(f"{form}<{inside}>")
+    if not kind.encoding or kind.element is None or kind.form not in ("tensor", "memdesc"):
         return None
-    match = _SHAPE.match(parts[0])
-    if match is None or len(match[1]) > 200:
-        return None
-    shape = tuple(int(size) for size in match[1].split("x") if size)
-    allocated = tuple(int(size) for size in parts[-1].split("x")) if _WHOLE.match(parts[-1]) else ()
-    memory = parts[2] if form == "memdesc" and len(parts) > 2 else ""
-    return LayoutType("tensor" if form == "tensor" else "memdesc", shape, match[2], parts[1], memory, allocated)
+    return LayoutType(kind.form, kind.shape, kind.element.text, kind.encoding, kind.space, kind.allocated)
 
 
 # ── The short form of types and layouts, for edges of graphs ────────────────────────────────────────────────────────
