@@ -16,11 +16,6 @@ from irscope.ir.asm.readers import parse_amdgcn, parse_llvm, parse_ptx
 from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import StageKind
 
-__all__ = [
-    "UNKNOWN", "BasicBlock", "ControlFlow", "Jump", "Loop", "control_flow_of", "read_control_flow",
-    "read_functions", "read_instructions",
-]  # fmt: skip
-
 _LAST = 1 << 62
 UNKNOWN = -1
 """The target of a jump that the text does not name: the address stands in a register, or the label elsewhere."""

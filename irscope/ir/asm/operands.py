@@ -16,21 +16,6 @@ from typing import Literal
 
 from irscope.model.capture import StageKind
 
-__all__ = [
-    "Access",
-    "ExecChange",
-    "Flow",
-    "Mode",
-    "Operand",
-    "joined_name",
-    "parse_operand",
-    "register_names",
-    "register_templates",
-    "registers_of",
-    "split_operands",
-    "word_set",
-]
-
 Mode = Literal["r", "w", "m"]
 """Read, written, or both: modified in place, or written in part."""
 Flow = Literal["next", "branch", "jump", "end", "call", "return", "anywhere"]

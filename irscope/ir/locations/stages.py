@@ -80,8 +80,6 @@ def lines_selected(locations: TextLocations, in_file: Callable[[str], bool], lin
 
 _COMMENT: dict[str, str] = {"llvm": ";", "amdgcn": ";"}
 
-# #blocked = #ttg.blocked<{…}>        !desc = !tt.ptr<f16>
-_ALIAS = re.compile(r"([#!][\w.$-]+) = ")
 
 # The role of a line of each language; the first that matches.
 _ROLES: dict[str, re.Pattern[str]] = {
@@ -146,7 +144,8 @@ def _kept_of_mlir(text: str, lines: list[str], wanted: set[int]) -> tuple[set[in
         if is_kept or label in needed:
             outer.add(parent)
     kept = {number - 1 for number in needed}
-    aliases = {match[1]: number for number, line in enumerate(lines) if (match := _ALIAS.match(line))}
+    # #blocked = #ttg.blocked<{…}>        !desc = !tt.ptr<f16>
+    aliases = {line.partition(" = ")[0]: at for at, line in enumerate(lines) if line[:1] in "#!" and " = " in line}
     used = (name for number in kept for name in ALIAS.findall(lines[number]))
     needed_aliases = reachable(used, {name: lines[number] for name, number in aliases.items()})
     return kept | {aliases[name] for name in needed_aliases}, set(aliases.values())

@@ -107,7 +107,6 @@ class ThreadWidth(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         limit = f", limited by {self.limit}" if self.limit else ""
         info = f"contiguity {_list(self.contiguity)}, divisibility {_list(self.divisibility)}"
         more = f"; its layout has {self.chosen}, for other accesses" if self.chosen > self.own else ""
@@ -128,7 +127,6 @@ class LoadPipelining(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         width = f"{self.width_bits} bits wide" if self.width_bits is not None else "of unknown width"
         if self.reason:
             return f"not pipelined: {self.reason} ({width})"
@@ -144,7 +142,6 @@ class AsyncDot(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         return f"waited for at once: {self.reason}" if self.reason else "may stay under way: nothing is said against it"
 
 
@@ -162,7 +159,6 @@ class Rematerialisation(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         costs = ""
         if self.conversion_cost is not None and self.rematerialisation_cost is not None:
             costs = f" (cost {self.conversion_cost} for the conversion, {self.rematerialisation_cost} without it)"
@@ -183,7 +179,6 @@ class VectorWidth(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         mask = f", {self.without_mask} but for its mask" if self.without_mask > self.elements else ""
         return f"{self.elements} of the {self.per_thread} elements of a thread in one instruction{mask}"
 
@@ -201,7 +196,6 @@ class PlacedBuffer(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         owner = f" of {self.operation.name}" if self.operation is not None else ""
         return (
             f"buffer {self.number}{owner}: {self.size_bytes} bytes at {self.offset_bytes}, "
@@ -223,7 +217,6 @@ class Partition(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         name = "a partition" if self.number is None else f"partition {self.number}"
         return f"{name}: {self.operations} operations, cost {self.cost} ({' and '.join(self.flags) or 'none of note'})"
 
@@ -240,7 +233,6 @@ class PartitionMerge(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         return f"{self.first} and {self.second} go to the same warps: {self.rule}"
 
 
@@ -252,7 +244,6 @@ class Remark(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         return self.text
 
 
@@ -270,7 +261,6 @@ class PtxasAdvice(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         return f"ptxas{f' {self.code}' if self.code else ''}: {self.text}"
 
 
@@ -284,7 +274,6 @@ class Refusal(Decision):
 
     @property
     def said(self) -> str:
-        """As a sentence."""
         return f"{self.type}: {self.reason}"
 
 

@@ -16,9 +16,9 @@ from irscope.model.capture import Kernel, Launch, Target
 from irscope.model.plain import tupled
 
 # tt.func public @matmul(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc)), …
-_KERNEL = re.compile(r'^[ \t]*tt\.func (?:public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
-# tt.func private @helper(  |  llvm.func internal @helper(
-_PUBLIC = re.compile(r'^[ \t]*tt\.func public @(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+_KERNEL = re.compile(
+    r'^[ \t]*tt\.func (?P<public>public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE
+)
 # llvm.func @matmul(%arg0: …) attributes {nvvm.kernel = 1 : ui1, …
 _LLVM_KERNEL = re.compile(
     r'^[ \t]*llvm\.func (?:[a-z_]+ )*@"?(?P<name>[^"(\n]+)"?\([^\n]*(?:nvvm|rocdl)\.kernel', re.MULTILINE
@@ -52,9 +52,14 @@ UNKNOWN_TARGET = Target("unknown", "unknown", 32)
 """The target of a capture if the compiled target is unknown."""
 
 
+def _kernel_header(text: str) -> re.Match[str] | None:
+    headers = list(_KERNEL.finditer(text))
+    return next((header for header in headers if header["public"]), headers[0] if headers else None)
+
+
 def kernel_of_module(text: str) -> str:
     """The name of a module's kernel: its public function; empty if there is none."""
-    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    match = _kernel_header(text)
     if match is not None:
         return match["quoted"] or match["name"] or ""
     match = _LLVM_KERNEL.search(text) or _LLVM_BODY.search(text)
@@ -94,7 +99,7 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
     Constants are folded into the IR, so they and the Python source stay unknown. The types are Triton's (`*fp16`), in
     the order of the function, without its `constexpr` parameters.
     """
-    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    match = _kernel_header(text)
     name = kernel_of_module(text)
     language = "gluon" if "gluon." in text else "triton"
     chosen = tuple(sorted({**_options_of_module(text), **(options or {})}.items()))

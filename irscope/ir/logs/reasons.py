@@ -28,7 +28,7 @@ from irscope.ir.logs.decisions import (
     ThreadWidth,
     VectorWidth,
 )
-from irscope.ir.mlir.tokens import STRING
+from irscope.ir.mlir.tokens import location_spans
 from irscope.model.evidence import PassLog
 
 # ── The entries of a compiler's log: each with who printed it, and the Python line that it is about ─────────────────
@@ -56,7 +56,6 @@ _FORMS: tuple[tuple[_EntryKind, re.Pattern[str]], ...] = (
     ("llvm", _LLVM),
     ("ptxas", _PTXAS),
 )
-_STRING_OR_BRACKET = re.compile(rf"{STRING}|[()]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,30 +137,17 @@ def _place(match: re.Match[str]) -> Chain:
 
 def _without_locations(line: str, known: dict[str, Chain]) -> tuple[str, Chain]:
     """A line without its `loc(...)`, and the chain of the first; `known` keeps those that were read."""
-    kept: list[str] = []
-    chain: Chain | None = None
-    start = 0
-    while (found := line.find(" loc(", start)) >= 0:
-        end = _closing(line, found + 4)
-        if end < 0:
-            break
-        kept.append(line[start:found])
-        if chain is None:
-            location = line[found + 5 : end]
+    chains: list[Chain] = []
+    parts: list[str] = []
+    done = 0
+    for start, end in location_spans(line) if " loc(" in line else ():
+        if line[start - 1] == " ":
+            parts.append(line[done : start - 1])
+            location, done = line[start + 4 : end - 1], end
             if location not in known:
                 known[location] = read_location(location)
-            chain = known[location]
-        start = end + 1
-    return "".join((*kept, line[start:])), chain or ()
-
-
-def _closing(line: str, opening: int) -> int:
-    depth = 0
-    for match in _STRING_OR_BRACKET.finditer(line, opening):
-        depth += {"(": 1, ")": -1}.get(match[0], 0)
-        if not depth:
-            return match.start()
-    return -1
+            chains.append(known[location])
+    return "".join((*parts, line[done:])), chains[0] if chains else ()
 
 
 _Reader = Callable[[PassLog, Sequence[LogEntry]], Iterator[Decision]]

@@ -232,7 +232,6 @@ def _median(times: Any) -> float | None:
 _MAX_EVENT_CHARACTERS = 1 << 26
 """Of one line: the texts of all stages of a kernel, each of which tritonparse cuts at 10 MiB."""
 _MAX_COMPILES = 20_000
-_LARGEST = 1 << 53
 _BEGINNINGS = ("<file too large: ", "<error reading file: ")
 """What tritonparse writes in place of a text that it left out."""
 _OWN = ("env", "src_attrs", "src_cache_key", "src_constants", "times", "cache_hit")

@@ -60,13 +60,23 @@ def split_commas(text: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
-def types_of(text: str) -> str:
-    """The types of an operation: what follows the last ` : ` outside of brackets; an empty string if nothing does."""
+def last_mark(text: str, token: str) -> int:
+    """The position of the last such token outside of brackets; -1 if there is none."""
+    return max((position for one, position, depth in marks(text) if one == token and not depth), default=-1)
+
+
+def split_types(text: str) -> tuple[str, str]:
+    """What stands before and behind the last ` : ` outside of brackets: an operation's text and its types."""
     start = -1
     for token, position, depth in marks(text):
         if token == ":" and not depth and text[position - 1 : position + 2] == " : ":
-            start = position + 2
-    return text[start:].removesuffix("{").strip() if start >= 0 else ""
+            start = position
+    return (text[: start - 1], text[start + 2 :].strip()) if start >= 0 else (text, "")
+
+
+def types_of(text: str) -> str:
+    """The types of an operation: what follows the last ` : ` outside of brackets; an empty string if nothing does."""
+    return split_types(text)[1].removesuffix("{").strip()
 
 
 def parameters_of(header: str) -> dict[str, tuple[str, str]]:
@@ -84,13 +94,10 @@ def parameters_of(header: str) -> dict[str, tuple[str, str]]:
 
 def behind_arrow(text: str) -> list[str]:
     """The types behind the last arrow outside of brackets; an empty list if there is none."""
-    start = -1
-    for token, position, depth in marks(text):
-        if token == "->" and not depth:
-            start = position + 2
+    start = last_mark(text, "->")
     if start < 0:
         return []
-    rest = text[start:].strip()
+    rest = text[start + 2 :].strip()
     if rest.startswith("(") and (end := closing(rest, 0)) >= 0:
         return [part for part in split_commas(rest[1:end]) if part]
     return split_commas(rest.removesuffix("{").strip())
