@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from irscope.ir.asm.operands import Access
-from irscope.ir.mlir.operations import operation_info
+from irscope.ir.mlir.operations import intrinsic_info, operation_info
 from irscope.ir.mlir.tokens import ALIAS, STRING, AliasTable, attribute_spans, reachable
 from irscope.model.capture import StageKind
 
@@ -265,24 +265,11 @@ def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tu
 NONE, READS, ANY = 0, 1, 2
 
 # ── The side effects of an operation that fix its place in a block: none, reads of memory, or anything else ─────────
-# An unknown operation keeps its place. Sources: the operation table for MLIR; "LLVM Language Reference Manual"; "PTX
+# An unknown operation keeps its place. Sources: the operation table, for LLVM IR by the names of its dialect; "PTX
 # ISA", of which only arithmetic and moves have none.
 
 _STRUCTURED = ("loop", "conditional", "yield")
 """Operations of MLIR that have the effects of what stands in them, and no others."""
-_LLVM = frozenset((
-    "add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "and", "or", "xor", "shl", "ashr", "lshr", "fadd",
-    "fsub", "fmul", "fdiv", "frem", "fneg", "icmp", "fcmp", "select", "sext", "zext", "trunc", "fpext", "fptrunc",
-    "sitofp", "uitofp", "fptosi", "fptoui", "bitcast", "addrspacecast", "inttoptr", "ptrtoint", "getelementptr",
-    "insertvalue", "extractvalue", "insertelement", "extractelement", "shufflevector", "freeze", "phi",
-))  # fmt: skip
-_LLVM_CALLS = (
-    "fma", "fmuladd", "exp", "exp2", "log", "log2", "sqrt", "fabs", "floor", "ceil", "maxnum", "minnum",
-    "maximum", "minimum", "smax", "smin", "umax", "umin", "abs", "ctpop", "nvvm.read.ptx.sreg.tid",
-    "nvvm.read.ptx.sreg.ntid", "nvvm.read.ptx.sreg.ctaid", "nvvm.read.ptx.sreg.nctaid",
-    "nvvm.read.ptx.sreg.laneid", "nvvm.read.ptx.sreg.warpid", "amdgcn.workitem.id", "amdgcn.workgroup.id",
-)  # fmt: skip
-"""Intrinsics that compute of their operands alone, without `llvm.`."""
 _PTX = frozenset((
     "add", "sub", "mul", "mad", "fma", "div", "rem", "abs", "neg", "min", "max", "and", "or", "xor", "not", "shl",
     "shr", "cvt", "cvta", "setp", "selp", "set", "slct", "ex2", "lg2", "rcp", "sqrt",
@@ -325,16 +312,15 @@ def _of_mlir(name: str, template: str) -> int:
 
 
 def _of_llvm(name: str, template: str) -> int:
-    if name in _LLVM:
-        return NONE
     if name == "load":
         return ANY if _is_ordered(template) else READS
     if name != "call":
-        return ANY
+        info = operation_info(f"llvm.{name}")
+        return NONE if name == "phi" or (info is not None and info.is_pure) else ANY
     if " asm " in template:
         return ANY if "sideeffect" in template else NONE
-    called = template.partition("@llvm.")[2]
-    return NONE if any(called.startswith((f"{one}.", f"{one}(")) for one in _LLVM_CALLS) else ANY
+    info = intrinsic_info(template.partition("@llvm.")[2].partition("(")[0])
+    return NONE if info is not None and info.is_pure else ANY
 
 
 def _of_ptx(name: str, template: str) -> int:

@@ -531,6 +531,20 @@ def operation_info(name: str) -> OperationInfo | None:
     return next((family for prefix, family in _FAMILIES if name.startswith(prefix)), None)
 
 
+def intrinsic_info(name: str) -> OperationInfo | None:
+    """The row of an intrinsic of LLVM IR, by its name without `llvm.`: `exp2.f32`, `amdgcn.workitem.id.x`."""
+    dialect, _, rest = name.partition(".")
+    full = f"{_INTRINSICS[dialect]}.{rest}" if dialect in _INTRINSICS else f"llvm.intr.{name}"
+    while full and operation_info(full) is None:
+        # The types of overloaded operands end a name.
+        full = full.rpartition(".")[0]
+    return operation_info(full)
+
+
+_INTRINSICS = {"nvvm": "nvvm", "amdgcn": "rocdl"}
+"""The dialect that has an intrinsic's operation, by the first word of its name."""
+
+
 def opcode_of(name: str) -> str:
     """The opcode of an operation's name; the name itself if the table does not know it."""
     info = operation_info(name)
