@@ -159,7 +159,7 @@ def read_body(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> Body:
     resolver = Resolver(kind, (*head, *tail), ignore)
     templates, found = _templates(lines, syntax, kind)
     body = Body(kind, lines, numbers, head, tail, resolver)
-    (_Reader if syntax.is_virtual else RegisterReader)(body, found).read(templates)
+    (_ColumnReader if syntax.is_virtual else RegisterReader)(body, found).read(templates)
     # Triton prints aliases that are never used; without locations, those of locations are never used either.
     used = resolver.used() if "locations" in ignore else None
     for definitions in (head, tail):
@@ -202,7 +202,7 @@ class _Region:
     """Labels of the region's own blocks, the only ones a branch may name."""
 
 
-class _Reader:
+class _ColumnReader:
     """Fills the columns of a `Body` in one pass over the templates.
 
     MLIR names are scoped as in MLIR: a region's definitions end with it, so a sibling region may reuse their names;

@@ -150,7 +150,7 @@ def operation_lives(
     if trail.first is None:
         return Lives(trail, ())
     kind = trail.kind
-    follower = _Follower(
+    follower = _OperationFollower(
         {
             one.line: _Track((_Birth(-1),), -1, one, one, [(-1, one.line)])
             for one in sightings(trail.first, kind, is_wanted)
@@ -196,7 +196,7 @@ class _Track:
         return OperationLife(self.births, self.counted_from, self.first, self.last, tuple(self.lines), removal)
 
 
-class _Follower:
+class _OperationFollower:
     """Follows operations from text to text."""
 
     def __init__(self, present: dict[int, _Track], *, explains: bool) -> None:

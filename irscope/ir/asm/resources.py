@@ -156,15 +156,11 @@ def _symbols(table: bytes, names: bytes) -> tuple[_ElfSymbol, ...]:
 # ptxas info    : Compiling entry function 'matmul_kernel' for 'sm_90a'
 _ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
 #     584 bytes stack frame, 772 bytes spill stores, 716 bytes spill loads
-_SPILLS = re.compile(
-    r"(?P<stack>\d{1,12}) bytes stack frame, (?P<stores>\d{1,12}) bytes spill stores, "
-    r"(?P<loads>\d{1,12}) bytes spill loads"
-)
 # ptxas info    : Used 32 registers, used 1 barriers, 584 bytes cumulative stack size, 416 bytes cmem[0]
-_USED = re.compile(r"Used (?P<registers>\d{1,12}) registers")
-_BARRIERS = re.compile(r"used (?P<barriers>\d{1,12}) barriers")
-_CUMULATIVE = re.compile(r"(?P<bytes>\d{1,12}) bytes cumulative stack size")
-_CONSTANTS = re.compile(r"(?P<bytes>\d{1,12}) bytes cmem\[0\]")
+_AMOUNT = re.compile(
+    r"(?P<amount>\d{1,12}) (?:bytes )?"
+    r"(?P<what>stack frame|spill stores|spill loads|registers|barriers|cumulative stack size|cmem\[0\])"
+)
 
 _FRAME_SIZE, _REGISTER_COUNT, _BARRIER_COUNT = 0x11, 0x2F, 0x4C
 _SIZED = 4  # the format whose last two header bytes are a length
@@ -219,24 +215,22 @@ def parse_ptxas_log(text: str) -> dict[str, Resources]:
 
 
 def _read_log_line(line: str, known: Resources) -> Resources:
-    spills = _SPILLS.search(line)
-    if spills is not None:  # one such line for the kernel, and one for each function that it calls
+    amounts = {match["what"]: int(match["amount"]) for match in _AMOUNT.finditer(line)}
+    if "spill loads" in amounts:  # one such line for the kernel, and one for each function that it calls
         return replace(
             known,
-            stack_bytes=int(spills["stack"]) if known.stack_bytes is None else known.stack_bytes,
-            spill_store_bytes=(known.spill_store_bytes or 0) + int(spills["stores"]),
-            spill_load_bytes=(known.spill_load_bytes or 0) + int(spills["loads"]),
+            stack_bytes=amounts.get("stack frame") if known.stack_bytes is None else known.stack_bytes,
+            spill_store_bytes=(known.spill_store_bytes or 0) + amounts.get("spill stores", 0),
+            spill_load_bytes=(known.spill_load_bytes or 0) + amounts["spill loads"],
         )
-    used = _USED.search(line)
-    if used is None:
+    if "registers" not in amounts:
         return known
-    barriers, constants, stack = _BARRIERS.search(line), _CONSTANTS.search(line), _CUMULATIVE.search(line)
     return replace(
         known,
-        registers=int(used["registers"]),
-        barriers=int(barriers["barriers"]) if barriers else known.barriers,
-        stack_bytes=int(stack["bytes"]) if stack else known.stack_bytes,
-        constant_bytes=int(constants["bytes"]) if constants else known.constant_bytes,
+        registers=amounts["registers"],
+        barriers=amounts.get("barriers", known.barriers),
+        stack_bytes=amounts.get("cumulative stack size", known.stack_bytes),
+        constant_bytes=amounts.get("cmem[0]", known.constant_bytes),
     )
 
 

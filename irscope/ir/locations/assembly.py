@@ -134,7 +134,7 @@ def read_ptx(text: str, llir: str | None = None) -> TextLocations:
 def _ptx_lines(text: str, known: KnownChains) -> Iterator[_PtxLine]:
     """The chains of each line of PTX."""
     lines = text_lines(text)
-    sites = _CallSites(_file_table(lines), _info_strings(lines), known)
+    sites = _InlineSites(_file_table(lines), _info_strings(lines), known)
     chain: Chain = ()
     stated: Chain = ()
     fresh = in_block = False
@@ -256,7 +256,7 @@ def _is_alike(sass: str, ptx: str) -> bool:
     return family != "convert" or all(kind.lower() in ptx for kind in _TYPE.findall(sass))
 
 
-class _CallSites:
+class _InlineSites:
     """Remembers where each place of a function was last inlined."""
 
     def __init__(self, files: Mapping[str, str], strings: Mapping[str, str], known: KnownChains) -> None:

@@ -21,7 +21,7 @@ _FIELD = re.compile(r'\b(?P<key>\w+): (?:!(?P<id>\d+)|(?P<number>\d+)|"(?P<text>
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class _MetadataNode:
     """A node of debug metadata, with the fields that locations need."""
 
     kind: str
@@ -30,9 +30,9 @@ class Node:
     texts: dict[str, str]
 
 
-def _read_nodes(lines: list[str]) -> dict[str, Node]:
+def _read_nodes(lines: list[str]) -> dict[str, _MetadataNode]:
     """Node number → node, of the kinds that locations need."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, _MetadataNode] = {}
     for line in lines:
         match = _NODE.match(line) if line[:1] == "!" else None
         if match is None:
@@ -47,7 +47,7 @@ def _read_nodes(lines: list[str]) -> dict[str, Node]:
                 numbers.setdefault(part["key"], count(part["number"]))
             else:
                 texts.setdefault(part["key"], unescape_ir(part["text"]))
-        nodes[match["id"]] = Node(match["kind"], ids, numbers, texts)
+        nodes[match["id"]] = _MetadataNode(match["kind"], ids, numbers, texts)
     return nodes
 
 

@@ -16,14 +16,12 @@ from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.ir.mlir.tokens import STRING, closing, location_spans, split_commas
 from irscope.model.capture import StageKind
 
-# callsite(#loc3 at #loc5)   "x_ptr"(#loc3)
-_AROUND = re.compile(rf"callsite\(|{STRING}\(")
-# #loc12
-_ALIAS = re.compile(r"#[\w.$-]+")
-# fused[#loc3, #loc4]   fused<#di_subprogram>[#loc3]
-_FUSED = re.compile(r"fused(?:<[^\[\]]*>)?\[")
-# "/kernels/matmul.py":31:20   "matmul.py":31:20 to :35   unknown
-_FRAME = re.compile(rf"{STRING}:\d+:\d+(?: to \d*:\d+)?|unknown\b")
+# What a location begins with: callsite(#loc3 at #loc5)   "x_ptr"(#loc3)   #loc12   fused[#loc3, #loc4]
+# fused<#di_subprogram>[#loc3]   "/kernels/matmul.py":31:20   "matmul.py":31:20 to :35   unknown
+_BEGINNING = re.compile(
+    rf"(?P<around>callsite\(|{STRING}\()|(?P<alias>#[\w.$-]+)|(?P<fused>fused(?:<[^\[\]]*>)?\[)"
+    rf"|(?P<frame>{STRING}:\d+:\d+(?: to \d*:\d+)?|unknown\b)"
+)
 
 _FILE = "ttgir"
 # LLVM counts the lines of inline assembly on from its statement's: no operation reaches the next one's number.
@@ -72,17 +70,18 @@ def _with_innermost(location: str, own: str, aliases: Mapping[str, str]) -> str:
     """A location with another innermost frame, which is the first one in its text; of fused ones, the first is kept."""
     at = 0
     for _ in range(MAX_FRAMES):
-        if (around := _AROUND.match(location, at)) is not None:
-            at = around.end()
-        elif (alias := _ALIAS.match(location, at)) is not None and alias[0] in aliases:
-            location = f"{location[:at]}{aliases[alias[0]][4:-1]}{location[alias.end() :]}"
-        elif (fused := _FUSED.match(location, at)) is not None:
-            end = closing(location, fused.end() - 1)
-            location = f"{location[:at]}{split_commas(location[fused.end() : end])[0]}{location[end + 1 :]}"
-        elif (frame := _FRAME.match(location, at)) is not None:
-            return f"{location[:at]}{own}{location[frame.end() :]}"
-        else:
+        match = _BEGINNING.match(location, at)
+        if match is None or (match["alias"] and match["alias"] not in aliases):
             break
+        if match["around"]:
+            at = match.end()
+        elif match["alias"]:
+            location = f"{location[:at]}{aliases[match['alias']][4:-1]}{location[match.end() :]}"
+        elif match["fused"]:
+            end = closing(location, match.end() - 1)
+            location = f"{location[:at]}{split_commas(location[match.end() : end])[0]}{location[end + 1 :]}"
+        else:
+            return f"{location[:at]}{own}{location[match.end() :]}"
     return own
 
 

@@ -85,7 +85,7 @@ def read_entries(text: str) -> tuple[LogEntry, ...]:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    entries: list[_Open] = []
+    entries: list[_OpenEntry] = []
     known: dict[str, Chain] = {}
     for number, line in enumerate(lines, 1):
         kind, match = _form_of(line)
@@ -96,7 +96,7 @@ def read_entries(text: str) -> tuple[LogEntry, ...]:
             entries[-1].texts.append(line)
         elif match is not None:
             said, chain = _without_locations(match["text"], known)
-            entries.append(_Open(kind, match["type"], [said], chain if kind == "debug" else _place(match), number))
+            entries.append(_OpenEntry(kind, match["type"], [said], chain if kind == "debug" else _place(match), number))
         elif entries:
             said, chain = _without_locations(line, known)
             entries[-1].texts.append(said)
@@ -105,7 +105,7 @@ def read_entries(text: str) -> tuple[LogEntry, ...]:
                 entries[-1].chain = chain
         else:
             said, chain = _without_locations(line, known)
-            entries.append(_Open("text", "", [said], chain, number))
+            entries.append(_OpenEntry("text", "", [said], chain, number))
     return tuple(entry.closed() for entry in entries)
 
 
@@ -117,7 +117,7 @@ def _form_of(line: str) -> tuple[_EntryKind, re.Match[str] | None]:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenEntry:
     kind: _EntryKind
     type: str
     texts: list[str]

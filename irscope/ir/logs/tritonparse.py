@@ -242,7 +242,7 @@ _STAGES = {stage.name for stage in STAGES if stage.kind in _KINDS}
 
 
 @dataclass(slots=True)
-class _Compile:
+class _TracedCompile:
     """One compile, and what the trace says of it later."""
 
     payload: Mapping[str, Any]
@@ -264,7 +264,7 @@ def captures_from_trace(text: str, name: str) -> tuple[Capture, ...]:
     Launches give the grid and the arguments, tunings which configuration was the fastest. Lines that are no event are
     passed over: a trace of a process that was killed ends in one.
     """
-    compiles: dict[str, _Compile] = {}
+    compiles: dict[str, _TracedCompile] = {}
     tunings: list[Mapping[str, Any]] = []
     damaged = 0
     for event in _events(text):
@@ -275,7 +275,7 @@ def captures_from_trace(text: str, name: str) -> tuple[Capture, ...]:
         if kind == "compilation" and len(compiles) < _MAX_COMPILES:
             payload = mapping(event.get("payload"))
             key = _key(mapping(payload.get("metadata")), event)
-            compiles.setdefault(key, _Compile(payload, _date(event.get("timestamp"))))
+            compiles.setdefault(key, _TracedCompile(payload, _date(event.get("timestamp"))))
         elif kind == "launch":
             known = compiles.get(_key(mapping(event.get("compilation_metadata")), event))
             if known is not None:
@@ -311,7 +311,7 @@ def _key(metadata: Mapping[str, Any], event: Mapping[str, Any]) -> str:
     return f"{metadata.get('hash') or id(event)} {metadata.get('name', '')}"
 
 
-def _capture(compile_: _Compile, tunings: list[Mapping[str, Any]], notes: tuple[str, ...]) -> Capture:
+def _capture(compile_: _TracedCompile, tunings: list[Mapping[str, Any]], notes: tuple[str, ...]) -> Capture:
     payload = compile_.payload
     metadata = storable(mapping(payload.get("metadata")))
     times = mapping(metadata.get("times"))
