@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from irscope.ir.asm.amdgcn_opcodes import amdgcn_access
+from irscope.ir.asm.amdgcn_opcodes import amdgcn_access, amdgcn_flow
 from irscope.ir.asm.opcodes import Effect, effect_of, family_of, ptx_opcode
 from irscope.ir.asm.operands import (
     Access,
@@ -284,10 +284,9 @@ class Instruction:
     @property
     def branch(self) -> Branch | None:
         """Where it may go; None if the next instruction always follows."""
-        reader = {"ptx": _ptx_branch, "sass": _sass_branch, "amdgcn": _amdgcn_branch, "llvm": _llvm_branch}.get(
-            self.kind
-        )
-        return reader(self) if reader is not None else None
+        if self.kind == "llvm":
+            return _llvm_branch(self)
+        return _amdgcn_branch(self) if self.kind == "amdgcn" else _branch(self)
 
     def _virtual_registers(self) -> tuple[tuple[str, Mode], ...]:
         opcode = ptx_opcode(self.opcode)
@@ -365,54 +364,43 @@ def _llvm_values(text: str) -> tuple[tuple[str, Mode], ...]:
     return tuple([(name, "w" if is_result and not place else "r") for place, name in enumerate(names)])
 
 
-def _ptx_branch(item: Instruction) -> Branch | None:
-    name = item.opcode.partition(".")[0]
-    conditional = bool(item.predicate)
-    if name == "bra" and item.operands:
-        return Branch(((item.operands[-1], item.predicate),), conditional)
-    if name == "brx":
-        return Branch(falls=conditional, is_unknown=True, condition=item.predicate)
-    if name in ("ret", "exit", "trap"):
-        return Branch(falls=conditional, ending="return" if name == "ret" else "exit")
-    if name == "call":
-        named = [operand for operand in item.operands if not operand.startswith("(")]
-        called = named[0] if named and not named[0].startswith("%") else ""
-        return Branch(falls=True, calls=(called,))
-    return None
-
-
-def _sass_branch(item: Instruction) -> Branch | None:
-    flow = sass_flow(item.opcode)
+def _branch(item: Instruction) -> Branch | None:
+    """Of PTX and SASS."""
+    flow = ptx_opcode(item.opcode).flow if item.kind == "ptx" else sass_flow(item.opcode)
     if flow == "next":
         return None
-    labels = [operand.partition("`(")[2].partition(")")[0] for operand in item.operands if "`(" in operand]
-    label = labels[0] if labels else ""
     predicate = "" if item.predicate in _ALWAYS else item.predicate
-    if flow == "call":
-        return Branch(falls=True, calls=(label,))
     if flow in ("end", "return"):
         return Branch(falls=bool(predicate), ending="exit" if flow == "end" else "return")
-    if flow == "branch" and label:
+    if item.kind == "ptx":
+        # call (retval), helper, (parameter);      bra $L__BB0_2;
+        named = [operand for operand in item.operands if not operand.startswith("(")][:1]
+        named = [] if named and named[0].startswith("%") else named
+        others = list[str]()
+    else:
         # The predicate may stand among the operands too: BRA P1, `(.L_x_3)      BRA.DIV UR4, `(.L_x_9)
+        named = [operand.partition("`(")[2].partition(")")[0] for operand in item.operands if "`(" in operand][:1]
         others = [operand for operand in item.operands if "`(" not in operand]
+    if flow == "call":
+        return Branch(falls=True, calls=tuple(named) or ("",))
+    if flow != "anywhere" and named:
         condition = " ".join([part for part in (predicate, *others) if part])
-        return Branch(((label, condition),), bool(condition))
+        return Branch(((named[0], condition),), bool(condition))
     return Branch(falls=bool(predicate), is_unknown=True, condition=predicate)
 
 
 def _amdgcn_branch(item: Instruction) -> Branch | None:
-    name = item.opcode
-    if name == "s_branch" and item.operands:
-        return Branch(((item.operands[0], ""),))
-    if name.startswith("s_cbranch_") and item.operands:
-        return Branch(((item.operands[-1], name.removeprefix("s_cbranch_")),), True)
+    name, flow = item.opcode, amdgcn_flow(item.opcode)
+    if flow in ("jump", "branch") and item.operands:
+        condition = name.removeprefix("s_cbranch_") if flow == "branch" else ""
+        return Branch(((item.operands[-1], condition),), flow == "branch")
     if name == "s_setpc_b64":
         # The calling convention keeps the address to return to in these.
         returns = item.operands == ("s[30:31]",)
         return Branch(ending="return" if returns else "", is_unknown=not returns)
     if name in ("s_swappc_b64", "s_call_b64"):
         return Branch(falls=True, calls=("",))
-    return Branch(ending="exit") if name.startswith("s_endpgm") else None
+    return Branch(ending="exit") if flow == "end" else None
 
 
 def _llvm_branch(item: Instruction) -> Branch | None:

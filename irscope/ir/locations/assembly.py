@@ -324,17 +324,10 @@ _SASS_OPCODE = re.compile(
 _SHAPE = re.compile(r"\.(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)\b")
 # What an instruction is made from, for those that Triton writes as inline assembly.
 _MADE_FROM = {
-    "LDG": "ld.global",
-    "STG": "st.global",
-    "LDGSTS": "cp.async",
-    "HGMMA": "wgmma.mma_async",
-    "QGMMA": "wgmma.mma_async",
-    "IGMMA": "wgmma.mma_async",
-    "WARPGROUP": "wgmma.",
-    "LDGDEPBAR": "cp.async.commit_group",
-    "DEPBAR": "cp.async.wait",
-    "BAR": "bar",
-}
+    "LDG": "ld.global", "STG": "st.global", "LDGSTS": "cp.async", "LDGDEPBAR": "cp.async.commit_group",
+    "DEPBAR": "cp.async.wait", "BAR": "bar", "WARPGROUP": "wgmma.",
+    **dict.fromkeys(("HGMMA", "QGMMA", "IGMMA"), "wgmma.mma_async"),
+}  # fmt: skip
 
 
 @lru_cache(maxsize=2)

@@ -36,15 +36,9 @@ _MODULE_NUMBER = re.compile(
 _MODULE_TARGET = re.compile(r'"?(?:ttg|triton_gpu)\.target"? = "(?P<target>\w+:\w+)"')
 
 _TYPES = {
-    "f16": "fp16",
-    "f32": "fp32",
-    "f64": "fp64",
-    "f8E4M3FN": "fp8e4nv",
-    "f8E4M3FNUZ": "fp8e4b8",
-    "f8E4M3": "fp8e4nv",
-    "f8E5M2": "fp8e5",
-    "f8E5M2FNUZ": "fp8e5b16",
-}
+    "f16": "fp16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E4M3FNUZ": "fp8e4b8", "f8E4M3": "fp8e4nv",
+    "f8E5M2": "fp8e5", "f8E5M2FNUZ": "fp8e5b16",
+}  # fmt: skip
 _HEAD = 20_000
 _MAX_PARAMETERS_TEXT = 200_000
 

@@ -422,16 +422,8 @@ def _partitions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]
 
 
 _READERS: tuple[_Reader, ...] = (
-    _thread_widths,
-    _loads,
-    _dots,
-    _conversions,
-    _buffers,
-    _remarks,
-    _advice,
-    _refusals,
-    _partitions,
-)
+    _thread_widths, _loads, _dots, _conversions, _buffers, _remarks, _advice, _refusals, _partitions,
+)  # fmt: skip
 
 
 def _operation(entry: LogEntry, text: str) -> LoggedOperation:

@@ -414,13 +414,23 @@ NUM_STAGES = "tt.num_stages"
 _CACHES = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")
 _COMPARISONS = "eq ne slt sle sgt sge ult ule ugt uge"
 _FLOAT_COMPARISONS = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true"
+_ATOMIC = (
+    "xchg", "add", "sub", "_and", "nand", "_or", "_xor", "max", "min", "umax", "umin", "fadd", "fsub", "fmax", "fmin",
+)  # fmt: skip
+_MEMORIES = (
+    "none", "local", "global_read", "local|global_read", "global_write", "local|global_write",
+    "global_read|global_write", "all",
+)  # fmt: skip
+_NO_WRAP = ("none", "inbounds_flag", "nusw", "inbounds", "nuw", "inbounds_flag|nuw", "nusw|nuw", "inbounds|nuw")
+_ELEMENTS = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "bf16", "fp16")
+_ROUNDING = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
 ENUMERATIONS: dict[str, tuple[str, ...]] = {
     "cache": _CACHES,
     "evict": ("", "evict_normal", "evict_first", "evict_last"),
     **dict.fromkeys(("tt.get_program_id:axis", "tt.get_num_programs:axis"), ("x", "y", "z")),
     "sem": ("", "relaxed", "acquire", "release", "acq_rel"),
     "scope": ("", "gpu", "cta", "sys"),
-    "atomic_rmw_op": ("", "and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch"),
+    "atomic_rmw_op": ("", *["and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch"]),
     "inputPrecision": ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
     "propagateNan": ("none", "all"),
     "rounding": ("rtz", "rtne", "rs"),
@@ -431,48 +441,13 @@ ENUMERATIONS: dict[str, tuple[str, ...]] = {
     "asm_dialect": ("att", "intel"),
     "kind": ("", "add", "min", "max", "inc", "dec", "and", "or", "xor"),
     "ordering": ("not_atomic", "unordered", "monotonic", "", "acquire", "release", "acq_rel", "seq_cst"),
-    "bin_op": (
-        "xchg",
-        "add",
-        "sub",
-        "_and",
-        "nand",
-        "_or",
-        "_xor",
-        "max",
-        "min",
-        "umax",
-        "umin",
-        "fadd",
-        "fsub",
-        "fmax",
-        "fmin",
-    ),
-    "addrSpace": (
-        "none",
-        "local",
-        "global_read",
-        "local|global_read",
-        "global_write",
-        "local|global_write",
-        "global_read|global_write",
-        "all",
-    ),
-    "a_elem_type": ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "bf16", "fp16"),
-    "b_elem_type": ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "bf16", "fp16"),
+    "bin_op": _ATOMIC,
+    "addrSpace": _MEMORIES,
+    **dict.fromkeys(("a_elem_type", "b_elem_type"), _ELEMENTS),
     "overflowFlags": ("none", "nsw", "nuw", "nsw, nuw"),
-    "noWrapFlags": (
-        "none",
-        "inbounds_flag",
-        "nusw",
-        "inbounds",
-        "nuw",
-        "inbounds_flag|nuw",
-        "nusw|nuw",
-        "inbounds|nuw",
-    ),
+    "noWrapFlags": _NO_WRAP,
     "ttng.tmem_wait:kind": ("load", "store"),
-    "roundingmode": ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away"),
+    "roundingmode": _ROUNDING,
 }
 """The words of an attribute that the generic form prints as a number; by attribute, or by operation and attribute."""
 

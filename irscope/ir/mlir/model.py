@@ -441,14 +441,8 @@ class MlirModule:
 
 
 _ADDRESS_SPACES: dict[str, Space] = {
-    "1": "global",
-    "3": "shared",
-    "4": "constant",
-    "5": "local",
-    "6": "tensor",
-    "7": "global",
-    "8": "global",
-}
+    "1": "global", "3": "shared", "4": "constant", "5": "local", "6": "tensor", "7": "global", "8": "global",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=1024)

@@ -72,19 +72,8 @@ class OperationInfo:
 
 
 TRITON_DIALECTS = (
-    "tt",
-    "ttg",
-    "ttng",
-    "amdg",
-    "nvws",
-    "gluon",
-    "tti",
-    "proton",
-    "ttn",
-    "nvg",
-    "triton_gpu",
-    "triton_nvidia_gpu",
-)
+    "tt", "ttg", "ttng", "amdg", "nvws", "gluon", "tti", "proton", "ttn", "nvg", "triton_gpu", "triton_nvidia_gpu",
+)  # fmt: skip
 _RENAMED_DIALECTS = {"amdgpu": "amdg", "triton_gpu": "ttg", "triton_nvidia_gpu": "ttng"}
 _RENAMED = {
     "tt.experimental_descriptor_load": "tt.descriptor_load",
