@@ -136,46 +136,8 @@ def _spans(words: list[str], kept: set[int], offset: int) -> tuple[Span, ...]:
 # ── Gives the right side of a comparison the left side's names, and puts both into the lines that are shown ─────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Display:
-    """The lines of both sides as they are shown: alias definitions, the body, and the definitions behind it."""
-
-    left_lines: tuple[str, ...]
-    right_lines: tuple[str, ...]
-    left_numbers: tuple[int, ...]
-    """1-based lines of the text that was read."""
-    right_numbers: tuple[int, ...]
-    head: tuple[tuple[int, int], ...]
-    """(left line, right line) of the definitions before the body, 0-based; -1 where a side has none."""
-    tail: tuple[tuple[int, int], ...]
-    left_start: int
-    """Where the left body begins."""
-    right_start: int
-
-
-def _renamed_right(matching: Matching) -> _Display:
-    """The display of a matching."""
-    left, right = matching.left, matching.right
-    names = _Names(matching)
-    head, head_lines, head_numbers = _order(left.head, right.head, names, 0)
-    left_start, right_start = len(left.head), len(head_lines)
-    body = [names.line(line) for line in range(len(right.lines))]
-    left_tail, right_tail = left_start + len(left.lines), right_start + len(body)
-    tail, tail_lines, tail_numbers = _order(left.tail, right.tail, names, 1)
-    return _Display(
-        (*(one.line for one in left.head), *left.lines, *(one.line for one in left.tail)),
-        (*head_lines, *body, *tail_lines),
-        (*(one.number for one in left.head), *left.numbers, *(one.number for one in left.tail)),
-        (*head_numbers, *right.numbers, *tail_numbers),
-        tuple(head),
-        tuple((one + left_tail if one >= 0 else -1, other + right_tail if other >= 0 else -1) for one, other in tail),
-        left_start,
-        right_start,
-    )
-
-
 def _order(
-    ours: list[Definition], theirs: list[Definition], names: _Names, block: int
+    ours: list[Definition], theirs: list[Definition], names: _Names
 ) -> tuple[list[tuple[int, int]], list[str], list[int]]:
     # The left text's order, then what only the right text has. A definition may change blocks (MLIR prints some
     # locations first, others last): it counts where the left text has it.
@@ -453,16 +415,31 @@ def _hunk(rows: list[tuple[str, str, int, int]]) -> str:
     return f"@@ -{left_start},{left_count} +{right_start},{right_count} @@\n{body}"
 
 
-def entries_of(matching: Matching, display: _Display) -> tuple[DiffEntry, ...]:
-    """The entries of a matching, over the lines of its display."""
+def _shown(matching: Matching, kind: StageKind, fallback: str | None) -> TextDiff:
+    """The comparison with both sides as they are shown: alias definitions, the body, and the definitions behind it."""
+    left, right = matching.left, matching.right
+    names = _Names(matching)
+    head, head_lines, head_numbers = _order(left.head, right.head, names)
+    tail, tail_lines, tail_numbers = _order(left.tail, right.tail, names)
+    left_start, right_start = len(left.head), len(head_lines)
+    left_tail, right_tail = left_start + len(left.lines), right_start + len(right.lines)
     entries: list[DiffEntry] = []
-    for one, other in display.head:
+    for one, other in head:
         _append(entries, _definition_entry(one, other, entries))
-    for entry in _body_entries(matching, display):
+    for entry in _body_entries(matching, left_start, right_start):
         _append(entries, entry)
-    for one, other in display.tail:
+    for one, other in tail:
+        one, other = one + left_tail if one >= 0 else -1, other + right_tail if other >= 0 else -1
         _append(entries, _definition_entry(one, other, entries))
-    return tuple(entries)
+    return TextDiff(
+        entries=tuple(entries),
+        kind=kind,
+        fallback=fallback,
+        left_lines=(*(one.line for one in left.head), *left.lines, *(one.line for one in left.tail)),
+        right_lines=(*head_lines, *map(names.line, range(len(right.lines))), *tail_lines),
+        left_numbers=(*(one.number for one in left.head), *left.numbers, *(one.number for one in left.tail)),
+        right_numbers=(*head_numbers, *right.numbers, *tail_numbers),
+    )
 
 
 def _definition_entry(one: int, other: int, entries: list[DiffEntry]) -> DiffEntry:
@@ -475,9 +452,8 @@ def _definition_entry(one: int, other: int, entries: list[DiffEntry]) -> DiffEnt
     return DiffEntry("equal", range(one, one + 1), range(other, other + 1))
 
 
-def _body_entries(matching: Matching, display: _Display) -> Iterator[DiffEntry]:
+def _body_entries(matching: Matching, left_start: int, right_start: int) -> Iterator[DiffEntry]:
     to_left, to_right, moved = matching.to_left, matching.to_right, matching.moved
-    left_start, right_start = display.left_start, display.right_start
     left_end, right_end = len(to_right), len(to_left)
     at_left = at_right = 0
     while at_left < left_end or at_right < right_end:
@@ -567,17 +543,7 @@ def diff_texts(
     fallback = _unreadable(ours, theirs)
     if fallback is not None:
         ours, theirs = read_body(left, "binary", ignore), read_body(right, "binary", ignore)
-    matching = matched(ours, theirs)
-    display = _renamed_right(matching)
-    return TextDiff(
-        entries=entries_of(matching, display),
-        kind=kind,
-        fallback=fallback,
-        left_lines=display.left_lines,
-        right_lines=display.right_lines,
-        left_numbers=display.left_numbers,
-        right_numbers=display.right_numbers,
-    )
+    return _shown(matched(ours, theirs), kind, fallback)
 
 
 def _unreadable(left: Body, right: Body) -> str | None:
