@@ -162,6 +162,20 @@ def parse_encoding(text: str, aliases: Mapping[str, str] | None = None) -> Encod
     return read_encoding(text)
 
 
+def base_layout(layout: str) -> str:
+    """The layout that another is made from, as written: `#mma` of `#ttg.slice<{dim = 1, parent = #mma}>`."""
+    made = read_encoding(layout)
+    while isinstance(parent := made["parent"], Encoding):
+        made = parent
+    return made.text
+
+
+def short_layout(layout: str) -> str:
+    """A layout in a few words: `slice 1 of #mma`, `dot operand 0 of #mma1`; an alias as it is."""
+    made = read_encoding(layout)
+    return made.title if made.kind in ("slice", "dot_op") else layout
+
+
 def with_numbers(text: str, numbers: Mapping[str, Sequence[int]]) -> str:
     """The text of an encoding with other integers in lists of its parameters: name → integers."""
     for name, integers in numbers.items():

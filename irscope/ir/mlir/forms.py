@@ -472,14 +472,6 @@ def _while(text: _Text) -> Form:
     return Form(order, {"inits": order}, text.attributes, _types_of(right) if right != "()" else (), arguments=inputs)
 
 
-def _conditional(text: _Text) -> Form:
-    # scf.if \1 -> (…) {   scf.execute_region -> (…) {
-    _region_tail(text)
-    results = tuple(behind_arrow(text.body))
-    operands = tuple(range(text.operands))
-    return Form(operands, {"condition": operands[:1]}, text.attributes, results[: text.count])
-
-
 def _branch(text: _Text) -> Form:
     # \1, \2(\1 : i32), \2 {weights}   \1 : i32, [ default: \2(\1 : i32), 7: \2 ]
     body = _take_dictionary(text.body, text.attributes)
@@ -536,15 +528,6 @@ def _constant(text: _Text) -> Form:
     return Form((), {}, text.attributes, (kind or "i1",))
 
 
-def _warp_specialize(text: _Text) -> Form:
-    # (\1, \1) attributes {…}   … } : (i32, i32) -> ()
-    _region_tail(text)
-    body = _take_dictionary(text.body, text.attributes)
-    order = tuple(range(body.count(VALUE)))
-    results = _types_of(_sides(text.types)[1]) if text.types else ()
-    return Form(order, {"explicitCaptures": order}, text.attributes, results[: text.count])
-
-
 def _global(text: _Text) -> Form:
     # external constant @name("text\00") {addr_space = 3 : i32} : !llvm.array<0 x i8>
     _region_tail(text)
@@ -567,9 +550,8 @@ def _global(text: _Text) -> Form:
 
 _SPECIAL: dict[str, Callable[[_Text], Form]] = {
     "tt.func": _function, "llvm.func": _function, "func.func": _function, "scf.for": _for, "scf.while": _while,
-    "scf.if": _conditional, "scf.execute_region": _conditional, "scf.index_switch": _conditional, "cf.br": _branch,
-    "cf.cond_br": _branch, "cf.switch": _branch, "llvm.br": _branch, "llvm.cond_br": _branch, "llvm.switch": _branch,
-    "llvm.getelementptr": _getelementptr, "arith.constant": _constant, "ttg.warp_specialize": _warp_specialize,
+    "cf.br": _branch, "cf.cond_br": _branch, "cf.switch": _branch, "llvm.br": _branch, "llvm.cond_br": _branch,
+    "llvm.switch": _branch, "llvm.getelementptr": _getelementptr, "arith.constant": _constant,
     "llvm.mlir.global": _global,
 }  # fmt: skip
 

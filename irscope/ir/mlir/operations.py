@@ -317,11 +317,11 @@ math.absf absi acos acosh asin asinh atan atanh cbrt ceil cos cosh ctlz ctpop ct
     fastmath<@~fastmath>} | first
 
 scf.condition | yield | none | ($condition) $args* |
-scf.execute_region | conditional | | |
+scf.execute_region | conditional | | {-> ~} |
 scf.for | loop | | |
 scf.forall | loop | | |
-scf.if | conditional | | $condition |
-scf.index_switch | conditional | | |
+scf.if | conditional | | $condition{ -> ~} |
+scf.index_switch | conditional | | $condition{ -> ~} |
 scf.reduce | yield | none | |
 scf.while | loop | | |
 scf.yield | yield | none | {$results*} |

@@ -247,8 +247,6 @@ def _read(form: str, inside: str) -> LayoutType | None:
 _POINTER = re.compile(r"!tt\.ptr<(?P<pointee>[^<>]*?)(?:, \d+)?>")
 # !ttg.memdesc<2x128x64xf16, #shared, #smem, mutable>    tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>>
 _SHAPED = re.compile(r"(?:!?(?P<form>[\w.]*))<(?P<shape>(?:\d+x){0,30})(?P<rest>.*)>$", re.DOTALL)
-# #mma      #ttg.slice<{dim = 1, parent = #mma}>
-_ALIAS = re.compile(r"#[A-Za-z_]\w*(?![\w.<])")
 
 
 @lru_cache(maxsize=20_000)
@@ -279,24 +277,3 @@ def layout_of(type_: str) -> str:
         return ""
     parts = split_commas(match["rest"])
     return parts[1] if len(parts) > 1 and parts[1].startswith("#") else ""
-
-
-def base_layout(layout: str) -> str:
-    """The alias that a layout is made from: `#mma` of `#ttg.slice<{dim = 1, parent = #mma}>`; itself for an alias."""
-    found = _ALIAS.findall(layout)
-    return found[-1] if found else layout
-
-
-# #ttg.slice<{dim = 1, parent = #mma}>      #ttg.dot_op<{opIdx = 0, parent = #mma1, kWidth = 2}>
-_MADE = re.compile(
-    r"#ttg\.(?P<form>slice|dot_op)<\{(?:dim|opIdx) = (?P<number>\d+), parent = (?P<parent>.*?)(?:, kWidth = \d+)?\}>$"
-)
-
-
-def short_layout(layout: str) -> str:
-    """A layout in a few words: `slice 1 of #mma`, `dot operand 0 of #mma1`; an alias as it is."""
-    match = _MADE.match(layout)
-    if match is None:
-        return layout
-    form = "slice" if match["form"] == "slice" else "dot operand"
-    return f"{form} {match['number']} of {short_layout(match['parent'])}"

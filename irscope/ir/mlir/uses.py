@@ -1,4 +1,4 @@
-"""Reads the layout of each value and operation of a TTGIR module."""
+"""What the uses of a kernel's values tell: their layouts, the accesses through each pointer, the precision of results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import Effect, opcode_of
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.types import LayoutType, Type, read_types
+
+
+# ── The layout of each value and operation of a TTGIR module ────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from irscope.analysis.flow.dataflow_select import around, on_lines
 from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.errors import UsageError
+from irscope.ir.mlir.attributes import short_layout
 from irscope.ir.mlir.reader import Operation, parse_mlir
-from irscope.ir.mlir.types import layout_of, short_layout, short_type
+from irscope.ir.mlir.types import layout_of, short_type
 from tests.analysis.recorded import example, stored
 
 CUDA, HIP = "cuda:90", "hip:gfx942"
