@@ -1,4 +1,4 @@
-"""Functions of assembly and LLVM IR as basic blocks, the jumps between them, the loops they make, and live registers.
+"""Functions of assembly and LLVM IR as basic blocks, the jumps between them, and the loops that these make.
 
 A block ends before a label and after every instruction that may go elsewhere: branches, ends, calls. nvdisasm cuts
 SASS the same way.

@@ -1,4 +1,4 @@
-"""What the uses of a kernel's values tell: their layouts, the accesses through each pointer, the precision of results."""
+"""What the uses of a kernel's values tell: their layouts, accesses through pointers, the precision of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.operations import Effect, opcode_of
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.types import LayoutType, Type, read_types
-
 
 # ── The layout of each value and operation of a TTGIR module ────────────────────────────────────────────────────────
 
