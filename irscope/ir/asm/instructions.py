@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Literal
 
 from irscope.ir.asm.amdgcn_opcodes import amdgcn_access, amdgcn_flow
-from irscope.ir.asm.opcodes import Effect, effect_of, family_of, ptx_opcode
+from irscope.ir.asm.opcodes import MemoryEffect, effect_of, family_of, ptx_opcode
 from irscope.ir.asm.operands import (
     Access,
     Mode,
@@ -226,7 +226,7 @@ class Instruction:
         return family_of(self.kind, self.opcode, self.operands)
 
     @property
-    def effect(self) -> Effect:
+    def effect(self) -> MemoryEffect:
         """What it does to memory."""
         return effect_of(self.family)
 

@@ -171,7 +171,7 @@ Space = Literal["global", "shared", "local", "constant", "param", "generic", "te
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class MemoryEffect:
     """What an instruction does to memory."""
 
     reads: tuple[Space, ...] = ()
@@ -258,10 +258,10 @@ def rounds_to_tf32(kind: StageKind, opcode: str) -> bool:
 
 
 @lru_cache(512)
-def effect_of(family: str | None) -> Effect:
+def effect_of(family: str | None) -> MemoryEffect:
     """What instructions of a family do to memory; of none it is unknown."""
     if family is None:
-        return Effect(is_unknown=True)
+        return MemoryEffect(is_unknown=True)
     name, _, width = family.rpartition(".")
     plain = (name if width.isdecimal() else family).removesuffix(".tr")
-    return Effect(_READS.get(plain, ()), _WRITES.get(plain, ()), plain in _ORDERING)
+    return MemoryEffect(_READS.get(plain, ()), _WRITES.get(plain, ()), plain in _ORDERING)

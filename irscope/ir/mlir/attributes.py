@@ -34,13 +34,13 @@ class Padding(NamedTuple):
 class Dictionary:
     """Named values as a parameter: `{warp = [[0, 1], [1, 0]]}`."""
 
-    items: tuple[tuple[str, Value], ...]
+    items: tuple[tuple[str, Parameter], ...]
 
-    def __getitem__(self, name: str) -> Value | None:
+    def __getitem__(self, name: str) -> Parameter | None:
         return next((value for key, value in self.items if key == name), None)
 
 
-Value = Union[int, bool, str, "Encoding", Padding, Dictionary, tuple["Value", ...]]
+Parameter = Union[int, bool, str, "Encoding", Padding, Dictionary, tuple["Parameter", ...]]
 """The value of a parameter: a number, a word, an encoding, a padding, a dictionary, or a list of these."""
 
 _KINDS: dict[_Space, str] = {
@@ -53,7 +53,6 @@ _SPACES: dict[str, _Space] = {kind: space for space, kinds in _KINDS.items() for
 KINDS = tuple(_SPACES)
 """The kinds of layouts that irscope knows the memory of."""
 
-_LAYOUT_DIALECTS = ("#ttg.", "#ttng.", "#gluon.", "#amdg.")
 _DEEPEST_ENCODING = 32
 """Levels of nesting; no compiler prints more."""
 
@@ -73,7 +72,7 @@ class Encoding:
 
     name: str
     """With the dialect: `ttg.blocked`; empty if irscope cannot read the text."""
-    parameters: tuple[tuple[str, Value], ...]
+    parameters: tuple[tuple[str, Parameter], ...]
     """In the order of the text; a parameter without a name has an empty one."""
     text: str
     """As written, with every alias resolved."""
@@ -127,18 +126,12 @@ class Encoding:
         """Whether it is the layout of the result of a matrix instruction."""
         return self.kind in ("nvidia_mma", "amd_mfma", "amd_wmma")
 
-    def __getitem__(self, name: str) -> Value | None:
+    def __getitem__(self, name: str) -> Parameter | None:
         """The value of a parameter; None if the text does not give it."""
         return next((value for key, value in self.parameters if key == name), None)
 
     def __str__(self) -> str:
         return self.text
-
-
-def is_layout_alias(line: str) -> bool:
-    """Whether a line of a module defines an alias of a layout: `#blocked1 = #ttg.blocked<{…}>`."""
-    name, sign, value = line.partition(" = ")
-    return name[:1] == "#" and bool(sign) and value.startswith(_LAYOUT_DIALECTS) and not name.startswith("#loc")
 
 
 def read_aliases(text: str) -> dict[str, str]:
@@ -209,11 +202,11 @@ def _inside(text: str) -> str:
     return text[1:-1]
 
 
-def _parameters(text: str, depth: int) -> tuple[tuple[str, Value], ...]:
+def _parameters(text: str, depth: int) -> tuple[tuple[str, Parameter], ...]:
     """The parameters of a comma-separated list; a dictionary without a name adds its own."""
     if depth > _DEEPEST_ENCODING:
         raise ParseError("it is nested too deep")
-    items: list[tuple[str, Value]] = []
+    items: list[tuple[str, Parameter]] = []
     for part in filter(None, split_commas(text)):
         # [512:+16] {order = [1, 0]}
         while part[:1] in ("{", "["):
@@ -230,7 +223,7 @@ def _parameters(text: str, depth: int) -> tuple[tuple[str, Value], ...]:
     return tuple(items)
 
 
-def _value(text: str, depth: int) -> Value:
+def _value(text: str, depth: int) -> Parameter:
     if depth > _DEEPEST_ENCODING:
         raise ParseError("it is nested too deep")
     if text[:1] == "#":

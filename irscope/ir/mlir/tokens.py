@@ -168,6 +168,7 @@ LONGEST = 20_000
 """Characters of a resolved alias: twenty aliases that double would make a text of a million."""
 
 
+_LAYOUT_DIALECTS = ("#ttg.", "#ttng.", "#gluon.", "#amdg.")
 # "#blocked = #ttg.blocked<{…}>"   '#loc3 = loc("x.py":1:2)'   "!t = tensor<4xf32>"
 _DEFINITION = re.compile(r"([#!][A-Za-z_$][\w$]*) = ((?:.*\S)?)\s*$")
 
@@ -176,6 +177,12 @@ def definitions(text: str) -> dict[str, str]:
     """The aliases that a module defines: alias with its sign → its text, as written."""
     lines = (line for line in text.split("\n") if line[:1] in ("#", "!"))
     return {match[1]: match[2] for line in lines if (match := _DEFINITION.match(line)) is not None}
+
+
+def is_layout_alias(line: str) -> bool:
+    """Whether a line of a module defines an alias of a layout: `#blocked1 = #ttg.blocked<{…}>`."""
+    name, sign, value = line.partition(" = ")
+    return name[:1] == "#" and bool(sign) and value.startswith(_LAYOUT_DIALECTS) and not name.startswith("#loc")
 
 
 def reachable(names: Iterable[str], bodies: Mapping[str, str], pattern: re.Pattern[str] = ALIAS) -> set[str]:
