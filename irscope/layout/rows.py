@@ -10,7 +10,7 @@ from irscope.ir.mlir.attributes import (
     Dictionary,
     Encoding,
     Padding,
-    Value,
+    Parameter,
     read_aliases,
     read_encoding,
     resolve_aliases,
@@ -137,7 +137,7 @@ def parameters_text(encoding: Encoding) -> str:
     )
 
 
-def _value_text(value: Value) -> str:
+def _value_text(value: Parameter) -> str:
     """A parameter's value as TTGIR writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
