@@ -22,8 +22,7 @@ from irscope.analysis.reduce.likeness import Likeness, likeness_of
 from irscope.analysis.reduce.model import Reduced
 from irscope.api import record, record_all
 from irscope.api.reduction.kept import failing_alike
-from irscope.api.reduction.origins import origins_of
-from irscope.api.reduction.run import Reduction
+from irscope.api.reduction.run import Reduction, origins_of
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
 
-__all__ = ["PYTHON", "PassPlace", "Place", "PythonPlace", "place_at"]
 
 Record = Callable[["RecordRequest"], "Recording"]
 """Runs a recording process."""

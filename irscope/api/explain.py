@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from irscope.analysis.findings.find import findings_of
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.needs import LogNeeds, log_needs, needs_operations
-from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.find import LogNeeds, findings_of, log_needs, needs_operations
+from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget, Timed, tried
 from irscope.errors import IrscopeError
@@ -19,8 +17,6 @@ from irscope.record.variants.completing import Run, Tell, tell_origin, warned, w
 
 if TYPE_CHECKING:
     from irscope.record.variants.compiles import Compiles
-
-__all__ = ["Explainer", "Explanation"]
 
 
 @dataclass(frozen=True, slots=True)

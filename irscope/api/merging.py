@@ -28,8 +28,6 @@ from irscope.store.shelf import CaptureFile
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
 
-__all__ = ["proven"]
-
 
 _Merges = Sequence[tuple[Site, tuple[Merge, ...]]]
 

@@ -15,7 +15,7 @@ from irscope.analysis.passes.ablation import (
     passes_to_ablate,
     plan_without,
 )
-from irscope.analysis.passes.bisected import Bisection, BisectionRun, GuiltyDiff, Search
+from irscope.analysis.passes.bisection import Bisection, BisectionRun, GuiltyDiff, Search
 from irscope.device.measurement import Session
 from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture
@@ -24,8 +24,6 @@ from irscope.record.variants.completing import Tell, tell_not_kept, warned
 from irscope.record.variants.measure import measure_programs
 from irscope.record.variants.pool import VariantPool, variant_request
 from irscope.record.variants.store import Variants
-
-__all__ = ["AblationRun", "AblationSearch", "Progress", "bisected"]
 
 _Off = tuple[str, ...]
 

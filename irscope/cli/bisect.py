@@ -8,8 +8,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
-from irscope.analysis.passes.bisected import Bisection, Mode, Search, compiles_check
-from irscope.analysis.passes.checks import command_check, count_check, result_check, time_check
+from irscope.analysis.passes.bisection import (
+    Bisection,
+    Mode,
+    Search,
+    command_check,
+    compiles_check,
+    count_check,
+    result_check,
+    time_check,
+)
 from irscope.api.passes import bisected
 from irscope.cli import app, options
 from irscope.cli.grouped import grouped

@@ -25,8 +25,7 @@ from irscope.analysis.checks.assertions import (
     Uses,
 )
 from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.silence import ANY, codes_of
+from irscope.analysis.findings.model import ANY, Finding, codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named

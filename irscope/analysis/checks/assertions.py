@@ -1,4 +1,4 @@
-"""Assertions about a kernel: what it takes, its instructions, accesses, loops and findings, and a stage's text."""
+"""Assertions about a kernel: its registers, instructions, accesses, loops, findings and texts; what breaks them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from irscope.analysis.checks.subject import (
     of_kernel,
 )
 from irscope.analysis.diff.texts import diff_texts
-from irscope.analysis.findings.kinds.loops import LOADS, loads_of_dot, loops_with_dots
-from irscope.analysis.findings.kinds.resources import register_peak
+from irscope.analysis.findings.loops import LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import KINDS
-from irscope.analysis.resources.metrics import instruction_families
+from irscope.analysis.findings.resources import register_peak
+from irscope.analysis.resources import instruction_families
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.opcodes import FAMILIES
 from irscope.ir.body.counts import operation_counts

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from irscope.analysis.diff.schedule import ScheduleDiff, diff_schedules
 from irscope.analysis.diff.texts import Ignored, TextDiff, diff_texts
-from irscope.analysis.resources.metrics import instruction_families, resource_rows, stage_operations
+from irscope.analysis.resources import instruction_families, resource_rows, stage_operations
 from irscope.analysis.source.map import source_map
 from irscope.model.capture import Capture, stage_named, stage_rank
 

@@ -16,11 +16,6 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.telling import joined
 
-__all__ = [
-    "aligned", "divisibility_cause", "factor_cause", "hinted", "is_hidden_unit", "not_so", "other_factors",
-    "unit_stride", "unit_stride_cause",
-]  # fmt: skip
-
 _DIVISOR = 16
 """What Triton specialises integers and addresses on."""
 

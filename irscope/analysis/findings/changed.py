@@ -29,10 +29,6 @@ from irscope.layout.maps import ThreadMap
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, PassSnapshot
 
-__all__ = [
-    "CHOSEN_BY", "along_dimension", "edited", "laid_along", "one_layout", "snapshot_of", "with_changes", "with_run",
-]  # fmt: skip
-
 CHOSEN_BY = "coalesce"
 """The pass that gives each access a layout of its own."""
 

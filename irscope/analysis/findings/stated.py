@@ -10,8 +10,6 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 
-__all__ = ["read_grid", "read_sizes", "with_launch"]
-
 _MOST_DIGITS = 18
 _MOST_PROGRAMS = (1 << 31) - 1
 

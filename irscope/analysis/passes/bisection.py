@@ -1,17 +1,22 @@
-"""Finds which of many passes a result depends on, with as few questions as possible.
-
-A question is a set of passes to switch off; the answer says how a compile without them is judged. Nothing here
-compiles anything. Every search rests on one fact: where the two ends of a row of questions are judged differently,
-there is a place in the row where the judgement flips, and halving finds one, whatever lies between. So what is found is
-always true; that it is the only such place holds where the answers are monotone.
-"""
+"""Finds the passes that a check of a kernel depends on, with few compiles: the search, its checks, and its result."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Protocol
+
+from irscope.analysis.diff.entries import TextDiff
+from irscope.analysis.passes.ablation import count_capture, plan_without
+from irscope.device.measurement import Session
+from irscope.errors import PlanError, RecordingError
+from irscope.model.capture import Capture, PassSnapshot
+from irscope.plan import PassPlan, PassRule
 
 Judgement = Literal["good", "bad", "skip"]
 """`skip`: it cannot be judged (it does not compile)."""
@@ -174,3 +179,300 @@ def _halves(low: int, high: int) -> Iterator[int]:
         if start < middle < end:
             yield middle
             spans.extend(((start, middle), (middle, end)))
+
+
+Mode = Literal["off", "first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one variant was judged."""
+
+    judgement: Judgement
+    saw: str = ""
+    """What the check saw: `registers 198`, `exit code 1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One variant that was judged."""
+
+    off: tuple[str, ...]
+    """The passes that are off, of those that were looked at."""
+    plan: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class GuiltyDiff:
+    """What a pass did to the IR, where it ran."""
+
+    label: str
+    text_diff: TextDiff
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """What a bisection found."""
+
+    base: Capture
+    """The kernel with every pass on."""
+    check: str
+    """What is good, in words."""
+    mode: Mode
+    passes: tuple[str, ...]
+    """The labels of those that were looked at."""
+    is_planned: bool
+    """Whether they are what a plan switches off; else all."""
+    kept: tuple[str, ...]
+    """Those of them that stayed on: the compile cannot do without them."""
+    tries: int
+    """The compiles that it took to find those."""
+    steps: tuple[Step, ...]
+    left: Step
+    """The side with fewer passes off."""
+    right: Step
+    guilty: tuple[str, ...] = ()
+    """What the judgement hangs on: off on the right and on on the left. Several where what lies between cannot be
+    judged; none where nothing was found."""
+    is_steady: bool = True
+    """Whether both sides were judged the same when they were asked again."""
+    fixed: tuple[str, ...] = ()
+    """What the plan switches off besides: these stay off on every side."""
+    subject: str = ""
+    """What names `base` in a command."""
+    diff: GuiltyDiff | None = None
+    """What the guilty pass did, with what is off on the left off; None where it works on no MLIR."""
+
+
+def short_plan(off: Collection[str], every: Sequence[str]) -> PassPlan:
+    """The plan that switches these passes off, by naming them or, in a stage where that is shorter, what stays on."""
+    plan = PassPlan()
+    for stage in dict.fromkeys(label.partition(":")[0] for label in every):
+        inside = [label for label in every if label.startswith(f"{stage}:")]
+        gone = [label for label in inside if label in off]
+        left = [label for label in inside if label not in off]
+        if len(gone) > 1 and not left:
+            plan = plan.without(PassRule("*", stage))
+        elif left and len(left) < len(gone):
+            plan = PassPlan(plan.disabled, plan.only + tuple(PassRule.parse(label) for label in left))
+        else:
+            plan = plan_without(plan, gone)
+    return plan
+
+
+Check = Callable[[Capture, Path], Verdict]
+"""Judges a variant that compiled, from its capture and its file."""
+
+
+class _PlanVariants(Protocol):
+    """A capture's own source compiled under other plans; `irscope.record.variants.store` makes it."""
+
+    def compile(self, plan: PassPlan) -> Capture: ...
+    def path_of(self, plan: PassPlan) -> Path: ...
+
+
+def compiles_check(capture: Capture, path: Path) -> Verdict:
+    """Whether the variant compiles, which is judged before any check."""
+    return Verdict("good", "compiles")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a bisection looks for, and among which passes."""
+
+    check: Check = compiles_check
+    words: str = ""
+    """The check in words."""
+    mode: Mode = "off"
+    """`off`: the fewest passes that flip the check when they are off and all others on. `first`: the pass that flips it
+    when the passes before it are on and those after it off."""
+    stages: tuple[str, ...] | None = None
+    """Whose passes; empty for all, None for all but the optimisers of LLVM and ptxas."""
+    partial: bool = False
+    """Whether failed compiles are judged too, by the stages that they reached."""
+
+    @property
+    def only_compiles(self) -> bool:
+        """Whether a variant that compiles is good, whatever it is."""
+        return self.check is compiles_check
+
+
+class BisectionRun:
+    """One bisection in progress."""
+
+    def __init__(
+        self,
+        variants: _PlanVariants,
+        base: Capture,
+        search: Search,
+        plan: PassPlan,
+        progress: Callable[[str], None],
+    ) -> None:
+        """Search the passes that `search` chooses, or those of them that `plan` switches off; raises PlanError."""
+        every = list(base.passes())
+        plan.check(every)
+        self._variants = variants
+        self._base = base
+        self._search = search
+        self._progress = progress
+        self._plan = plan
+        self._every = [snapshot.label for snapshot in every]
+        self._passes = [snapshot.label for snapshot in every if self._is_searched(snapshot)]
+        self._fixed = [one.label for one in every if plan.skips(one) and one.label not in self._passes]
+        if not self._passes:
+            raise PlanError(f"the plan {str(plan)!r} switches off no pass of {', '.join(search.stages or ())}.")
+        self._verdicts: dict[Off, Verdict] = {}
+        self._tries = 0
+
+    def _is_searched(self, snapshot: PassSnapshot) -> bool:
+        if self._plan and not self._plan.skips(snapshot):
+            return False
+        stages = self._search.stages
+        if stages is None:
+            # A pass without MLIR argument is an optimiser of LLVM or ptxas; without it every result differs.
+            return bool(self._plan or snapshot.argument)
+        return not stages or snapshot.stage in stages
+
+    def run(self) -> Bisection:
+        """Search, then judge both sides of the result a second time."""
+        kept: Off = frozenset()
+        if not (self._plan or self._search.only_compiles or self._search.partial):
+            kept = needed_passes(self._compiles, len(self._passes))
+        judge = Judge(self._ask)
+        look = absent_passes if self._search.mode == "off" else first_passes
+        flip = look(judge, len(self._passes), kept)
+        guilty = flip.guilty
+        return Bisection(
+            base=self._base,
+            check=self._search.words,
+            mode=self._search.mode,
+            passes=tuple(self._passes),
+            is_planned=bool(self._plan),
+            fixed=tuple(self._fixed),
+            kept=self._labels(kept),
+            tries=self._tries,
+            steps=tuple(self._step(question.off) for question in judge.questions),
+            left=self._step(flip.left.off),
+            right=self._step(flip.right.off),
+            guilty=self._labels(guilty),
+            is_steady=not guilty
+            or all(self._judge(side.off).judgement == side.judgement for side in (flip.left, flip.right)),
+        )
+
+    def plan_of(self, off: Off) -> PassPlan:
+        """The shortest plan with these passes off, and with those of other stages that the given plan switches off."""
+        return short_plan({*self._labels(off), *self._fixed}, self._every)
+
+    def _compiles(self, off: Off) -> bool:
+        self._progress(f"which passes does it need? {len(off)} of {len(self._passes)} off")
+        self._tries += 1
+        return self._variants.compile(self.plan_of(off)).has_compiled
+
+    def _ask(self, off: Off) -> Judgement:
+        self._progress(f"step {len(self._verdicts) + 1}: {len(off)} of {len(self._passes)} passes off")
+        self._verdicts[off] = self._judge(off)
+        return self._verdicts[off].judgement
+
+    def _judge(self, off: Off) -> Verdict:
+        plan = self.plan_of(off)
+        capture = self._variants.compile(plan)
+        if capture.failure is not None and not capture.has_compiled and not self._search.partial:
+            return Verdict("bad" if self._search.only_compiles else "skip", f"fails in {capture.failure.where}")
+        path = self._variants.path_of(plan)
+        if not path.is_file():
+            raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")
+        return self._search.check(capture, path)
+
+    def _step(self, off: Off) -> Step:
+        return Step(self._labels(off), str(self.plan_of(off)), self._verdicts[off])
+
+    def _labels(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._passes[number] for number in sorted(numbers))
+
+
+_CANNOT_JUDGE = 125
+"""The exit code for "cannot judge", the same as in `git bisect run`."""
+_CANNOT_RUN = (126, 127)
+
+
+def command_check(
+    command: str, passes: Sequence[PassSnapshot], timeout_s: float, echo: Callable[[str], None] | None
+) -> Check:
+    """A shell command, with the exit codes of `git bisect run`: 0 is good, 125 cannot judge, 1 to 124 is bad.
+
+    `passes` are those of the whole pipeline, of which the command's environment names the ones that are off. A command
+    that runs longer than `timeout_s` seconds cannot judge. Its output goes to `echo`, or nowhere if that is None.
+    """
+
+    def check(capture: Capture, path: Path) -> Verdict:
+        environment = {
+            **os.environ,
+            "IRSCOPE_CAPTURE": str(path),
+            "IRSCOPE_PLAN": str(capture.plan),
+            "IRSCOPE_PASSES_OFF": " ".join(one.label for one in passes if capture.plan.skips(one)),
+        }
+        line = command.replace("{capture}", shlex.quote(str(path)))
+        try:
+            done = subprocess.run(
+                line,
+                shell=True,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict("skip", f"took more than {timeout_s:g} s")
+        said = done.stdout.decode("utf-8", "replace")
+        if echo is not None and said:
+            echo(said)
+        code = done.returncode
+        if code in _CANNOT_RUN or code < 0 or code > 128:
+            raise RecordingError(
+                f"the check {command!r} exited with {code}, which is not a judgement: 0 is good, {_CANNOT_JUDGE} "
+                f"cannot judge, 1 to 124 is bad.\n{said[-2000:]}".rstrip()
+            )
+        judgement: Judgement = "good" if code == 0 else "skip" if code == _CANNOT_JUDGE else "bad"
+        return Verdict(judgement, f"exit code {code}")
+
+    return check
+
+
+def count_check(name: str, most: int) -> Check:
+    """One count (`registers`, `spills`) that may be at most `most`."""
+
+    def check(capture: Capture, path: Path) -> Verdict:
+        value = getattr(count_capture(capture), name)
+        if value is None:
+            return Verdict("skip", f"{name} not known")
+        return Verdict("good" if value <= most else "bad", f"{name} {value}")
+
+    return check
+
+
+def result_check(session: Session) -> Check:
+    """Whether the launch computes the same on the GPU as with every pass on."""
+
+    def check(capture: Capture, path: Path) -> Verdict:
+        agreement = session.check(capture)
+        if agreement.verdict == "failed":
+            return Verdict("skip", agreement.detail or agreement.verdict)
+        return Verdict("good" if agreement.passes else "bad", agreement.verdict)
+
+    return check
+
+
+def time_check(session: Session, most: float, rounds: int) -> Check:
+    """Whether the launch takes at most `most` times the time with every pass on."""
+
+    def check(capture: Capture, path: Path) -> Verdict:
+        agreement = session.check(capture)
+        if agreement.verdict in ("fault", "timeout", "failed"):
+            return Verdict("skip", agreement.detail or agreement.verdict)
+        ((_, ratio),) = session.time([capture], rounds=rounds)
+        return Verdict("good" if ratio.value <= most else "bad", ratio.text)
+
+    return check

@@ -9,8 +9,6 @@ from typing import Any
 from irscope.model.capture import PassSnapshot, stage_rank
 from irscope.plan import PassPlan, PassRule
 
-__all__ = ["Case", "Pipeline"]
-
 _FEW = 3
 """Passes that are named rather than those that are off: a pass that the failure keeps from running is not known."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["First", "halved"]
-
 _Edit = TypeVar("_Edit")
 _Case = TypeVar("_Case")
 First = Callable[[Iterable[_Case]], "int | None"]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from irscope.model.capture import Failure, FailureKind
 
-__all__ = ["Likeness", "likeness_of", "without_place"]
-
 # kernel.py:24:1: error: 'tt.load' op …   |  ptxas kernel.ptx, line 5; error   : Not a name …
 _BEFORE = re.compile(r"^.*?\b(?:error|fatal)\s*: ")
 # (FMA.cpp:28, Multiplier::multiply)

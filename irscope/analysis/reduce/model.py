@@ -10,8 +10,6 @@ from irscope.analysis.reduce.python import PythonCase
 from irscope.model.capture import Capture, Failure, PassSnapshot
 from irscope.plan import PassPlan
 
-__all__ = ["Reduced", "ReducedPython", "Size"]
-
 
 @dataclass(frozen=True, slots=True)
 class Size:

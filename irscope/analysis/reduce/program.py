@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from irscope.ir.tables.operations import OperationKind, operation_info
 
-__all__ = ["Block", "Op", "Program"]
-
 
 @dataclass(slots=True)
 class Op:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from irscope.analysis.reduce.halving import First, halved
 
-__all__ = ["PythonCase", "PythonSearch"]
-
 Change = tuple[int, str]
 """(node, what is made of it)."""
 _BLOCKS = ("body", "orelse", "finalbody")

@@ -11,8 +11,6 @@ from irscope.analysis.reduce.program import Program
 from irscope.analysis.reduce.steps.step import Edit, Step
 from irscope.analysis.reduce.text import write_program
 
-__all__ = ["Search"]
-
 _MOST_ROUNDS = 12
 _FEW_PARTS = 8
 """What large cuts leave alone is tried only on what they leave: each compile of it takes less."""

@@ -11,8 +11,6 @@ from irscope.ir.mlir.attributes import parse_entries
 from irscope.ir.mlir.reader import Operation, Value, parse_mlir
 from irscope.ir.mlir.tokens import ALIAS, closing, marks, split_commas
 
-__all__ = ["read_program", "write_program"]
-
 _LOCATION_ALIAS = re.compile(r"#loc\d*$")
 _INDENT = "  "
 

@@ -25,8 +25,6 @@ from irscope.record.variants.pool import VariantPool
 from irscope.render.reproduction.needed import needed_source
 from irscope.render.reproduction.program import pieces_text
 
-__all__ = ["PythonReduction", "python_case", "python_request"]
-
 # tt.divisibility=16
 _DIVISIBLE = re.compile(r"\btt\.divisibility=16\b")
 

@@ -9,11 +9,18 @@ from functools import partial
 from typing import Any
 
 from irscope.analysis.reduce.model import Reduced, ReducedPython
-from irscope.api.reduction.differences import kept_difference, last_stage
-from irscope.api.reduction.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
-from irscope.api.reduction.origins import Origin
+from irscope.api.reduction.kept import (
+    KeptOf,
+    failing_alike,
+    if_it_holds,
+    kept_check,
+    kept_difference,
+    kept_failure,
+    kept_finding,
+    last_stage,
+)
 from irscope.api.reduction.python_text import PythonReduction, python_case
-from irscope.api.reduction.run import Reduction
+from irscope.api.reduction.run import Origin, Reduction
 from irscope.cli.output.talk import echo
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair

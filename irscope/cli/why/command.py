@@ -72,7 +72,7 @@ def why(
 
     A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
     """
-    from irscope.analysis.findings.silence import codes_of
+    from irscope.analysis.findings.model import codes_of
     from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
     from irscope.analysis.findings.tries import Budget
     from irscope.api.explain import Explainer, Explanation

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, SortKey, Variant
-from irscope.analysis.passes.bisected import Bisection, Step
+from irscope.analysis.passes.bisection import Bisection, Step
 from irscope.analysis.reduce.model import Reduced, ReducedPython, Size
 from irscope.model.capture import Failure, PassSnapshot
 from irscope.plan import PassPlan

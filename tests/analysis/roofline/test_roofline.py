@@ -1,22 +1,26 @@
-"""What a launch computes, against what the meaning of its kernel says, program by program."""
+"""The roofline of launches, against NumPy, and what it says of peaks."""
 
 from __future__ import annotations
 
 import importlib
+import random
+import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from irscope.analysis.roofline.model import Roofline
-from irscope.analysis.roofline.roofline import roofline_of
+from irscope.analysis.roofline.roofline import Roofline, roofline_of
 from irscope.device.parts import PEAKS, peaks_of_target
-from irscope.errors import UsageError
+from irscope.errors import IrscopeError, UsageError
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.render.roofline import roofline_json, roofline_svg, roofline_text
+from tests.analysis.roofline.launched import attention
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
@@ -118,3 +122,45 @@ def test_the_least_time_is_the_longest(captures: dict[str, Capture]) -> None:
     unknown = roofline_of(captures["add"], None)
     assert unknown.floor_s is None
     assert unknown.dram_bytes == found.dram_bytes
+
+
+@pytest.fixture(scope="module")
+def whole() -> Capture:
+    return attention()
+
+
+def damaged(capture: Capture, seed: int) -> Capture:
+    draw = random.Random(seed)
+    lines = capture.text("ttgir").split("\n")
+    known = list(lines)
+    for _ in range(draw.choice((1, 2, 5, 20))):
+        at = draw.randrange(len(lines))
+        change = draw.randrange(6)
+        if change == 0:
+            del lines[at]
+        elif change == 1:
+            lines.insert(at, draw.choice(known))
+        elif change == 2:
+            lines[at] = re.sub(r"\d+", lambda match: draw.choice((match[0], "0", "-1", "99999999", "3")), lines[at])
+        elif change == 3:
+            lines[at] = lines[at].replace("i32", draw.choice(("f32", "i1", "i64", "!tt.ptr<f16>")))
+        elif change == 4:
+            lines[at] = lines[at][: draw.randrange(len(lines[at]) + 1)]
+        else:
+            other = draw.randrange(len(lines))
+            lines[at], lines[other] = lines[other], lines[at]
+    text = "\n".join(lines)
+    return capture.with_(
+        artifacts=tuple(replace(one, data=text) if one.stage == "ttgir" else one for one in capture.artifacts)
+    )
+
+
+@pytest.mark.parametrize("seed", [13, 145, 148, *range(5)])
+def test_damaged_ir_is_counted_or_refused(whole: Capture, seed: int) -> None:
+    with suppress(IrscopeError):
+        found = roofline_of(damaged(whole, seed), PEAKS["h100"])
+        roofline_text(found)
+        roofline_json(found)
+        spans = [found.dram_bytes, found.distinct_bytes, *(one.flops for one in found.units)]
+        assert all(0 <= low <= high for low, high in spans)
+        roofline_svg(found)

@@ -7,8 +7,6 @@ from irscope.analysis.reduce.steps.step import Step
 from irscope.analysis.reduce.steps.types import Attributes, Elements, Extents, Layouts, Properties
 from irscope.analysis.reduce.steps.values import Carried, Functions, Merged, Operations, Optional, Unused
 
-__all__ = ["STEPS"]
-
 STEPS: tuple[Step, ...] = (
     Functions(),
     OneBlock(),

@@ -9,8 +9,6 @@ from irscope.analysis.reduce.program import Block, Op, Program, resolved
 from irscope.analysis.reduce.steps.step import Edit
 from irscope.analysis.reduce.steps.values import constant, segments, with_segments
 
-__all__ = ["BlockArguments", "Branches", "OneBlock", "Regions", "Turns"]
-
 
 @dataclass(frozen=True, slots=True)
 class Regions:

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from irscope.analysis.reduce.program import Program
 
-__all__ = ["Edit", "Step"]
-
 Edit = int | str | tuple[int | str, ...]
 """One place that a step may shrink; it names operations and values by their numbers, which copies of a program keep."""
 

@@ -12,8 +12,6 @@ from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.tokens import ALIAS
 from irscope.ir.tables.operations import opcode_of
 
-__all__ = ["Attributes", "Elements", "Extents", "Layouts", "Properties"]
-
 # tensor<128x64x…   memdesc<1x128x64x…   and ", 3x128x64>" of a memory descriptor's allocation
 _SHAPE = re.compile(r"(?P<head>\b(?:tensor|memdesc|tensordesc)<)(?P<sizes>(?:\d+x)+)")
 _ALLOCATED = re.compile(r"(?P<head>, )(?P<sizes>\d+(?:x\d+)+)(?=>)")

@@ -10,20 +10,6 @@ from typing import Literal
 from irscope.analysis.reduce.program import Block, Op, Program, resolved
 from irscope.analysis.reduce.steps.step import Edit
 
-__all__ = [
-    "Carried",
-    "Functions",
-    "Merged",
-    "Operations",
-    "Optional",
-    "Replacements",
-    "StandIn",
-    "Unused",
-    "constant",
-    "segments",
-    "with_segments",
-]
-
 StandIn = Literal["argument", "operand", "constant"]
 """A new argument of the function; an operand of the operation of the same type; a constant. The latter two fall back to
 the first where there is none."""

@@ -1,4 +1,4 @@
-"""The summary of a sweep's table: the best compile of each kernel, what fails where, and how a figure is spread."""
+"""The summary of a sweep's table: the best compile of each kernel, what fails where, how a figure is distributed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irscope.model.trial import SweepRow
-
-__all__ = ["CRITERIA", "Best", "Failures", "Summary", "summary_of"]
 
 CRITERIA = {
     "registers": False,

@@ -1,8 +1,4 @@
-"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts.
-
-Either is a finding where it moves a good part of the bytes that the kernel asks global memory for (`Traffic`): a
-conversion after a long loop, or of a vector beside a tile, costs nothing that could be seen.
-"""
+"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts."""
 
 from __future__ import annotations
 
@@ -23,7 +19,6 @@ from irscope.memory.machine import users_of_shared
 if TYPE_CHECKING:
     from irscope.analysis.lives.operations import OperationLife
 
-__all__ = ["may_go_through_memory", "shared_findings"]
 
 _CONVERSION = "convert_layout"
 _LEAST_SHARE = 0.25

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.resources.dot_flops import count_dot_flops
+from irscope.analysis.roofline.dot_flops import count_dot_flops
 
 DOT = "%d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32>"
 ONE = 2 * 64 * 32 * 16

@@ -25,8 +25,6 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind
 
-__all__ = ["has_few_programs", "occupancy_findings", "register_findings", "register_peak", "resource_findings"]
-
 
 def resource_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of the whole kernel."""
