@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from irscope.analysis.reduce.case import Case
 from irscope.analysis.reduce.python import PythonCase
+from irscope.analysis.reduce.search import Case
 from irscope.model.capture import Capture, Failure, PassSnapshot
 from irscope.plan import PassPlan
 

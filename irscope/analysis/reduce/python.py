@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from irscope.analysis.reduce.halving import First, halved
+from irscope.analysis.reduce.search import First, halved
 
 Change = tuple[int, str]
 """(node, what is made of it)."""

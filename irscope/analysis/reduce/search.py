@@ -1,15 +1,126 @@
-"""The search for the smallest case: steps are tried one after another, until none makes it smaller."""
+"""The search for the smallest case: of many small edits, as many as can be made together, step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from irscope.analysis.reduce.case import Case
-from irscope.analysis.reduce.halving import First, halved
-from irscope.analysis.reduce.program import Program
-from irscope.analysis.reduce.steps.step import Edit, Step
-from irscope.analysis.reduce.text import write_program
+from irscope.analysis.reduce.program import Program, write_program
+from irscope.analysis.reduce.steps import Edit, Step
+from irscope.model.capture import PassSnapshot, stage_rank
+from irscope.plan import PassPlan, PassRule
+
+_FEW = 3
+"""Passes that are named rather than those that are off: a pass that the failure keeps from running is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The passes that may run on a text: those of the stages from the one that it is for."""
+
+    every: tuple[str, ...]
+    """The labels of all passes of these stages, as far as they are known, in their order."""
+    kept: frozenset[str]
+    """The labels of those that run."""
+
+    @staticmethod
+    def of(passes: Sequence[PassSnapshot], stages: Sequence[str], first: str = "") -> Pipeline:
+        """Those that ran in some stages, from the pass `first` on; empty for the first of all."""
+        every = [one for one in passes if one.stage in stages]
+        labels = [one.label for one in every]
+        begin = labels.index(first) if first in labels else 0
+        return Pipeline(tuple(labels), frozenset(one.label for one in every[begin:] if one.outcome != "skipped"))
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The labels of the passes that run, in their order."""
+        return tuple(label for label in self.every if label in self.kept)
+
+    def without(self, labels: frozenset[str]) -> Pipeline:
+        """The same without some passes."""
+        return Pipeline(self.every, self.kept - labels)
+
+    def up_to(self, stage: str) -> Pipeline:
+        """The same without the passes of later stages, which then run as they do; all for an empty `stage`."""
+        if not stage:
+            return self
+        every = tuple(label for label in self.every if stage_rank(label.partition(":")[0]) <= stage_rank(stage))
+        return Pipeline(every, self.kept & {*every})
+
+    @property
+    def plan(self) -> PassPlan:
+        """The plan under which these passes run, and no others of their stages; the shorter of both ways to say it."""
+        disabled: list[PassRule] = []
+        only: list[PassRule] = []
+        for stage in dict.fromkeys(label.partition(":")[0] for label in self.every):
+            of_stage = [label for label in self.every if label.startswith(f"{stage}:")]
+            kept = [label for label in of_stage if label in self.kept]
+            gone = [label for label in of_stage if label not in self.kept]
+            if not kept:
+                disabled.append(PassRule("*", stage))
+            elif not gone or len(kept) > max(len(gone), _FEW):
+                disabled += map(PassRule.parse, gone)
+            else:
+                only += map(PassRule.parse, kept)
+        return PassPlan(tuple(disabled), tuple(only))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One candidate."""
+
+    text: str
+    pipeline: Pipeline
+    options: tuple[tuple[str, Any], ...] = ()
+    """Those that differ from the target's defaults."""
+
+
+_Edit = TypeVar("_Edit")
+_Case = TypeVar("_Case")
+First = Callable[[Iterable[_Case]], "int | None"]
+"""The place of the first of some cases that is interesting; None if none is."""
+
+
+def halved(
+    edits: Sequence[_Edit],
+    shrunk: Callable[[frozenset[_Edit]], _Case],
+    first: First[_Case],
+    taken: Callable[[frozenset[_Edit], _Case], None],
+    parts: int | None = None,
+) -> None:
+    """Make as many edits as can be: all at once, else halves, quarters, and so on down to each alone.
+
+    Args:
+        edits: in an order in which neighbours go together.
+        shrunk: the case with some more edits than those that were taken.
+        first: the place of the first of some cases that is interesting, or None. What is taken is always the first, so
+            that the result does not depend on how many are tried at a time.
+        taken: called with the edits that were made, and the case with them.
+        parts: how many parts the edits are cut into at most; None for down to each alone.
+    """
+    left = [*edits]
+    size = len(left)
+    least = 1 if parts is None else -(-size // parts)
+    while size >= max(least, 1):
+        done = 0
+        while done < len(left):
+            chunks = [frozenset(left[start : start + size]) for start in range(done, len(left), size)]
+            cases: list[_Case] = []
+
+            def lazily(chunks: list[frozenset[_Edit]] = chunks, cases: list[_Case] = cases) -> Iterator[_Case]:
+                for chosen in chunks:
+                    cases.append(shrunk(chosen))
+                    yield cases[-1]
+
+            if (found := first(lazily())) is None:
+                break
+            taken(chunks[found], cases[found])
+            # Those before it were tried; what follows is tried on what is left.
+            done += found * size
+            left = [one for one in left if one not in chunks[found]]
+        size = 0 if size == 1 else (min(size, len(left)) + 1) // 2
+
 
 _MOST_ROUNDS = 12
 _FEW_PARTS = 8

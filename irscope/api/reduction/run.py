@@ -9,12 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from irscope.analysis.reduce.case import Case, Pipeline
 from irscope.analysis.reduce.model import Reduced, Size
-from irscope.analysis.reduce.program import Program
-from irscope.analysis.reduce.search import Search
-from irscope.analysis.reduce.steps.all import STEPS
-from irscope.analysis.reduce.text import read_program, write_program
+from irscope.analysis.reduce.program import Program, read_program, write_program
+from irscope.analysis.reduce.search import Case, Pipeline, Search
+from irscope.analysis.reduce.steps import STEPS
 from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
 from irscope.errors import RecordingError, UsageError
 from irscope.interruption import Interrupted, signal_of

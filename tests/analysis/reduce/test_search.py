@@ -9,11 +9,9 @@ from itertools import combinations, islice
 
 import pytest
 
-from irscope.analysis.reduce.case import Case, Pipeline
-from irscope.analysis.reduce.halving import halved
-from irscope.analysis.reduce.search import Search
-from irscope.analysis.reduce.steps.all import STEPS
-from irscope.analysis.reduce.text import read_program, write_program
+from irscope.analysis.reduce.program import read_program, write_program
+from irscope.analysis.reduce.search import Case, Pipeline, Search, halved
+from irscope.analysis.reduce.steps import STEPS
 from irscope.model.capture import PassSnapshot
 from irscope.plan import PassPlan, PassRule
 from tests.analysis.reduce.programs import LOOP
