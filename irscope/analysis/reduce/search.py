@@ -3,83 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
-
-from irscope.analysis.reduce.program import Program, write_program
-from irscope.analysis.reduce.steps import Edit, Step
-from irscope.model.capture import PassSnapshot, stage_rank
-from irscope.plan import PassPlan, PassRule
-
-_FEW = 3
-"""Passes that are named rather than those that are off: a pass that the failure keeps from running is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """The passes that may run on a text: those of the stages from the one that it is for."""
-
-    every: tuple[str, ...]
-    """The labels of all passes of these stages, as far as they are known, in their order."""
-    kept: frozenset[str]
-    """The labels of those that run."""
-
-    @staticmethod
-    def of(passes: Sequence[PassSnapshot], stages: Sequence[str], first: str = "") -> Pipeline:
-        """Those that ran in some stages, from the pass `first` on; empty for the first of all."""
-        every = [one for one in passes if one.stage in stages]
-        labels = [one.label for one in every]
-        begin = labels.index(first) if first in labels else 0
-        return Pipeline(tuple(labels), frozenset(one.label for one in every[begin:] if one.outcome != "skipped"))
-
-    @property
-    def running(self) -> tuple[str, ...]:
-        """The labels of the passes that run, in their order."""
-        return tuple(label for label in self.every if label in self.kept)
-
-    def without(self, labels: frozenset[str]) -> Pipeline:
-        """The same without some passes."""
-        return Pipeline(self.every, self.kept - labels)
-
-    def up_to(self, stage: str) -> Pipeline:
-        """The same without the passes of later stages, which then run as they do; all for an empty `stage`."""
-        if not stage:
-            return self
-        every = tuple(label for label in self.every if stage_rank(label.partition(":")[0]) <= stage_rank(stage))
-        return Pipeline(every, self.kept & {*every})
-
-    @property
-    def plan(self) -> PassPlan:
-        """The plan under which these passes run, and no others of their stages; the shorter of both ways to say it."""
-        disabled: list[PassRule] = []
-        only: list[PassRule] = []
-        for stage in dict.fromkeys(label.partition(":")[0] for label in self.every):
-            of_stage = [label for label in self.every if label.startswith(f"{stage}:")]
-            kept = [label for label in of_stage if label in self.kept]
-            gone = [label for label in of_stage if label not in self.kept]
-            if not kept:
-                disabled.append(PassRule("*", stage))
-            elif not gone or len(kept) > max(len(gone), _FEW):
-                disabled += map(PassRule.parse, gone)
-            else:
-                only += map(PassRule.parse, kept)
-        return PassPlan(tuple(disabled), tuple(only))
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One candidate."""
-
-    text: str
-    pipeline: Pipeline
-    options: tuple[tuple[str, Any], ...] = ()
-    """Those that differ from the target's defaults."""
-
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar, cast
 
 _Edit = TypeVar("_Edit")
 _Case = TypeVar("_Case")
+_Self = TypeVar("_Self")
 First = Callable[[Iterable[_Case]], "int | None"]
 """The place of the first of some cases that is interesting; None if none is."""
+Edit = int | str | tuple[int | str, ...]
+"""One place that a step may shrink; it names what is there by numbers, which copies of a program keep."""
+
+
+class _Shrinkable(Protocol):
+    """What a search shrinks."""
+
+    def copy(self: _Self) -> _Self:
+        """A copy that can be edited on its own."""
+        ...
+
+    def case(self) -> object:
+        """What is judged of it."""
+        ...
+
+
+_Program = TypeVar("_Program", bound=_Shrinkable)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[_Program]):
+    """One way to shrink a program."""
+
+    name: str
+    """In the plural, as a report counts them: `operations`."""
+    edits: Callable[[_Program], Sequence[Edit]]
+    """All places, those first that should go first; neighbours are tried together."""
+    apply: Callable[[_Program, frozenset[Edit]], None]
+    """Shrinks a program in place at the chosen places; one that is gone by then is passed over."""
 
 
 def halved(
@@ -128,14 +88,14 @@ _FEW_PARTS = 8
 
 
 @dataclass(slots=True)
-class Search:
-    """A reduction under way. `best` is interesting at any moment."""
+class Search(Generic[_Program, _Case]):
+    """A reduction under way. `best`, the case of `program`, is interesting at any moment."""
 
-    program: Program
-    best: Case
-    first: First[Case]
-    steps: Sequence[Step]
-    told: Callable[[str, Case], None] = lambda step, case: None
+    program: _Program
+    best: _Case
+    first: First[_Case]
+    steps: Sequence[Step[_Program]]
+    told: Callable[[str, _Case], None] = lambda step, case: None
     """Called when a smaller case was found."""
     taken: dict[str, int] = field(default_factory=dict[str, int])
     """How many places each step shrank, in the order in which they first helped."""
@@ -144,54 +104,25 @@ class Search:
         """Make it as small as the steps can."""
         for parts in (_FEW_PARTS, None):
             # One step may undo what another does, at no loss.
-            seen: set[Case] = set()
+            seen: set[_Case] = set()
             while self.best not in seen and len(seen) < _MOST_ROUNDS:
                 seen.add(self.best)
-                self._round(parts)
+                for step in self.steps:
+                    self._step(step, parts)
 
-    def _round(self, parts: int | None) -> None:
-        self._halved("passes", self._passes(), self._without_passes, parts=parts)
-        self._halved("options", [name for name, _ in self.best.options], self._without_options, parts=parts)
-        for step in self.steps:
-            self._step(step, parts)
+    def _step(self, step: Step[_Program], parts: int | None) -> None:
+        programs: dict[frozenset[Edit], _Program] = {}
 
-    def _passes(self) -> list[Edit]:
-        return [*reversed(self.best.pipeline.running)]
-
-    def _without_passes(self, chosen: frozenset[Edit]) -> Case:
-        return replace(self.best, pipeline=self.best.pipeline.without(frozenset(map(str, chosen))))
-
-    def _without_options(self, chosen: frozenset[Edit]) -> Case:
-        return replace(self.best, options=tuple(row for row in self.best.options if row[0] not in chosen))
-
-    def _step(self, step: Step, parts: int | None) -> None:
-        programs: dict[frozenset[Edit], Program] = {}
-
-        def shrunk(chosen: frozenset[Edit]) -> Case:
-            program = self.program.copy()
+        def shrunk(chosen: frozenset[Edit]) -> _Case:
+            programs[chosen] = program = self.program.copy()
             step.apply(program, chosen)
-            programs[chosen] = program
-            return replace(self.best, text=write_program(program))
+            return cast("_Case", program.case())
 
-        def taken(chosen: frozenset[Edit]) -> None:
-            self.program = programs[chosen]
-            programs.clear()
-
-        self._halved(step.name, step.edits(self.program), shrunk, taken, parts)
-
-    def _halved(
-        self,
-        name: str,
-        edits: Sequence[Edit],
-        shrunk: Callable[[frozenset[Edit]], Case],
-        made: Callable[[frozenset[Edit]], None] = lambda chosen: None,
-        parts: int | None = None,
-    ) -> None:
-        def taken(chosen: frozenset[Edit], case: Case) -> None:
+        def taken(chosen: frozenset[Edit], case: _Case) -> None:
             if case != self.best:
-                self.best = case
-                made(chosen)
-                self.taken[name] = self.taken.get(name, 0) + len(chosen)
-                self.told(name, case)
+                self.program, self.best = programs[chosen], case
+                programs.clear()
+                self.taken[step.name] = self.taken.get(step.name, 0) + len(chosen)
+                self.told(step.name, case)
 
-        halved(edits, shrunk, self.first, taken, parts)
+        halved(step.edits(self.program), shrunk, self.first, taken, parts)

@@ -8,30 +8,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from irscope.analysis.reduce.program import Block, Op, Program
+from irscope.analysis.reduce.search import Edit, Step
 from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.tokens import ALIAS
 from irscope.ir.tables.operations import opcode_of
-
-Edit = int | str | tuple[int | str, ...]
-"""One place that a step may shrink; it names operations and values by their numbers, which copies of a program keep."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One way to shrink a program."""
-
-    name: str
-    """In the plural, as a report counts them: `operations`."""
-    edits: Callable[[Program], Sequence[Edit]]
-    """All places, those first that should go first; neighbours are tried together."""
-    apply: Callable[[Program, frozenset[Edit]], None]
-    """Shrinks a program in place at the chosen places; one that is gone by then is passed over."""
-
 
 # ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,6 +127,25 @@ def _remove_operands(program: Program, chosen: frozenset[Edit]) -> None:
                 sizes[group] = 0
         if sizes:
             one.segments = sizes
+
+
+# ── passes and options ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _passes(program: Program) -> Sequence[Edit]:
+    return program.pipeline.running[::-1]
+
+
+def _remove_passes(program: Program, chosen: frozenset[Edit]) -> None:
+    program.pipeline = program.pipeline.without(frozenset(map(str, chosen)))
+
+
+def _options(program: Program) -> Sequence[Edit]:
+    return [name for name, _ in program.options]
+
+
+def _remove_options(program: Program, chosen: frozenset[Edit]) -> None:
+    program.options = tuple(row for row in program.options if row[0] not in chosen)
 
 
 # ── arguments of functions ────────────────────────────────────────────────────────────────────────────────────────
@@ -589,7 +592,9 @@ def _remove_properties(program: Program, chosen: frozenset[Edit]) -> None:
 
 _OPERATIONS = Step("operations", partial(_removable, "argument"), partial(_remove, "argument"))
 _ARGUMENTS = Step("arguments", _unused_arguments, _remove_arguments)
-STEPS: tuple[Step, ...] = (
+STEPS: tuple[Step[Program], ...] = (
+    Step("passes", _passes, _remove_passes),
+    Step("options", _options, _remove_options),
     Step("functions", _functions, _remove_functions),
     Step("blocks", _blocks, _leave_one_block),
     _OPERATIONS,

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from irscope.analysis.reduce.model import Reduced, Size
-from irscope.analysis.reduce.program import Program, read_program, write_program
-from irscope.analysis.reduce.search import Case, Pipeline, Search
+from irscope.analysis.reduce.model import Reduced, ReducedPython, Size
+from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program
+from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
+from irscope.analysis.reduce.search import Search
 from irscope.analysis.reduce.steps import STEPS
 from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
+from irscope.api.reduction.python_text import chosen_options, python_case, python_request
 from irscope.errors import RecordingError, UsageError
 from irscope.interruption import Interrupted, signal_of
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.model.capture import Capture, Launch, PassSnapshot, stage_named, stage_rank
+from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Candidates, settled
@@ -94,7 +97,6 @@ def _where(capture: Capture) -> str:
 
 # The module says them.
 _LAID_OUT = ("num_warps", "num_ctas")
-_BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
 
 
 _TRIES = 3
@@ -109,7 +111,6 @@ class _Begun:
     origin: Origin
     kept: Kept
     program: Program
-    case: Case
     plain: str
     """The text in MLIR's custom form, without locations."""
     capture: Capture
@@ -132,6 +133,7 @@ class Reduction:
     """Whether the judgements of an earlier run are forgotten."""
     last_stage: str = ""
     """How far the first compile must go, as what is to be kept does afterwards; empty for the binary."""
+    _started: float = field(init=False, default_factory=time.monotonic)
     _last: Capture | None = field(init=False, default=None)
     """What the text that was tried last is compiled to."""
 
@@ -140,7 +142,6 @@ class Reduction:
 
         A signal ends the search, and what was found by then is the result.
         """
-        started = time.monotonic()
         tried: list[str] = []
         unread: list[str] = []
         for origin in origins:
@@ -151,8 +152,56 @@ class Reduction:
                 continue
             tried.append(origin.name)
             if (begun := self._begun(origin, plain, generic)) is not None:
-                return self._reduced(begun, started)
+                return self._reduced(begun)
         raise refuse_lost(self.capture, self.what, tried, unread, self._last)
+
+    def run_python(self) -> ReducedPython:
+        """Reduce the Python text of the kernel, of which each candidate is a file that is compiled from a signature."""
+        case = python_case(self.capture)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            request = python_request(self.capture, case, folder)
+            made = self.pool.compile_one(request)
+            kept = self.kept_of(request, made)
+            if kept is None:
+                raise refuse_lost(self.capture, self.what, ["its Python text"], made=made)
+            candidates = Candidates(self.pool, kept.judge)
+
+            def first(cases: Iterable[PythonCase]) -> int | None:
+                return candidates.first(python_request(self.capture, one, folder) for one in cases)
+
+            def told(step: str, best: PythonCase) -> None:
+                self.told(f"{len(best.text.splitlines())} lines of Python  ({step})")
+
+            program = PythonProgram.of(case, self.capture.name)
+            search = Search(program, case, first, PYTHON_STEPS, told)
+            signal = _interruption(search.run)
+            if not signal:
+                made = self.pool.compile_one(python_request(self.capture, search.best, folder))
+        lines = [line for line in case.text.splitlines() if line.strip()]
+        return ReducedPython(
+            case=search.best,
+            lines_before=len(lines),
+            options=chosen_options(self.capture.launch),
+            **self._known(kept, made, search.taken, candidates, signal),
+        )
+
+    def _known(
+        self, kept: Kept, made: Capture, taken: Mapping[str, int], candidates: Candidates, signal: int
+    ) -> dict[str, Any]:
+        """What is known of either reduction. `made`: what its result is compiled to."""
+        environment = made.environment
+        own = (("irscope", environment.irscope_version), ("triton", environment.triton_version))
+        return {
+            "capture": self.capture,
+            "kept": kept.text_of(made),
+            "versions": (*own, *environment.tools),
+            "failure": made.failure,
+            "taken": tuple(taken.items()),
+            "compiled": candidates.compiled,
+            "seconds": time.monotonic() - self._started,
+            "signal": signal,
+        }
 
     def _begun(self, origin: Origin, plain: str, generic: str) -> _Begun | None:
         """The program of a text, and what is to be kept of it, if that is so when it is compiled again.
@@ -160,17 +209,17 @@ class Reduction:
         `plain`, `generic`: the text as MLIR prints it in its custom and in its generic form.
         """
         program = read_program(generic)
-        case = Case(write_program(program), origin.pipeline, self._options(plain))
-        request = self._request(case, origin)
+        program.pipeline, program.options = origin.pipeline, self._options(plain)
+        request = self._request(program.case(), origin)
         for _ in range(_TRIES):
             self._last = made = self.pool.compile_one(request)
             if (kept := self.kept_of(request, made)) is not None:
-                case = replace(case, pipeline=case.pipeline.up_to(kept.last_stage))
-                return _Begun(origin, kept, program, case, plain, made)
+                program.pipeline = program.pipeline.up_to(kept.last_stage)
+                return _Begun(origin, kept, program, plain, made)
         return None
 
-    def _reduced(self, begun: _Begun, started: float) -> Reduced:
-        origin, kept = begun.origin, begun.kept
+    def _reduced(self, begun: _Begun) -> Reduced:
+        origin, kept, program = begun.origin, begun.kept, begun.program
         hangs = kept.likeness is not None and kept.likeness.kind == "timeout"
         candidates = Candidates(
             self.pool, kept.judge, self._file(kept, hangs) if kept.lasts else None, timeouts_last=hangs
@@ -182,39 +231,29 @@ class Reduction:
         def told(step: str, best: Case) -> None:
             self.told(f"{search.program.count} operations, {len(best.pipeline.running)} passes  ({step})")
 
-        search = Search(begun.program, begun.case, first, STEPS, told)
-        before = Size(begun.program.count, len(begun.plain), len(begun.case.pipeline.running))
-        signal = 0
-        try:
-            search.run()
-        except (Interrupted, KeyboardInterrupt) as stop:
-            signal = signal_of(stop)
-        try:
+        search = Search(program, program.case(), first, STEPS, told)
+        signal = _interruption(search.run)
+        # It was judged, though in MLIR's generic form.
+        text, made, is_steady = search.best.text, replace(begun.capture, snapshots=()), True
+
+        def compile_again() -> None:
+            nonlocal text, made, is_steady
             text, made, is_steady = self._compiled(search.best, begun)
-        except (Interrupted, KeyboardInterrupt) as stop:
-            # It was judged, though in MLIR's generic form.
-            signal = signal_of(stop)
-            text, made, is_steady = search.best.text, replace(begun.capture, snapshots=()), True
+
+        signal = _interruption(compile_again) or signal
         return Reduced(
-            capture=self.capture,
-            kept=kept.text_of(made),
             origin=origin.name,
             into=origin.into,
-            before=before,
+            before=Size(program.count, len(begun.plain), len(program.pipeline.running)),
             after=Size(search.program.count, len(text), len(search.best.pipeline.running)),
             case=search.best,
             text=text,
-            versions=versions_of(made),
-            failure=made.failure,
             passes=tuple(one for one in made.passes() if one.outcome != "skipped"),
-            taken=tuple(search.taken.items()),
-            compiled=candidates.compiled,
             repeated=candidates.repeated,
-            seconds=time.monotonic() - started,
-            signal=signal,
             goes_on=kept.lasts,
             is_steady=is_steady,
             hangs_after_s=self.pool.timeout_s if hangs else 0.0,
+            **self._known(kept, made, search.taken, candidates, signal),
         )
 
     def _compiled(self, best: Case, begun: _Begun) -> tuple[str, Capture, bool]:
@@ -277,18 +316,10 @@ class Reduction:
         return file
 
 
-def chosen_options(launch: Launch) -> tuple[tuple[str, Any], ...]:
-    """The options of a launch that a command line can give: those that its script set, if that is known."""
-    chosen = launch.set_options if launch.set_options is not None else launch.options
-    return tuple(
-        (name, value)
-        for name, value in chosen
-        if name not in _BACKENDS_OWN and isinstance(value, (bool, int, float, str))
-    )
-
-
-def versions_of(capture: Capture) -> tuple[tuple[str, str], ...]:
-    """(program, version) of what compiled a capture."""
-    environment = capture.environment
-    own = (("irscope", environment.irscope_version), ("triton", environment.triton_version))
-    return (*own, *environment.tools)
+def _interruption(work: Callable[[], None]) -> int:
+    """The signal that interrupted some work; 0 for none."""
+    try:
+        work()
+    except (Interrupted, KeyboardInterrupt) as stop:
+        return signal_of(stop)
+    return 0

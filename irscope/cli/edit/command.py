@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from irscope.api.edits import PYTHON, Place, PythonPlace, place_at
+from irscope.api.edits import PYTHON, Place, place_at
 from irscope.cli import app, options
 from irscope.cli.edit.editor import edit_file, editor_command
 from irscope.cli.edit.errors import error_in
@@ -88,7 +88,7 @@ def edit(
     if as_text:
         emit(place.text(), to.path, exact=True)
         return 0
-    if isinstance(place, PythonPlace) and not trust:
+    if place.is_python and not trust:
         refuse_untrusted(capture, "--at source runs", "what --text prints")
     if name:
         refuse_taken(name)
@@ -154,7 +154,7 @@ def _compared(made: _Edit, stages: list[str]) -> Comparison:
     for name in stages:
         made.variant.artifact(name)
     left, right = made.place.capture, made.variant
-    if isinstance(made.place, PythonPlace):
+    if made.place.is_python:
         # Its lines are those of another file.
         return replace(diff(left, right, stages=stages or None), lines=())
     return diff(left, right, stages=stages or None)

@@ -19,7 +19,7 @@ from irscope.api.reduction.kept import (
     kept_finding,
     last_stage,
 )
-from irscope.api.reduction.python_text import PythonReduction, python_case
+from irscope.api.reduction.python_text import python_case
 from irscope.api.reduction.run import Origin, Reduction
 from irscope.cli.output.talk import echo
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
@@ -89,7 +89,7 @@ class Wanted:
             text = None
             if self.python and (ir is None or ir.is_complete):
                 try:
-                    text = PythonReduction(pool, capture, kept_of, what, told).run()
+                    text = Reduction(pool, capture, kept_of, what, told).run_python()
                 except (Interrupted, KeyboardInterrupt) as stop:
                     if ir is None:
                         raise

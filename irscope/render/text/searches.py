@@ -379,9 +379,9 @@ def _one_line(text: str) -> str:
 
 def _python_command(made: ReducedPython, file: str) -> str:
     """The command line of irscope that compiles the reduced Python text."""
-    words = ["irscope dump", f"{file}::{made.kernel}", f"--signature {shlex.quote(made.case.signature)}"]
+    words = ["irscope dump", f"{file}::{made.capture.name}", f"--signature {shlex.quote(made.case.signature)}"]
     words += [f"--constexpr {shlex.quote(f'{name}={value}')}" for name, value in made.case.constants]
-    return " ".join([*words, f"--target {made.target}", *_switches(made.plan, made.options)])
+    return " ".join([*words, f"--target {made.capture.target}", *_switches(made.capture.plan, made.options)])
 
 
 def _switches(plan: PassPlan, options: tuple[tuple[str, Any], ...]) -> list[str]:
@@ -392,7 +392,7 @@ def _switches(plan: PassPlan, options: tuple[tuple[str, Any], ...]) -> list[str]
 
 def python_file(made: ReducedPython) -> str:
     """The reduced Python text, with its command as a comment before it."""
-    head = [f"RUN: {_python_command(made, '%s')}", "", f"{made.target}, {_versions(made.versions)}"]
+    head = [f"RUN: {_python_command(made, '%s')}", "", f"{made.capture.target}, {_versions(made.versions)}"]
     head += [f"What is kept: {_one_line(made.kept)}"]
     return "\n".join([*(f"# {line}".rstrip() for line in head), made.case.text])
 

@@ -9,8 +9,8 @@ from itertools import combinations, islice
 
 import pytest
 
-from irscope.analysis.reduce.program import read_program, write_program
-from irscope.analysis.reduce.search import Case, Pipeline, Search, halved
+from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program, write_program
+from irscope.analysis.reduce.search import Search, halved
 from irscope.analysis.reduce.steps import STEPS
 from irscope.model.capture import PassSnapshot
 from irscope.plan import PassPlan, PassRule
@@ -47,11 +47,12 @@ class Judge:
         return None
 
 
-def begun(judge: Judge) -> Search:
+def begun(judge: Judge) -> Search[Program, Case]:
     program = read_program(LOOP)
-    case = Case(write_program(program), Pipeline.of(PASSES, ("ttgir", "llir")), (("num_stages", 3), ("maxnreg", 64)))
-    assert judge.holds(case)
-    return Search(program, case, judge.first, STEPS)
+    program.pipeline = Pipeline.of(PASSES, ("ttgir", "llir"))
+    program.options = (("num_stages", 3), ("maxnreg", 64))
+    assert judge.holds(program.case())
+    return Search(program, program.case(), judge.first, STEPS)
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])

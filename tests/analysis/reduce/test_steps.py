@@ -15,7 +15,7 @@ STEP = {one.name: one for one in STEPS}
 TEXTS = {"loop": LOOP, "branches": BRANCHES, "while": WHILE}
 
 
-def shrunk(text: str, step: Step, chosen: list[Edit] | None = None) -> str:
+def shrunk(text: str, step: Step[Program], chosen: list[Edit] | None = None) -> str:
     program = read_program(text)
     step.apply(program, frozenset(step.edits(program) if chosen is None else chosen))
     assert faults_of(program) == []
@@ -26,7 +26,7 @@ def names(text: str) -> list[str]:
     return [one.name for one in read_program(text).walk()]
 
 
-def only(text: str, step: Step, name: str) -> str:
+def only(text: str, step: Step[Program], name: str) -> str:
     """The text after a step on the operations of a name."""
     program = read_program(text)
     keys = {one.key for one in program.walk() if one.name == name}
