@@ -21,6 +21,7 @@ from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place, place_of
+from irscope.ir.logs.reasons.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.maps import ThreadMap
@@ -242,29 +243,12 @@ class _Reader:
 
     def _said(self) -> list[Cause]:
         """What `coalesce` said of it."""
-        if not self._studied.decisions.all:
-            return []
-        from irscope.ir.logs.reasons.decisions import ThreadWidth
-
-        chain = self._studied.chain_at(self._line)
-        found = [
-            one
-            for one in self._studied.decisions.about(chain)
-            if isinstance(one, ThreadWidth) and one.at_once * one.element_bytes * 8 < self._possible
-        ]
+        said = self._studied.said(self._line, ThreadWidth)
+        found = [one for one in said if one.at_once * one.element_bytes * 8 < self._possible]
         return [self._studied.logged(one) for one in found[:1]]
 
     def _masked(self) -> list[Cause]:
-        if not self._studied.decisions.all:
-            return []
-        from irscope.ir.logs.reasons.decisions import VectorWidth
-
-        chain = self._studied.chain_at(self._line)
-        found = [
-            one
-            for one in self._studied.decisions.about(chain)
-            if isinstance(one, VectorWidth) and one.without_mask > one.elements
-        ]
+        found = [one for one in self._studied.said(self._line, VectorWidth) if one.without_mask > one.elements]
         return [self._studied.logged(one) for one in found[:1]]
 
     def _narrow(self, wide: int, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import rounds_to_tf32
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import place_of
+from irscope.ir.logs.reasons.decisions import AsyncDot, LoadPipelining, PtxasAdvice, Remark, ThreadWidth
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
@@ -19,10 +19,6 @@ from irscope.ir.mlir.uses import OperationUse, maker_in, read_uses
 from irscope.ir.tables.attributes import NUM_STAGES
 from irscope.model.capture import PassSnapshot, stage_named
 from irscope.target import architecture_rank
-
-if TYPE_CHECKING:
-    from irscope.ir.logs.reasons.decisions import PtxasAdvice
-
 
 LOADS = ("load", "buffer_load")
 """Loads to registers through pointers, by their opcodes."""
@@ -177,15 +173,7 @@ def loops_with_dots(studied: Studied) -> Iterator[Operation]:
 
 def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> Iterator[Finding]:
     """Where the pipeliner says why it refuses a load."""
-    if not studied.decisions.all:
-        return
-    from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
-
-    said = [
-        one
-        for one in studied.decisions.about(studied.chain_at(load.first_line))
-        if isinstance(one, LoadPipelining) and one.reason
-    ]
+    said = [one for one in studied.said(load.first_line, LoadPipelining) if one.reason]
     if not said:
         return
     causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
@@ -197,8 +185,8 @@ def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> 
             suggestions = list(other.suggestions)
             break
     else:
-        widths = studied.decisions.about(studied.chain_at(load.first_line)) if is_narrow else ()
-        causes += [studied.logged(one) for one in widths if isinstance(one, ThreadWidth)][:1]
+        widths = studied.said(load.first_line, ThreadWidth) if is_narrow else []
+        causes += [studied.logged(one) for one in widths[:1]]
     yield _finding(studied, load, causes, suggestions)
 
 
@@ -353,10 +341,6 @@ def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding
             yield from _by_fma(studied, use)
         elif use.opcode == _ASYNC_DOT:
             yield from _dot_waited_for(studied, use, loops)
-    if not studied.decisions.all:
-        return
-    from irscope.ir.logs.reasons.decisions import PtxasAdvice
-
     for advice in studied.decisions.all:
         if isinstance(advice, PtxasAdvice) and advice.code == _SERIALISED:
             yield _serialised(studied, advice)
@@ -378,10 +362,7 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
-    if decisions := studied.decisions.about(studied.chain_at(use.line)):
-        from irscope.ir.logs.reasons.decisions import Remark
-
-        causes += [studied.logged(one) for one in decisions if isinstance(one, Remark)][:1]
+    causes += [studied.logged(one) for one in studied.said(use.line, Remark)[:1]]
     size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
     yield studied.finding(
         code,
@@ -398,13 +379,7 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
 
 
 def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
-    if not studied.decisions.all:
-        return
-    from irscope.ir.logs.reasons.decisions import AsyncDot
-
-    said = [
-        one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason
-    ]
+    said = [one for one in studied.said(use.line, AsyncDot) if one.reason]
     if not said or not use.loops:
         return
     causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
@@ -441,18 +416,11 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     chain = studied.chain_at(line) if line else ()
     if not chain and advice.ptx_line is not None:
         chain = read_locations(ptx, "ptx").chain_at(advice.ptx_line)
-    return Finding(
-        "IRS303",
-        dots[0].name if line else "",
-        line,
-        tuple(one.name for one in dots[0].results) if line else (),
-        chain,
-        place_of(chain, studied.capture.launch.kernel.file),
-        "wgmma is serialised: each instruction waits for the one before",
-        "a wait for each wgmma instruction",
-        1 << 8,
-        (studied.logged(advice),),
-    )
+    text, cost = "wgmma is serialised: each instruction waits for the one before", "a wait for each wgmma instruction"
+    found = studied.about_kernel("IRS303", text, cost, 1 << 8, [studied.logged(advice)], chain=chain)
+    if not line:
+        return found
+    return replace(found, operation=dots[0].name, line=line, values=tuple(one.name for one in dots[0].results))
 
 
 def may_be_refused(studied: Studied) -> bool:

@@ -10,6 +10,7 @@ from irscope.analysis.findings.changed import one_layout
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
+from irscope.ir.logs.reasons.decisions import Rematerialisation
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.uses import OperationUse
 from irscope.ir.tables.operations import opcode_of
@@ -97,8 +98,6 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
-    from irscope.ir.logs.reasons.decisions import Rematerialisation
-
     size = cost.figures["bytes"]
     stores, loads = (
         studied.machine.count(cost.line, f"shared {verb}", f"matrix {verb}")  # pyright: ignore[reportArgumentType]
@@ -114,14 +113,8 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
     ]
     if life is not None:
         causes.append(Cause(f"{life[1]} put it in", "ir", "the IR before and after that pass"))
-    kept = [
-        one
-        for one in studied.decisions.about(studied.chain_at(cost.line))
-        if isinstance(one, Rematerialisation)
-        and one.reason
-        and one.operation is not None
-        and opcode_of(one.operation.name) == _CONVERSION
-    ]
+    said = [one for one in studied.said(cost.line, Rematerialisation) if one.reason and one.operation is not None]
+    kept = [one for one in said if one.operation and opcode_of(one.operation.name) == _CONVERSION]
     causes += [studied.logged(one) for one in kept[-1:]]
     often = "in each iteration of its loop" if cost.loops else "once"
     return studied.finding(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _Read = TypeVar("_Read")
+_Decision = TypeVar("_Decision", bound="Decision")
 _Origin = TypeVar("_Origin", int, "Places")
 
 
@@ -253,6 +254,26 @@ class Studied:
             (one.label for one in self.capture.passes() if one.index == decision.index), f"stage {decision.stage}"
         )
         return Cause(decision.said, "log", f"{label}, line {decision.line} of its log")
+
+    def said(self, line: int, kind: type[_Decision]) -> list[_Decision]:
+        """What the log holds of one kind about the operation on a line of the TTGIR."""
+        return [one for one in self.decisions.about(self.chain_at(line)) if isinstance(one, kind)]
+
+    def about_kernel(
+        self,
+        code: str,
+        text: str,
+        cost: str,
+        weight: int,
+        causes: Iterable[Cause],
+        suggestions: Iterable[Suggestion] = (),
+        *,
+        chain: Chain = (),
+        place: Place = (),
+    ) -> Finding:
+        """A finding about the whole kernel; `chain`, `place`: what of it is to blame, if that is known."""
+        place = place or place_of(chain, self.capture.launch.kernel.file)
+        return Finding(code, "", 0, (), chain, place, text, cost, weight, tuple(causes), tuple(suggestions))
 
     def in_ir(self, text: str, line: int, evidence: Evidence = "ir", *, stage: str = "ttgir") -> Cause:
         """What an operation of the TTGIR, or of another stage or pass, shows, as a cause."""
