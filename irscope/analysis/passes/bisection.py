@@ -6,15 +6,15 @@ import os
 import shlex
 import subprocess
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from irscope.analysis.diff.entries import TextDiff
 from irscope.analysis.passes.ablation import count_capture, plan_without
 from irscope.device.measurement import Session
-from irscope.errors import PlanError, RecordingError
+from irscope.errors import RecordingError
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan, PassRule
 
@@ -26,20 +26,34 @@ Off = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class Verdict:
+    """How one variant was judged."""
+
+    judgement: Judgement
+    saw: str = ""
+    """What the check saw: `registers 198`, `exit code 1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
     """One question that was asked, and its answer."""
 
     off: Off
-    judgement: Judgement
+    verdict: Verdict
+
+    @property
+    def judgement(self) -> Judgement:
+        """That of the verdict."""
+        return self.verdict.judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
     """Two sets of passes off; the passes in which they differ are found if the two are judged differently."""
 
-    left: _Question
+    left: Question
     """With fewer passes off."""
-    right: _Question
+    right: Question
     """With more."""
 
     @property
@@ -55,18 +69,18 @@ class Flip:
 class Judge:
     """Asks each question once, and keeps what was asked, in order."""
 
-    def __init__(self, ask: Callable[[Off], Judgement]) -> None:
+    def __init__(self, ask: Callable[[Off], Verdict]) -> None:
         self._ask = ask
-        self._known: dict[Off, _Question] = {}
+        self._known: dict[Off, Question] = {}
 
-    def __call__(self, off: Off) -> _Question:
+    def __call__(self, off: Off) -> Question:
         """The question with its answer."""
         if off not in self._known:
-            self._known[off] = _Question(off, self._ask(off))
+            self._known[off] = Question(off, self._ask(off))
         return self._known[off]
 
     @property
-    def questions(self) -> tuple[_Question, ...]:
+    def questions(self) -> tuple[Question, ...]:
         """What was asked so far."""
         return tuple(self._known.values())
 
@@ -185,15 +199,6 @@ Mode = Literal["off", "first"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one variant was judged."""
-
-    judgement: Judgement
-    saw: str = ""
-    """What the check saw: `registers 198`, `exit code 1`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """One variant that was judged."""
 
@@ -265,13 +270,6 @@ Check = Callable[[Capture, Path], Verdict]
 """Judges a variant that compiled, from its capture and its file."""
 
 
-class _PlanVariants(Protocol):
-    """A capture's own source compiled under other plans; `irscope.record.variants.store` makes it."""
-
-    def compile(self, plan: PassPlan) -> Capture: ...
-    def path_of(self, plan: PassPlan) -> Path: ...
-
-
 def compiles_check(capture: Capture, path: Path) -> Verdict:
     """Whether the variant compiles, which is judged before any check."""
     return Verdict("good", "compiles")
@@ -296,99 +294,6 @@ class Search:
     def only_compiles(self) -> bool:
         """Whether a variant that compiles is good, whatever it is."""
         return self.check is compiles_check
-
-
-class BisectionRun:
-    """One bisection in progress."""
-
-    def __init__(
-        self,
-        variants: _PlanVariants,
-        base: Capture,
-        search: Search,
-        plan: PassPlan,
-        progress: Callable[[str], None],
-    ) -> None:
-        """Search the passes that `search` chooses, or those of them that `plan` switches off; raises PlanError."""
-        every = list(base.passes())
-        plan.check(every)
-        self._variants = variants
-        self._base = base
-        self._search = search
-        self._progress = progress
-        self._plan = plan
-        self._every = [snapshot.label for snapshot in every]
-        self._passes = [snapshot.label for snapshot in every if self._is_searched(snapshot)]
-        self._fixed = [one.label for one in every if plan.skips(one) and one.label not in self._passes]
-        if not self._passes:
-            raise PlanError(f"the plan {str(plan)!r} switches off no pass of {', '.join(search.stages or ())}.")
-        self._verdicts: dict[Off, Verdict] = {}
-        self._tries = 0
-
-    def _is_searched(self, snapshot: PassSnapshot) -> bool:
-        if self._plan and not self._plan.skips(snapshot):
-            return False
-        stages = self._search.stages
-        if stages is None:
-            # A pass without MLIR argument is an optimiser of LLVM or ptxas; without it every result differs.
-            return bool(self._plan or snapshot.argument)
-        return not stages or snapshot.stage in stages
-
-    def run(self) -> Bisection:
-        """Search, then judge both sides of the result a second time."""
-        kept: Off = frozenset()
-        if not (self._plan or self._search.only_compiles or self._search.partial):
-            kept = needed_passes(self._compiles, len(self._passes))
-        judge = Judge(self._ask)
-        look = absent_passes if self._search.mode == "off" else first_passes
-        flip = look(judge, len(self._passes), kept)
-        guilty = flip.guilty
-        return Bisection(
-            base=self._base,
-            check=self._search.words,
-            mode=self._search.mode,
-            passes=tuple(self._passes),
-            is_planned=bool(self._plan),
-            fixed=tuple(self._fixed),
-            kept=self._labels(kept),
-            tries=self._tries,
-            steps=tuple(self._step(question.off) for question in judge.questions),
-            left=self._step(flip.left.off),
-            right=self._step(flip.right.off),
-            guilty=self._labels(guilty),
-            is_steady=not guilty
-            or all(self._judge(side.off).judgement == side.judgement for side in (flip.left, flip.right)),
-        )
-
-    def plan_of(self, off: Off) -> PassPlan:
-        """The shortest plan with these passes off, and with those of other stages that the given plan switches off."""
-        return short_plan({*self._labels(off), *self._fixed}, self._every)
-
-    def _compiles(self, off: Off) -> bool:
-        self._progress(f"which passes does it need? {len(off)} of {len(self._passes)} off")
-        self._tries += 1
-        return self._variants.compile(self.plan_of(off)).has_compiled
-
-    def _ask(self, off: Off) -> Judgement:
-        self._progress(f"step {len(self._verdicts) + 1}: {len(off)} of {len(self._passes)} passes off")
-        self._verdicts[off] = self._judge(off)
-        return self._verdicts[off].judgement
-
-    def _judge(self, off: Off) -> Verdict:
-        plan = self.plan_of(off)
-        capture = self._variants.compile(plan)
-        if capture.failure is not None and not capture.has_compiled and not self._search.partial:
-            return Verdict("bad" if self._search.only_compiles else "skip", f"fails in {capture.failure.where}")
-        path = self._variants.path_of(plan)
-        if not path.is_file():
-            raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")
-        return self._search.check(capture, path)
-
-    def _step(self, off: Off) -> Step:
-        return Step(self._labels(off), str(self.plan_of(off)), self._verdicts[off])
-
-    def _labels(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self._passes[number] for number in sorted(numbers))
 
 
 _CANNOT_JUDGE = 125
