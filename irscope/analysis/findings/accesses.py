@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from irscope.analysis.findings.arguments import (
     aligned,
@@ -93,12 +94,11 @@ class _Reader:
         self._line = operation.first_line
         self._widths = studied.machine.widths_of(operation)
         self._actual = max(self._widths, default=0)
-        self._depends = dict(studied.limits.depends(operation))
-        self._loose = [name for name, divisor in self._depends.items() if divisor % 16]
+        self._undivided = _undivided(studied.limits.depends(operation))
+        """The arguments that its addresses and mask depend on, of which it is not known that 16 divides them."""
         run = self._possible // bits
-        free = [_along(threads.shape, axis) for axis, size in enumerate(threads.shape) if size >= run]
-        self._free = free
-        self._maps = [threads] if self._is_layout_given else free
+        self._free = {axis: _along(threads.shape, axis) for axis, size in enumerate(threads.shape) if size >= run}
+        self._maps = [threads] if self._is_layout_given else [*self._free.values()]
         """The layouts that it can have: Triton's `coalesce` chooses one by the addresses, Gluon takes the kernel's."""
 
     @property
@@ -129,10 +129,9 @@ class _Reader:
         factors: Sequence[tuple[int, int]] = (),
     ) -> int:
         """The bits that the addresses and the mask allow, whatever the layout, if arguments and constants were so."""
-        width = self._studied.limits.width
-        given = tuple(sorted(factors))
-        widths = (width(self._operation, free, names, ones, masked=masked, factors=given) for free in self._maps)
-        return min(max(widths, default=0), self._possible)
+        given = [[f"%{name}" for name in row] for row in (names, ones)]
+        width = partial(self._studied.limits.width, self._operation, masked=masked, factors=tuple(sorted(factors)))
+        return min(max((width(free, *given) for free in self._maps), default=0), self._possible)
 
     def _needed(
         self, ones: Sequence[str], wanted: int, *, masked: bool = True, factors: Sequence[tuple[int, int]] = ()
@@ -140,10 +139,10 @@ class _Reader:
         """The arguments without which being multiples of 16 so many bits are not reached."""
 
         def is_needed(name: str) -> bool:
-            others = [one for one in self._loose if one != name]
+            others = [one for one in self._undivided if one != name]
             return self._reach(others, ones, masked=masked, factors=factors) < wanted
 
-        return [name for name in self._loose if name not in ones and is_needed(name)]
+        return [name for name in self._undivided if name not in ones and is_needed(name)]
 
     # Narrow
 
@@ -154,30 +153,28 @@ class _Reader:
         if self._reach() > self._actual:
             # A layout that the compiler chose for other reasons, or one of another access.
             return None
-        if (wide := self._reach(self._loose)) > self._actual and (names := self._needed((), wide)):
-            plain = [_plain(name) for name in names]
-            what = self._evaluated(f"with {joined(plain)} divisible by 16, {wide} bits a lane are possible")
-            mends = [*hinted(self._studied, plain, wide // self._bits), aligned(self._capture, plain)]
+        if (wide := self._reach(self._undivided)) > self._actual and (names := self._needed((), wide)):
+            what = self._evaluated(f"with {joined(names)} divisible by 16, {wide} bits a lane are possible")
+            mends = [*hinted(self._studied, names, wide // self._bits), aligned(self._capture, names)]
             return wide, [*self._said(), what, *self._divisibility(names)], mends
-        for name in self._loose:
-            wide = self._reach(self._loose, (name,))
-            if wide > self._actual and is_hidden_unit(self._capture, _plain(name)):
-                others = [_plain(other) for other in self._needed((name,), wide)]
-                what = self._evaluated(f"with {_plain(name)} = 1, {wide} bits a lane are possible")
-                cause = unit_stride_cause(self._capture, _plain(name))
-                more = [divisibility_cause(self._capture, other) for other in others]
-                return wide, [*self._said(), what, cause, *more], [unit_stride(self._capture, _plain(name), others)]
+        for name in self._undivided:
+            wide = self._reach(self._undivided, (name,))
+            if wide > self._actual and is_hidden_unit(self._capture, name):
+                others = self._needed((name,), wide)
+                what = self._evaluated(f"with {name} = 1, {wide} bits a lane are possible")
+                causes = [what, unit_stride_cause(self._capture, name), *self._divisibility(others)]
+                return wide, [*self._said(), *causes], [unit_stride(self._capture, name, others)]
         return self._by_factors() or self._by_mask()
 
     def _by_factors(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         """Constants that something is multiplied by, or compared with, and with them arguments."""
         run = self._possible // self._bits
         factors = self._studied.limits.factors(run)
-        wide = self._reach(self._loose, factors=factors) if factors else 0
+        wide = self._reach(self._undivided, factors=factors) if factors else 0
         if wide <= self._actual:
             return None
-        own = [one for one in factors if self._reach(self._loose, factors=[*{*factors} - {one}]) < wide]
-        names = [_plain(name) for name in self._needed((), wide, factors=own)]
+        own = [one for one in factors if self._reach(self._undivided, factors=[*{*factors} - {one}]) < wide]
+        names = self._needed((), wide, factors=own)
         module = self._studied.uses.module
         # What is multiplied by a constant says more than what is compared with it.
         sites = sorted(factor_sites(module), key=lambda site: site[1].name != "arith.muli")
@@ -199,15 +196,15 @@ class _Reader:
         # `coalesce` passes over masks: the layout is what it is without one.
         wide, names = self._studied.limits.width(self._operation, self._threads, masked=False), list[str]()
         if wide <= self._actual:
-            wide = self._reach(self._loose, masked=False)
-            names = [_plain(name) for name in self._needed((), wide, masked=False)]
+            wide = self._reach(self._undivided, masked=False)
+            names = self._needed((), wide, masked=False)
             if wide <= self._actual or not names:
                 return None
         aside = f"with {joined(names)} divisible by 16, and without its mask" if names else "without its mask"
         causes = [*self._masked(), self._evaluated(f"{aside}, {wide} bits a lane are possible")]
-        depends = self._studied.limits.depends(self._operation, mask_alone=True)
-        ends = [_plain(name) for name, divisor in depends if divisor % 16 and _plain(name) not in names]
-        causes += [divisibility_cause(self._capture, name) for name in (*names, *ends)]
+        of_mask = _undivided(self._studied.limits.depends(self._operation, mask_alone=True))
+        ends = [name for name in of_mask if name not in names]
+        causes += self._divisibility([*names, *ends])
         if ends:
             # Whether that is enough is for a compile to say: the mask could not be evaluated so far.
             return wide, causes, [aligned(self._capture, [*names, *ends])]
@@ -218,28 +215,23 @@ class _Reader:
 
     def _by_layout(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         limits, operation = self._studied.limits, self._operation
-        now = min(max((limits.width(operation, free) for free in self._free), default=0), self._possible)
+        widths = {axis: limits.width(operation, free) for axis, free in self._free.items()}
+        now = min(max(widths.values(), default=0), self._possible)
         given = limits.width(operation, self._threads)
         if now <= max(given, self._actual):
             return None
+        run = now // self._bits
         what = self._evaluated(f"its addresses allow {now} bits a lane, its layout gives a thread {given} in a row")
-        text = f"give a thread {now // self._bits} elements in a row (size_per_thread) of the contiguous dimension"
-        return now, [what], [Suggestion(text, tuple(self._wider_layout(now // self._bits)))]
-
-    def _wider_layout(self, run: int) -> Iterator[Change]:
-        """The layout with so many elements in a row of the dimension that allows most; of blocked layouts alone."""
-        layout = self._studied.layout_of(self._operation)
-        axes = [axis for axis, size in enumerate(self._threads.shape) if size >= self._possible // self._bits]
-        widths = [self._studied.limits.width(self._operation, free) for free in self._free]
-        if layout is None or not widths:
-            return
-        axis = axes[widths.index(max(widths))]
-        wider = with_run(layout.encoding.text, axis, run)
-        if wider:
-            yield Change("layout", layout.encoding.text, wider)
+        changes: tuple[Change, ...] = ()
+        layout = self._studied.layout_of(operation)
+        # Of blocked layouts alone.
+        if layout is not None and (wider := with_run(layout.encoding.text, max(widths, key=widths.__getitem__), run)):
+            changes = (Change("layout", layout.encoding.text, wider),)
+        text = f"give a thread {run} elements in a row (size_per_thread) of the contiguous dimension"
+        return now, [what], [Suggestion(text, changes)]
 
     def _divisibility(self, names: Sequence[str]) -> list[Cause]:
-        return [divisibility_cause(self._capture, _plain(name)) for name in names]
+        return [divisibility_cause(self._capture, name) for name in names]
 
     def _said(self) -> list[Cause]:
         """What `coalesce` said of it."""
@@ -312,13 +304,13 @@ class _Reader:
             )
         is_turned = bool(near) and along not in near
         turned = self._turned(apart, near[-1], along) if is_turned and not self._is_layout_given else None
-        for name in self._loose:
-            wide, plain = self._reach(self._loose, (name,), masked=False), _plain(name)
-            is_known = turned is not None and not is_hidden_unit(self._capture, plain)
-            if wide > self._reach(self._loose, masked=False) and not is_known:
-                others = [_plain(one) for one in self._needed((name,), wide, masked=False)]
-                causes = [apart, *self._said(), unit_stride_cause(self._capture, plain)]
-                return causes, [unit_stride(self._capture, plain, others)]
+        for name in self._undivided:
+            wide = self._reach(self._undivided, (name,), masked=False)
+            is_known = turned is not None and not is_hidden_unit(self._capture, name)
+            if wide > self._reach(self._undivided, masked=False) and not is_known:
+                others = self._needed((name,), wide, masked=False)
+                causes = [apart, *self._said(), unit_stride_cause(self._capture, name)]
+                return causes, [unit_stride(self._capture, name, others)]
         if is_turned:
             return ([apart], []) if self._is_layout_given else turned
         text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
@@ -334,8 +326,8 @@ class _Reader:
         change = along_dimension(self._studied, self._operation, axis, run)
         if change is None:
             return None
-        wide = self._reach(self._loose)
-        names = [_plain(name) for name in self._needed((), wide)] if wide > self._reach() else []
+        wide = self._reach(self._undivided)
+        names = self._needed((), wide) if wide > self._reach() else []
         unseen = self._evaluated(
             f"what {CHOSEN_BY} knows of the arguments does not tell that neighbours along dimension {axis} are "
             f"contiguous: it takes dimension {along} then"
@@ -348,15 +340,15 @@ class _Reader:
         )
         mends = [*hinted(self._studied, names, wide // self._bits), Suggestion(turned, (change,))]
         mends += [aligned(self._capture, names)] if names else []
-        causes = [divisibility_cause(self._capture, name) for name in names]
-        return [apart, *self._said(), unseen, *causes], mends
+        return [apart, *self._said(), unseen, *self._divisibility(names)], mends
 
     def _evaluated(self, text: str) -> Cause:
         return self._studied.in_ir(text, self._line, "evaluated")
 
 
-def _plain(name: str) -> str:
-    return name.removeprefix("%")
+def _undivided(depends: Iterable[tuple[str, int]]) -> list[str]:
+    """The arguments, of some with the number that is known to divide each, that 16 may not divide."""
+    return [name.removeprefix("%") for name, divisor in depends if divisor % 16]
 
 
 def _along(shape: tuple[int, ...], first: int) -> ThreadMap:
