@@ -12,6 +12,8 @@ from irscope.errors import UsageError
 from irscope.ir.locations.user import line_text
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.typed import parse_type
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.described import DescribedLayout
@@ -21,8 +23,9 @@ from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
 from irscope.memory.programs.footprint import SECTOR_BYTES, Touched
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.evidence import Ceilings
+from irscope.model.launch_record import Argument, LaunchRecord
 
 MEMORY = "memory"
 """What bounds a launch that no unit bounds."""
@@ -184,6 +187,7 @@ def _times(counts: Span, rate: float) -> tuple[float, float]:
 
 _MEASURED = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 """torch's dtype of a matrix product that was measured → the operands of the matrix cores that it runs on."""
+_TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _MOST_LINES = 6
 _CERTAINTIES = ("exact", "range", "sampled")
 
@@ -348,3 +352,52 @@ def _copies_of(threads: ThreadMap) -> int:
     own = len(eliminate(threads.layout.flat_vectors("register"))[0])
     others = sum(len(threads.layout.vectors(name)) for name in ("lane", "warp", "block"))
     return 1 << (own + others - len(eliminate(threads.layout.flat_bases())[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _DotFlops:
+    """The floating-point operations of a launch's dots."""
+
+    flops: int | None
+    """Two for each multiplication and addition, of whole tiles: what lies outside of a tensor counts too."""
+    why_not: str = ""
+    """Why they are not known, or an empty string."""
+    dtype: str = ""
+    """Type of the dots' operands, as torch names it; an empty string if there is none, or several."""
+
+
+def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, int, int]) -> _DotFlops:
+    """Count the dots of a launch, where its arguments alone decide how often each is executed.
+
+    Args:
+        text: the kernel's TTIR.
+        scalars: parameter → value, for its numbers.
+        grid: program instances along x, y and z.
+    """
+    from irscope.memory.addresses.arguments import read_arguments
+    from irscope.memory.programs.footprint import MOST_PROGRAMS, footprint_of
+
+    module = parse_mlir(text)
+    kernel = module.kernel
+    dots = [one for one in computing_operations(module) if one.kind == "dot"]
+    if kernel is None or not dots:
+        return _DotFlops(None, "it has no dot")
+    if prod(grid) > MOST_PROGRAMS:
+        return _DotFlops(None, f"{prod(grid)} programs are more than the {MOST_PROGRAMS} that are counted")
+    rows = tuple(Argument(name, "scalar", type(value).__name__, value) for name, value in scalars.items())
+    parameters = ((value.name.removeprefix("%"), parse_type(kind)) for value, kind, _ in kernel.parameters)
+    signature = tuple((name, "*i8" if kind.form == "pointer" else str(kind)) for name, kind in parameters)
+    launch = Launch(Kernel(""), signature, grid=grid, record=LaunchRecord(rows))
+    found = footprint_of(module, read_arguments(kernel, launch), grid, {})
+    dtypes: set[str] = set()
+    flops = 0
+    for dot in dots:
+        low, high = found.executions.get(dot.first_line, (0, 0))
+        works = work_of(module, dot)
+        if low != high:
+            return _DotFlops(None, ", ".join(found.open.get(dot.first_line, ())))
+        if not works:
+            return _DotFlops(None, "a dot's types cannot be read")
+        flops += low * works[0].flops
+        dtypes.add(_TORCH_NAMES.get(works[0].unit.dtype.partition(" ")[0], ""))
+    return _DotFlops(flops, "", dtypes.pop() if len(dtypes) == 1 else "")

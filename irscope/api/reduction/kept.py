@@ -14,7 +14,7 @@ from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Reach, reach_of
 from irscope.analysis.passes.ablation import count_capture
 from irscope.analysis.passes.effects import count_text
-from irscope.analysis.reduce.likeness import Likeness, likeness_of, without_place
+from irscope.analysis.reduce.model import Likeness, likeness_of, without_place
 from irscope.analysis.resources import instruction_families
 from irscope.device.measurement import Session
 from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean

@@ -12,8 +12,8 @@ import pytest
 from irscope.analysis.findings.find import findings_of, log_needs, needs_operations
 from irscope.analysis.findings.model import KINDS, Change, Finding, Suggestion, codes_of, is_silenced
 from irscope.analysis.findings.quick import quick_findings
-from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.analysis.findings.studied import Studied
+from irscope.api.explain import read_grid, read_sizes, with_launch
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.recording_options import RecordingOptions
