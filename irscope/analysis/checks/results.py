@@ -199,7 +199,7 @@ class _NotWorse:
         return [of_kernel(self, subject, change.text, _EXPLAINED_BY.get(change.name, ()))]
 
 
-Variant = tuple[str, str]
+_Variant = tuple[str, str]
 """(`KERNEL TARGET`, the variant of it), as a baseline names it."""
 
 
@@ -299,7 +299,9 @@ class Against:
 
 
 def check_against(
-    subjects: Iterable[tuple[Subject, Sequence[Assertion], Variant, str]], variants: Sequence[Variant], against: Against
+    subjects: Iterable[tuple[Subject, Sequence[Assertion], _Variant, str]],
+    variants: Sequence[_Variant],
+    against: Against,
 ) -> Report:
     """Check captures, also by a baseline.
 

@@ -129,11 +129,11 @@ def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
 
 def _own_stages(studied: Studied, loop: Operation) -> int | None:
     """What the kernel says of the stages of a loop: in its TTIR, where Triton 3.6 has it alone; None if nothing."""
-    given = (stages_of_loop(one) for one in (loop, *_written(studied, loop)))
+    given = (_stages_of_loop(one) for one in (loop, *_written(studied, loop)))
     return next((one for one in given if one is not None), None)
 
 
-def stages_of_loop(loop: Operation) -> int | None:
+def _stages_of_loop(loop: Operation) -> int | None:
     """What `tl.range(…, num_stages=…)` asks for; None without it."""
     stages = loop.attribute(NUM_STAGES)
     return stages if isinstance(stages, int) else None
@@ -240,7 +240,7 @@ class _Scheduled:
         for loop in self._uses.module.walk():
             if loop.name != "scf.for":
                 continue
-            stated = stages_of_loop(loop)
+            stated = _stages_of_loop(loop)
             asked = stated if stated is not None else self._asked
             self._inside = {one.first_line for one in loop.walk()}
             for dot in (one for one in loop.walk() if one.kind == "dot" and _stage(one) is not None):

@@ -232,7 +232,7 @@ def _epilogue(studied: Studied) -> Iterator[Finding]:
     registers, assembly = capture.resources.registers, _Assembly(capture)
     if found is None or found.limited_by != (REGISTERS,) or registers is None or not isinstance(warps, int):
         return
-    if not assembly.text or _OWN_REGISTERS in assembly.text or has_few_programs(capture, found):
+    if not assembly.text or _OWN_REGISTERS in assembly.text or _has_few_programs(capture, found):
         return
     live = assembly.live
     end = _end_of_loops(live)
@@ -276,7 +276,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
         return
     has_dots = any(one.kind == "dot" for one, _ in studied.operations.values())
     few = _FEW_WITH_DOTS if has_dots else _FEW * found.max_warps
-    if found.warps_per_sm >= few or has_few_programs(capture, found):
+    if found.warps_per_sm >= few or _has_few_programs(capture, found):
         return
     limits = dict(found.limits)
     others = ", ".join(f"{cause} {blocks}" for cause, blocks in limits.items() if cause not in found.limited_by)
@@ -293,7 +293,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     )
 
 
-def has_few_programs(capture: Capture, found: Occupancy) -> bool:
+def _has_few_programs(capture: Capture, found: Occupancy) -> bool:
     """Whether a launch has no more programs than fit at once on the part of the target that is known."""
     grid = capture.launch.grid
     return grid is not None and prod(grid) <= found.blocks_per_sm * part_of(str(capture.target)).multiprocessor_count

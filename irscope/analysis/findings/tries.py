@@ -94,7 +94,7 @@ def tried(
 
 def _without_alternatives(finding: Finding) -> Finding:
     """A finding that was mended, without the options that were not tried for that."""
-    if not is_mended(finding):
+    if not _is_fixed(finding):
         return finding
     kept = [
         one for one in finding.suggestions if one.proof is not None or {part.kind for part in one.changes} != {"option"}
@@ -185,7 +185,7 @@ class Tries:
 
     def _next_of(self, finding: Finding) -> Changes:
         """The changes to try next for a finding; empty if there are none, or one helped."""
-        if is_mended(finding):
+        if _is_fixed(finding):
             return ()
 
         def is_open(changes: Changes) -> bool:
@@ -227,7 +227,7 @@ class Tries:
         made = dict(self._compiled(plans))
         self._take(plans, made)
         doubtful = [one for one in plans if one.reach == "ttgir" and one.changes in made]
-        doubtful = [one for one in doubtful if may_not_fit(made[one.changes])]
+        doubtful = [one for one in doubtful if _may_not_fit(made[one.changes])]
         if doubtful:
             further = [replace(one, reach="assembly") for one in doubtful]
             self._take(further, dict(self._compiled(further)))
@@ -296,7 +296,7 @@ def _subject(change: Change) -> tuple[str, bool]:
     return change.name, change.kind == "contiguous"
 
 
-def is_mended(finding: Finding) -> bool:
+def _is_fixed(finding: Finding) -> bool:
     """Whether a suggestion was tried that helps."""
     return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
 
@@ -375,7 +375,7 @@ def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]
             yield f"{was} → {now} {name}"
 
 
-def may_not_fit(capture: Capture) -> bool:
+def _may_not_fit(capture: Capture) -> bool:
     """Whether the buffers of a capture's TTGIR, one beside the other, take more shared memory than a block has."""
     limits = CUDA_LIMITS.get(capture.target.arch) or HIP_LIMITS.get(capture.target.arch)
     allocations = (one for one in parse_mlir(capture.text("ttgir")).walk() if one.opcode == "local_alloc")

@@ -24,7 +24,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReductionResult:
+class _Result:
     """What a search ended with."""
 
     capture: Capture
@@ -50,7 +50,7 @@ class ReductionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reduced(ReductionResult):
+class Reduced(_Result):
     """The smallest IR that was found."""
 
     origin: str
@@ -75,7 +75,7 @@ class Reduced(ReductionResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReducedPython(ReductionResult):
+class ReducedPython(_Result):
     """The smallest Python text of a kernel that was found."""
 
     case: PythonCase

@@ -17,8 +17,6 @@ from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.tokens import ALIAS
 from irscope.ir.tables.operations import opcode_of
 
-# ── operations ────────────────────────────────────────────────────────────────────────────────────────────────────
-
 _StandIn = Literal["argument", "operand", "constant"]
 """What replaces a result: a new argument of the function; an operand of the operation of the same type; a constant. The
 latter two fall back to the first where there is none."""
@@ -129,26 +127,12 @@ def _remove_operands(program: Program, chosen: frozenset[Edit]) -> None:
             one.segments = sizes
 
 
-# ── passes and options ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _passes(program: Program) -> Sequence[Edit]:
-    return program.pipeline.running[::-1]
-
-
 def _remove_passes(program: Program, chosen: frozenset[Edit]) -> None:
     program.pipeline = program.pipeline.without(frozenset(map(str, chosen)))
 
 
-def _options(program: Program) -> Sequence[Edit]:
-    return [name for name, _ in program.options]
-
-
 def _remove_options(program: Program, chosen: frozenset[Edit]) -> None:
     program.options = tuple(row for row in program.options if row[0] not in chosen)
-
-
-# ── arguments of functions ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _unused_arguments(program: Program) -> Sequence[Edit]:
@@ -190,9 +174,6 @@ def _merge_arguments(program: Program, chosen: frozenset[Edit]) -> None:
 
 def _without(rows: Sequence[int], gone: set[int]) -> list[int]:
     return [one for index, one in enumerate(rows) if index not in gone]
-
-
-# ── structured control flow ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _regions(program: Program) -> Sequence[Edit]:
@@ -325,8 +306,6 @@ def _shorten_end(block: Block, gone: set[int]) -> None:
     end.operands = _without(end.operands, gone)
 
 
-# ── branches between blocks ───────────────────────────────────────────────────────────────────────────────────────
-
 _CONDITIONAL = ("cf.cond_br", "llvm.cond_br")
 
 
@@ -454,8 +433,6 @@ def _pass_less(branch: Op, gone: dict[int, set[int]]) -> None:
         branch.segments = sizes
 
 
-# ── types ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 # tensor<128x64x…   memdesc<1x128x64x…   and ", 3x128x64>" of a memory descriptor's allocation
 _SHAPE = re.compile(r"(?P<head>\b(?:tensor|memdesc|tensordesc)<)(?P<sizes>(?:\d+x)+)")
 _ALLOCATED = re.compile(r"(?P<head>, )(?P<sizes>\d+(?:x\d+)+)(?=>)")
@@ -559,8 +536,6 @@ def _replace_layouts(program: Program, chosen: frozenset[Edit]) -> None:
     _rewrite_types(program, lambda text: ALIAS.sub(lambda match: table.get(match[0], match[0]), text))
 
 
-# ── attributes ────────────────────────────────────────────────────────────────────────────────────────────────────
-
 _STRUCTURAL = ("sym_name", "function_type", "operandSegmentSizes", "value", "callee")
 """Properties that an operation cannot do without, or that say what it is."""
 
@@ -593,8 +568,8 @@ def _remove_properties(program: Program, chosen: frozenset[Edit]) -> None:
 _OPERATIONS = Step("operations", partial(_removable, "argument"), partial(_remove, "argument"))
 _ARGUMENTS = Step("arguments", _unused_arguments, _remove_arguments)
 STEPS: tuple[Step[Program], ...] = (
-    Step("passes", _passes, _remove_passes),
-    Step("options", _options, _remove_options),
+    Step("passes", lambda program: program.pipeline.running[::-1], _remove_passes),
+    Step("options", lambda program: [name for name, _ in program.options], _remove_options),
     Step("functions", _functions, _remove_functions),
     Step("blocks", _blocks, _leave_one_block),
     _OPERATIONS,

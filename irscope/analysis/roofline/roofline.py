@@ -81,7 +81,7 @@ class UnitWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class _Requested:
     """What the instructions ask of the caches, beside what must come from DRAM."""
 
     unit_bytes: int
@@ -112,7 +112,7 @@ class Roofline:
     units: tuple[UnitWork, ...]
     operations: tuple[OperationWork, ...]
     touched: tuple[Touched, ...]
-    requested: Requested | None
+    requested: _Requested | None
     l2_bytes: int | None
     spilled_bytes: int | None = None
     """What all threads store to spill registers and load of it, once each; None where that is not known. It goes
@@ -299,14 +299,14 @@ def _units(rows: Iterable[OperationWork], peaks: Peaks | None, ceilings: Ceiling
     return tuple(sorted(found, key=lambda one: -one.flops[1]))
 
 
-def _requested(accesses: list[Access]) -> Requested | None:
+def _requested(accesses: list[Access]) -> _Requested | None:
     if not accesses:
         return None
     unit = accesses[0].unit_bytes
     asked = [sum(one.launch.bytes[side] for one in accesses) for side in (0, 1)]
     moved = [sum(one.launch.units[side] for one in accesses) * unit for side in (0, 1)]
     certainty = max((one.certainty for one in accesses), key=_CERTAINTIES.index)
-    return Requested(unit, (asked[0], min(asked[1], MOST)), (moved[0], min(moved[1], MOST)), certainty)
+    return _Requested(unit, (asked[0], min(asked[1], MOST)), (moved[0], min(moved[1], MOST)), certainty)
 
 
 def _spilled_bytes(capture: Capture, programs: int) -> int | None:

@@ -108,15 +108,15 @@ def _axis_of(node: ast.expr) -> int | None:
     return None
 
 
-Aspect = Literal["type", "equal to 1", "divisible by 16", "aligned to 16 bytes", "attribute", "constexpr", "option"]
+_Aspect = Literal["type", "equal to 1", "divisible by 16", "aligned to 16 bytes", "attribute", "constexpr", "option"]
 """What of a parameter, or of the options, decides that a launch is compiled of its own."""
 
-Key = tuple[Aspect, str]
+Key = tuple[_Aspect, str]
 """(aspect, name of the parameter or option)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Specialisation:
+class _Specialisation:
     """Everything that Triton's cache key has of a launch, by aspect and name."""
 
     values: Mapping[Key, str]
@@ -141,7 +141,7 @@ class Specialisation:
         return " ".join(filter(None, parts))
 
 
-def specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[str]) -> Specialisation:
+def _specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[str]) -> _Specialisation:
     """The specialisation of a capture.
 
     Args:
@@ -186,7 +186,7 @@ def specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[str
             values["attribute", name] = value
     for name, value in capture.launch.options:
         values["option", name] = str(value)
-    return Specialisation(values)
+    return _Specialisation(values)
 
 
 def _yes(is_so: bool) -> str:
@@ -213,7 +213,7 @@ class Variant:
 
     id: str
     launch: Launch
-    specialisation: Specialisation
+    specialisation: _Specialisation
     code: str
     """A digest of its machine code and how it is launched, without debug information; empty if it has none."""
     source: str
@@ -297,7 +297,7 @@ def _variant(capture: Capture) -> Variant:
     return Variant(
         capture.id,
         capture.launch,
-        Specialisation({}),
+        _Specialisation({}),
         code_of(capture),
         digest if source else "",
         frozenset(names) - used,
@@ -357,7 +357,7 @@ def _site(variants: list[Variant], first: Capture, captures: Sequence[Capture]) 
     text = read_kernel(first.launch.kernel)
     runtime = frozenset(name for one in variants for name, kind in one.launch.signature if kind != "constexpr")
     rows = tuple(
-        replace(one, specialisation=specialisation_of(capture, text, runtime))
+        replace(one, specialisation=_specialisation_of(capture, text, runtime))
         for one, capture in zip(variants, captures, strict=True)
     )
     causes = tuple(_causes(rows, text))
