@@ -54,7 +54,7 @@ class Explainer:
     tell: Tell = warned
 
     def explain(self, capture: Capture, timed: Timed | None = None) -> Explanation:
-        """The findings of a capture; `timed` adds what each mend that helped is worth in a launch."""
+        """The findings of a capture; `timed` adds the effect on the time of a launch of each fix."""
         compiles = self.compiles
         if compiles is not None:
             compiles.keep_for(capture)

@@ -154,14 +154,14 @@ class _Reader:
             # A layout that the compiler chose for other reasons, or one of another access.
             return None
         if (wide := self._reach(self._undivided)) > self._actual and (names := self._needed((), wide)):
-            what = self._evaluated(f"with {joined(names)} divisible by 16, {wide} bits a lane are possible")
-            mends = [*hinted(self._studied, names, wide // self._bits), aligned(self._capture, names)]
-            return wide, [*self._said(), what, *self._divisibility(names)], mends
+            what = self._evaluated(f"with {joined(names)} divisible by 16, {wide}-bit accesses per thread are possible")
+            fixes = [*hinted(self._studied, names, wide // self._bits), aligned(self._capture, names)]
+            return wide, [*self._said(), what, *self._divisibility(names)], fixes
         for name in self._undivided:
             wide = self._reach(self._undivided, (name,))
             if wide > self._actual and is_hidden_unit(self._capture, name):
                 others = self._needed((name,), wide)
-                what = self._evaluated(f"with {name} = 1, {wide} bits a lane are possible")
+                what = self._evaluated(f"with {name} = 1, {wide}-bit accesses per thread are possible")
                 causes = [what, unit_stride_cause(self._capture, name), *self._divisibility(others)]
                 return wide, [*self._said(), *causes], [unit_stride(self._capture, name, others)]
         return self._by_factors() or self._by_mask()
@@ -185,12 +185,12 @@ class _Reader:
         others = [(name, value, new) for (name, _), (value, new) in zip(causes, own, strict=True)]
         aside = f", and {joined(names)} divisible by 16" if names else ""
         told = joined(f"{new} in place of {value}" for _, value, new in others)
-        what = self._evaluated(f"with {told}{aside}, {wide} bits a lane are possible")
-        mend = other_factors(others, run)
+        what = self._evaluated(f"with {told}{aside}, {wide}-bit accesses per thread are possible")
+        fix = other_factors(others, run)
         if names:
             more = aligned(self._capture, names)
-            mend = Suggestion(f"{mend.text}; and {more.text}", (*mend.changes, *more.changes))
-        return wide, [*self._said(), what, *(cause for _, cause in causes), *self._divisibility(names)], [mend]
+            fix = Suggestion(f"{fix.text}; and {more.text}", (*fix.changes, *more.changes))
+        return wide, [*self._said(), what, *(cause for _, cause in causes), *self._divisibility(names)], [fix]
 
     def _by_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         # `coalesce` passes over masks: the layout is what it is without one.
@@ -201,7 +201,7 @@ class _Reader:
             if wide <= self._actual or not names:
                 return None
         aside = f"with {joined(names)} divisible by 16, and without its mask" if names else "without its mask"
-        causes = [*self._masked(), self._evaluated(f"{aside}, {wide} bits a lane are possible")]
+        causes = [*self._masked(), self._evaluated(f"{aside}, {wide}-bit accesses per thread are possible")]
         of_mask = _undivided(self._studied.limits.depends(self._operation, mask_alone=True))
         ends = [name for name in of_mask if name not in names]
         causes += self._divisibility([*names, *ends])
@@ -221,7 +221,7 @@ class _Reader:
         if now <= max(given, self._actual):
             return None
         run = now // self._bits
-        what = self._evaluated(f"its addresses allow {now} bits a lane, its layout gives a thread {given} in a row")
+        what = self._evaluated(f"its addresses allow {now} bits per thread, its layout gives a thread {given} in a row")
         changes: tuple[Change, ...] = ()
         layout = self._studied.layout_of(operation)
         # Of blocked layouts alone.
@@ -252,7 +252,7 @@ class _Reader:
         return self._studied.finding(
             "IRS102" if stores else "IRS101",
             self._line,
-            f"{'stores' if stores else 'loads'} {self._actual} bits a lane, {wide} are possible",
+            f"{self._actual}-bit {'stores' if stores else 'loads'} per thread; {wide}-bit possible",
             f"{many} instructions of each thread in place of {few}, each time",
             many - few,
             [first, *causes],
@@ -282,7 +282,7 @@ class _Reader:
         yield self._studied.finding(
             "IRS103",
             self._line,
-            f"touches {units / least:.3g} times the {unit} that it needs",
+            f"accesses {units / least:.3g} times the {unit} that it needs",
             f"{(units - least) * access.unit_bytes} bytes more than needed, in a launch",
             cost.excess,
             [first, *causes, *(Cause(text, "launch", "assumed") for text in access.assumed)],
@@ -299,24 +299,24 @@ class _Reader:
         if near and along not in near:
             other = near[-1]
             apart = self._evaluated(
-                f"its layout goes along dimension {along} first, where neighbours are {abs(stride)} bytes apart; "
-                f"along dimension {other} they are {abs(strides[other] or 0)}"
+                f"uncoalesced: the fastest dimension of its layout is {along}, where neighbours are {abs(stride)} "
+                f"bytes apart; along dimension {other} they are {abs(strides[other] or 0)}"
             )
-        is_turned = bool(near) and along not in near
-        turned = self._turned(apart, near[-1], along) if is_turned and not self._is_layout_given else None
+        is_transposed = bool(near) and along not in near
+        transposed = self._transposed(apart, near[-1], along) if is_transposed and not self._is_layout_given else None
         for name in self._undivided:
             wide = self._reach(self._undivided, (name,), masked=False)
-            is_known = turned is not None and not is_hidden_unit(self._capture, name)
+            is_known = transposed is not None and not is_hidden_unit(self._capture, name)
             if wide > self._reach(self._undivided, masked=False) and not is_known:
                 others = self._needed((name,), wide, masked=False)
                 causes = [apart, *self._said(), unit_stride_cause(self._capture, name)]
                 return causes, [unit_stride(self._capture, name, others)]
-        if is_turned:
-            return ([apart], []) if self._is_layout_given else turned
+        if is_transposed:
+            return ([apart], []) if self._is_layout_given else transposed
         text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
         return [apart, *self._said()], [Suggestion(text)]
 
-    def _turned(self, apart: Cause, axis: int, along: int) -> tuple[list[Cause], list[Suggestion]] | None:
+    def _transposed(self, apart: Cause, axis: int, along: int) -> tuple[list[Cause], list[Suggestion]] | None:
         """Of an access that `coalesce` did not lay along its contiguous dimension; None if it did not choose so.
 
         `along`: the dimension it took, which is the last one where it knows nothing, and before Triton 3.7 the first.
@@ -333,14 +333,14 @@ class _Reader:
             f"contiguous: it takes dimension {along} then"
         )
         is_store = ACCESSES[self._operation.name] == "store"
-        turned = (
+        text = (
             f"index the tile the other way, what is contiguous along dimension {along}, and tl.trans what is "
             f"{'stored' if is_store else 'loaded'}; what is compiled is another layout of this access alone, in the IR "
             f"after {CHOSEN_BY} (irscope dump --from-pass {CHOSEN_BY} --edited FILE)"
         )
-        mends = [*hinted(self._studied, names, wide // self._bits), Suggestion(turned, (change,))]
-        mends += [aligned(self._capture, names)] if names else []
-        return [apart, *self._said(), unseen, *self._divisibility(names)], mends
+        fixes = [*hinted(self._studied, names, wide // self._bits), Suggestion(text, (change,))]
+        fixes += [aligned(self._capture, names)] if names else []
+        return [apart, *self._said(), unseen, *self._divisibility(names)], fixes
 
     def _evaluated(self, text: str) -> Cause:
         return self._studied.in_ir(text, self._line, "evaluated")
@@ -382,17 +382,17 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     element, action = _pointee(studied, operation), operation.attribute("atomic_rmw_op")
     what = f"{action or 'operation'} of {element}"
     is_small_sum = element in _SMALL and "add" in what
-    why, mends = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
+    why, fixes = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
     if is_small_sum and (stage == "sass" or any(is_packed_sum(item.opcode) for item in studied.instructions_of(line))):
         why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
         why += ", and a single one in a lane takes the loop"
-        mends.append(
+        fixes.append(
             "let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous"
         )
     elif stage == "sass":
         why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
     if is_small_sum:
-        mends.append("add up in float32: the atomic addition of it is an instruction")
+        fixes.append("add up in float32: the atomic addition of it is an instruction")
     causes = [
         Cause(f"its instructions: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
         studied.in_ir(why, line),
@@ -401,10 +401,10 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
         "IRS602",
         line,
         "is a loop around a compare-and-swap, not one instruction",
-        "a load, and a turn of the loop for each lane or warp that meets another one",
+        "a load, and an iteration for each lane or warp that meets another one",
         count,
         causes,
-        [Suggestion(text) for text in mends],
+        [Suggestion(text) for text in fixes],
     )
 
 

@@ -27,8 +27,11 @@ def divisibility_cause(capture: Capture, name: str) -> Cause:
         return Cause(f"the signature does not say that {_DIVISOR} divides {name}", "launch", "the signature")
     if row.kind == "tensor":
         if (row.alignment_bytes or 0) < _DIVISOR:
-            return _launched(f"{name} begins at a multiple of {row.alignment_bytes} bytes only, in this launch")
-        return _launched(f"{name} begins at a multiple of {_DIVISOR} bytes, but {_unspecialized(capture, row)[0]}")
+            return _launched(
+                f"the base address of {name} is a multiple of {row.alignment_bytes} bytes only, in this launch"
+            )
+        why = _unspecialized(capture, row)[0]
+        return _launched(f"the base address of {name} is a multiple of {_DIVISOR} bytes, but {why}")
     if isinstance(row.value, int) and row.value % _DIVISOR:
         return _launched(f"{name} is {row.value} in this launch: {_DIVISOR} does not divide it")
     return _launched(f"{name} is {row.value}, a multiple of {_DIVISOR}, but {_unspecialized(capture, row)[0]}")

@@ -63,7 +63,7 @@ def _waited_for(studied: Studied) -> Iterator[tuple[Operation, tuple[Cause, Sugg
         structural = _of_loop(studied, loop) if plain is None else None
         for load in (one for one in loop.walk() if one.opcode in LOADS and one.result_types[0].form == "tensor"):
             if load.first_line in inner:
-                # It is waited for in the iterations of the inner loop, which says why.
+                # It blocks the iterations of the inner loop, which gives the reason.
                 continue
             is_waited_for = load.first_line in feeding
             if target.backend != "cuda" and not is_waited_for:
@@ -197,8 +197,8 @@ def _finding(studied: Studied, load: Operation, causes: Sequence[Cause], suggest
     return studied.finding(
         "IRS201",
         load.first_line,
-        "is not pipelined: each iteration of its loop waits for it",
-        f"{size} bytes waited for in each iteration" if size else "a wait in each iteration",
+        "is not pipelined: its latency is exposed in each iteration",
+        f"the latency of {size} bytes in each iteration" if size else "its latency in each iteration",
         max(1, size // 128),
         [studied.in_ir("it is still a load from global memory, inside the loop of the dot", load.first_line), *causes],
         suggestions,
@@ -401,7 +401,7 @@ def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding
     yield studied.finding(
         "IRS302",
         use.line,
-        "is waited for in each iteration: it does not run on beside the next one",
+        "blocks each iteration: it does not overlap with the next one",
         "a wait for the tensor cores in each iteration",
         1,
         causes,

@@ -131,7 +131,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What would mend it."""
+    """What would fix it."""
 
     text: str
     """What to do in Python."""

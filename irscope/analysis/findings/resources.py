@@ -248,7 +248,7 @@ def _epilogue(studied: Studied) -> Iterator[Finding]:
     after = range(end + 1, len(live.counts))
     peak = max(after, key=lambda line: live.counts[line])
     makers = assembly.makers(value for value in live.values(peak) if live.body.definers[value] in after)
-    limit = _figure(f"registers alone limit it to {found.blocks_per_sm} blocks", "the limits of the target")
+    limit = _figure(f"registers alone limit it to {found.blocks_per_sm} CTAs", "the limits of the target")
     parts = Suggestion("do what comes after the loop in parts: a slice of the accumulator at a time")
     yield studied.about_kernel(
         "IRS504",
@@ -282,7 +282,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     others = ", ".join(f"{cause} {blocks}" for cause, blocks in limits.items() if cause not in found.limited_by)
     limited = " and ".join(found.limited_by)
     warps = found.warps_per_sm // found.blocks_per_sm
-    text = f"by {limited}, {found.blocks_per_sm} blocks of {warps} warps fit on one {found.unit}; by others: {others}"
+    text = f"by {limited}, {found.blocks_per_sm} CTAs of {warps} warps fit on one {found.unit}; by others: {others}"
     yield studied.about_kernel(
         "IRS502",
         f"few warps fit at once: {found.warps_per_sm} of {found.max_warps} on one {found.unit}",
@@ -305,9 +305,9 @@ def _used(capture: Capture, found: Occupancy) -> Iterator[Cause]:
         more = f" and {resources.accumulator_registers} accumulators" if resources.accumulator_registers else ""
         yield _figure(f"a thread has {resources.registers} registers{more}")
     if SHARED in found.limited_by:
-        yield _figure(f"a block has {resources.shared_bytes} bytes of shared memory", "the allocator's figures")
+        yield _figure(f"a CTA has {resources.shared_bytes} bytes of shared memory", "the allocator's figures")
     if TENSOR_MEMORY in found.limited_by:
-        columns = f"a block has {resources.tensor_memory_columns} columns of tensor memory"
+        columns = f"a CTA has {resources.tensor_memory_columns} columns of tensor memory"
         yield _figure(columns, "the allocator's figures")
 
 

@@ -28,7 +28,7 @@ _RANKS: dict[Reach, int] = {"ttgir": 0, "assembly": 1, "binary": 2}
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many compiles try what mends a kernel."""
+    """How many compiles try fixes."""
 
     findings: int | None = 3
     """Only of so many findings, the worst; None for all."""
@@ -61,8 +61,8 @@ def tried(
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
 
-    Each change is compiled once, and as far as a finding needs that it would mend. Of a finding that one suggestion
-    mends, no other is tried, and other options are left out.
+    Each change is compiled once, and as far as the finding that it would fix needs. Of a finding that one suggestion
+    fixes, no other is tried, and other options are left out.
 
     Args:
         studied: the capture.
@@ -84,7 +84,7 @@ def tried(
     if tries.left_out:
         changes = "change" if tries.left_out == 1 else "changes"
         notes.append(
-            f"{studied.capture.name}: {tries.left_out} more {changes} could mend it and were not tried; --tries all "
+            f"{studied.capture.name}: {tries.left_out} more {changes} could fix it and were not tried; --tries all "
             "tries them."
         )
     if timed is not None:
@@ -93,7 +93,7 @@ def tried(
 
 
 def _without_alternatives(finding: Finding) -> Finding:
-    """A finding that was mended, without the options that were not tried for that."""
+    """A fixed finding, without the options that were not tried for that."""
     if not _is_fixed(finding):
         return finding
     kept = [
@@ -316,7 +316,7 @@ _Measure = Callable[[Finding, Studied], "_Measured | None"]
 
 
 def reach_of(finding: Finding) -> Reach:
-    """How far a compile must go to show whether a finding is mended."""
+    """How far a compile must go to show whether a finding is fixed."""
     return _REACHES.get(finding.code, "binary")
 
 
@@ -357,7 +357,7 @@ def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
                 for width in other.machine.widths_of(other.operations[at][0])
             ]
             if widths and max(widths) < was:
-                yield f"{was} → {max(widths)} bits a lane of {one.name} (line {one.first_line} of ttgir)", loops
+                yield f"{was} → {max(widths)} bits per thread of {one.name} (line {one.first_line} of ttgir)", loops
 
 
 def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]:
@@ -367,7 +367,7 @@ def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]
     widths = [_widths(finding, each) for each in (own, other)] if finding.code == "IRS103" else []
     if widths and all(widths):
         rows += [
-            ("bits a lane", *map(max, widths)),
+            ("bits per thread", *map(max, widths)),
             ("instructions of the access", *(one.total() for one in widths)),
         ]
     for name, was, now in rows:
@@ -428,7 +428,7 @@ def _widths(finding: Finding, studied: Studied) -> Counter[int]:
 
 def _width(finding: Finding, studied: Studied) -> _Measured | None:
     widths = _widths(finding, studied)
-    return _Measured(-max(widths), f"{max(widths)} bits a lane") if widths else None
+    return _Measured(-max(widths), f"{max(widths)} bits per thread") if widths else None
 
 
 def _sectors(finding: Finding, studied: Studied) -> _Measured | None:
@@ -453,7 +453,7 @@ def _waiting_loads(finding: Finding, studied: Studied) -> _Measured | None:
         # What AMD's pipeliner begins in one iteration for the next is still a load.
         and (not is_amd or one.first_line in fed)
     ]
-    return _Measured(len(loads), "waited for in each iteration" if loads else "pipelined")
+    return _Measured(len(loads), "not pipelined" if loads else "pipelined")
 
 
 def _buffers(finding: Finding, studied: Studied) -> _Measured | None:
@@ -472,7 +472,7 @@ def _waits(_: Finding, studied: Studied) -> _Measured | None:
     if not any(one.opcode == "warp_group_dot" for one, _ in studied.operations.values()):
         return None
     waits = waits_in_loops([*studied.operations.values()])
-    return _Measured(waits, f"{waits} dots waited for at once")
+    return _Measured(waits, f"{waits} dots that block at once")
 
 
 def _through_shared(_: Finding, studied: Studied) -> _Measured | None:

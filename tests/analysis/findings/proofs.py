@@ -162,12 +162,12 @@ def _conversions(capture: Capture, _: Finding) -> int:
 
 
 _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool] | None]] = {
-    " bits a lane": _widths,
+    " bits per thread": _widths,
     " registers": _registers,
     " bytes spilled": _spilled,
     "→ pipelined": _pipelined,
     " buffers": _buffers,
-    " dots waited for at once": _waits,
+    " dots that block at once": _waits,
     " bytes of shared memory, fits": _fits,
     " conversions": _conversions,
     " to shared memory": _stores_to_shared,
