@@ -20,7 +20,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.overflow import overflow_findings
 from irscope.analysis.findings.resources import occupancy_findings, register_findings, resource_findings
 from irscope.analysis.findings.shared import may_go_through_memory, shared_findings
-from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.studied import Studied, makers
 from irscope.errors import DAMAGE
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.locations.model import Chain
@@ -120,9 +120,8 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
 
 def _is_of_load(studied: Studied, finding: Finding) -> bool:
     """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
-    made = studied.uses.maker_of(studied.operations[finding.line][0].operands[0])
-    while made is not None and made.opcode in _VIEWS:
-        made = studied.uses.maker_of(made.operands[0])
+    value = studied.operations[finding.line][0].operands[0]
+    made = next((one for one in makers(studied.uses.module, value) if one.opcode not in _VIEWS), None)
     return made is not None and made.opcode in LOADS
 
 

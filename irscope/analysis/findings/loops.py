@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
-from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import rounds_to_tf32
 from irscope.ir.locations.stages import read_locations
@@ -15,7 +16,7 @@ from irscope.ir.logs.reasons.decisions import AsyncDot, LoadPipelining, PtxasAdv
 from irscope.ir.mlir.encoding import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.uses import OperationUse, maker_in, read_uses
+from irscope.ir.mlir.uses import OperationUse, read_uses
 from irscope.ir.tables.attributes import NUM_STAGES
 from irscope.model.capture import PassSnapshot, stage_named
 from irscope.target import architecture_rank
@@ -26,6 +27,8 @@ _COPIES = ("async_copy_global_to_local", "async_tma_copy_global_to_local")
 _LEAST_ARCH = "80"
 """From here on NVIDIA's GPUs copy from global to shared memory past the registers, which pipelining needs."""
 _STAGES = 3
+_MOST_MAKERS = 9
+"""Operations, from a dot back to a load that it reads."""
 
 
 def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
@@ -118,13 +121,8 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
 def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
     """The loads that a dot's operands come from, within one iteration."""
     for operand in dot.operands[:2]:
-        made = maker_in(studied.module, operand)
-        for _ in range(8):
-            if made is None or made.opcode in LOADS or not made.operands:
-                break
-            made = maker_in(studied.module, made.operands[0])
-        if made is not None and made.opcode in LOADS:
-            yield made
+        loads = (one for one in islice(makers(studied.module, operand), _MOST_MAKERS) if one.opcode in LOADS)
+        yield from islice(loads, 1)
 
 
 def _own_stages(studied: Studied, loop: Operation) -> int | None:
@@ -319,12 +317,7 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
 
 def _comes_from(studied: Studied, value: Value, load: Operation) -> bool:
     """Whether a value is that of a load, perhaps in another layout."""
-    made = studied.uses.maker_of(value)
-    for _ in range(_MOST_CHANGES):
-        if made is None or made is load or not made.operands:
-            break
-        made = studied.uses.maker_of(made.operands[0])
-    return made is load
+    return any(one is load for one in islice(makers(studied.uses.module, value), _MOST_CHANGES + 1))
 
 
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
@@ -501,9 +494,7 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
 
 def _widening(module: MlirModule, value: Value) -> Operation | None:
     """The operation that made an f32 value of 16 bits or fewer, which TF32 holds; None if it may have more."""
-    made = maker_in(module, value)
-    while made is not None and made.opcode in _SAME_VALUES and made.operands:
-        made = maker_in(module, made.operands[0])
+    made = next((one for one in makers(module, value) if one.opcode not in _SAME_VALUES), None)
     if made is None or made.opcode in _WIDENED:
         return made
     kind = made.operand_types[0] if made.opcode in _CONVERTED else None

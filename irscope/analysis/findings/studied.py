@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,11 +17,11 @@ from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import TextLocations, read_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.encoding import read_aliases
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.sites import sites_of
 from irscope.ir.mlir.types import element_bits
-from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
+from irscope.ir.mlir.uses import ModuleUses, OperationUse, maker_in, place_in, read_uses, with_loops
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
@@ -309,6 +309,21 @@ class Studied:
 
 _ITERATIONS_BITS = 4
 _MOST_BITS = 16
+
+
+_MOST_MAKERS = 64
+
+
+def makers(module: MlirModule, value: Value) -> Iterator[Operation]:
+    """The operation whose result a value is, that of the first operand of that one, and so on."""
+    for _ in range(_MOST_MAKERS):
+        made = maker_in(module, value)
+        if made is None:
+            return
+        yield made
+        if not made.operands:
+            return
+        value = made.operands[0]
 
 
 class Traffic:
