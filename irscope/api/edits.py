@@ -35,7 +35,7 @@ PYTHON = "source"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EditPlace:
     """One text of a capture: the IR after a pass, what a stage made, or without both the kernel's Python text."""
 
     capture: Capture
@@ -197,18 +197,18 @@ def _renumbered(snapshots: Iterable[PassSnapshot]) -> tuple[PassSnapshot, ...]:
     return tuple(numbered)
 
 
-def place_at(capture: Capture, at: str, *, record: Record = recorded, tell: Tell = warned) -> Place:
+def place_at(capture: Capture, at: str, *, record: Record = recorded, tell: Tell = warned) -> EditPlace:
     """The place that `--at` names: `source`, a stage, or a pass; raises UsageError, PlanError and StageNotFound."""
     if at == PYTHON:
-        return Place(capture, record=record, tell=tell)
+        return EditPlace(capture, record=record, tell=tell)
     if at in capture.stages or stage_named(at).backends:
         if not isinstance(capture.artifact(at).data, str) or at in ("edited", "sass"):
             raise UsageError(f"--at {at}: nothing compiles on from it. Give a pass, a stage before it, or {PYTHON}.")
-        return Place(capture, stage=at, record=record, tell=tell)
+        return EditPlace(capture, stage=at, record=record, tell=tell)
     snapshot = one_pass(capture, at, tell)
     if snapshot.group == "llvm" or not snapshot.argument:
         raise UsageError(f"--at {snapshot.label} is no pass of MLIR's: give the stage that is compiled on, as llir.")
     if snapshot.outcome != "ran":
         how = "was switched off" if snapshot.outcome == "skipped" else "failed"
         raise StageNotFound(f"{snapshot.label} {how} in {capture!r}: there is no IR after it. Name another pass.")
-    return Place(capture, snapshot, record=record, tell=tell)
+    return EditPlace(capture, snapshot, record=record, tell=tell)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.passes.ablation import (
     Ablation,
-    Variant,
+    AblationRow,
     measure_variant,
     pairs_worth_trying,
     passes_to_ablate,
@@ -17,13 +17,13 @@ from irscope.analysis.passes.ablation import (
 )
 from irscope.analysis.passes.bisection import (
     Bisection,
+    BisectQuestion,
+    BisectSearch,
+    BisectStep,
+    BisectVerdict,
     GuiltyDiff,
     Judge,
     Off,
-    Question,
-    Search,
-    Step,
-    Verdict,
     absent_passes,
     first_passes,
     needed_passes,
@@ -154,7 +154,7 @@ class AblationRun:
         seconds = (len(offs) - kept) * (baseline.compile_us or 0) / 1e6 / jobs
         if what == "pairs" and kept < len(offs):
             self._tell(f"{len(offs) - kept} pairs of passes to compile, {jobs} at a time: about {seconds:.0f} s.")
-        rows: dict[int, Variant] = {}
+        rows: dict[int, AblationRow] = {}
 
         def so_far() -> Ablation:
             done = tuple(row for _, row in sorted(rows.items()))
@@ -176,7 +176,7 @@ class AblationRun:
         with self._progress(f"on {gpu}", len(programs)) as advance:
             measured = measure_programs(session, programs, rounds=rounds, progress=advance)
 
-        def with_measures(row: Variant) -> Variant:
+        def with_measures(row: AblationRow) -> AblationRow:
             if row.program not in measured:
                 return row
             agreement, timing, ratio = measured[row.program]
@@ -193,7 +193,7 @@ class AblationRun:
 
 def bisected(
     capture: Capture,
-    search: Callable[[Capture], Search],
+    search: Callable[[Capture], BisectSearch],
     pool: VariantPool,
     *,
     stages: Sequence[str] = (),
@@ -228,7 +228,12 @@ class _BisectionRun:
     """One bisection in progress."""
 
     def __init__(
-        self, variants: Variants, base: Capture, search: Search, plan: PassPlan, progress: Callable[[str], None]
+        self,
+        variants: Variants,
+        base: Capture,
+        search: BisectSearch,
+        plan: PassPlan,
+        progress: Callable[[str], None],
     ) -> None:
         """Search the passes that `search` chooses, or those of them that `plan` switches off; raises PlanError."""
         every = list(base.passes())
@@ -290,20 +295,20 @@ class _BisectionRun:
         self._tries += 1
         return self._variants.compile(self._plan_of(off)).has_compiled
 
-    def _verdict(self, off: Off) -> Verdict:
+    def _verdict(self, off: Off) -> BisectVerdict:
         step = len(self._judge.questions) + 1
         self._progress(f"step {step}: {len(off)} of {len(self._passes)} passes off")
         plan = self._plan_of(off)
         capture = self._variants.compile(plan)
         if capture.failure is not None and not capture.has_compiled and not self._search.partial:
-            return Verdict("bad" if self._search.only_compiles else "skip", f"fails in {capture.failure.where}")
+            return BisectVerdict("bad" if self._search.only_compiles else "skip", f"fails in {capture.failure.where}")
         path = self._variants.path_of(plan)
         if not path.is_file():
             raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")
         return self._search.check(capture, path)
 
-    def _step(self, question: Question) -> Step:
-        return Step(self._labels(question.off), str(self._plan_of(question.off)), question.verdict)
+    def _step(self, question: BisectQuestion) -> BisectStep:
+        return BisectStep(self._labels(question.off), str(self._plan_of(question.off)), question.verdict)
 
     def _labels(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(self._passes[number] for number in sorted(numbers))

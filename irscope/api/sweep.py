@@ -29,7 +29,7 @@ _LONGEST_MESSAGE = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SweepWork:
     """One row to be made."""
 
     key: str
@@ -56,7 +56,7 @@ def compiler_of(interpreter: str) -> tuple[str, str]:
         return _pool(interpreter).compiler
 
 
-def compile_point(work: Work, packed: bytes) -> SweepRow:
+def compile_point(work: SweepWork, packed: bytes) -> SweepRow:
     """Compile a capture in one way. A failure is a row too; so is a request that the compiler refuses.
 
     `packed`: the capture as a file's bytes, the least that survives where workers are ended.
@@ -87,7 +87,7 @@ def compile_point(work: Work, packed: bytes) -> SweepRow:
     return _row(work, capture, made, version)
 
 
-def failed_row(work: Work, capture: Capture, failure: str, message: str) -> SweepRow:
+def failed_row(work: SweepWork, capture: Capture, failure: str, message: str) -> SweepRow:
     """The row of a compile that gave no capture."""
     point, launch = work.point, capture.launch
     options = dict(launch.options) | dict(point.options)
@@ -119,7 +119,7 @@ def failed_row(work: Work, capture: Capture, failure: str, message: str) -> Swee
     )
 
 
-def _row(work: Work, capture: Capture, made: Capture, version: str) -> SweepRow:
+def _row(work: SweepWork, capture: Capture, made: Capture, version: str) -> SweepRow:
     # Its addresses are evaluated with what the launch was given.
     made = replace(made, launch=replace(made.launch, grid=capture.launch.grid, record=capture.launch.record))
     figures = figures_of(made)
@@ -213,12 +213,12 @@ def sweep(
 
     interpreters = list(dict.fromkeys(one.interpreter for one in points))
     compilers = {one: client.submit(compiler_of, one, retries=_RETRIES, pure=False).result() for one in interpreters}
-    wanted: dict[str, tuple[Work, Capture]] = {}
+    wanted: dict[str, tuple[SweepWork, Capture]] = {}
     for constants, capture in ((constants, one) for constants, found in captures.items() for one in found):
         small = light(capture)
         for point in (one for one in points if one.constants == constants):
             key = _key(capture, point, compilers[point.interpreter])
-            wanted.setdefault(key, (Work(key, capture.id, point, timeout_s), small))
+            wanted.setdefault(key, (SweepWork(key, capture.id, point, timeout_s), small))
     rows = {row.key: row for row in (*known, *journal.rows()) if row.key in wanted and row.failure not in _PASSING}
     progress(len(rows), len(wanted), None)
     packed: dict[str, bytes] = {}

@@ -34,7 +34,7 @@ from irscope.model.capture import stage_named
 
 
 @dataclass(frozen=True, slots=True)
-class Compiles:
+class Compiled:
     """The kernel compiles, and fits on the device: asserted of every capture."""
 
     rule: ClassVar[str] = "compiles"

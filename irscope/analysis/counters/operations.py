@@ -10,7 +10,7 @@ from math import prod
 from irscope.analysis.counters.matched import MatchedInstruction, matched_instructions
 from irscope.analysis.counters.predicted import (
     GLOBAL_OPCODES,
-    Comparison,
+    CounterComparison,
     comparisons_of,
     executed_instructions,
     warps_of,
@@ -87,7 +87,7 @@ class CountedOperation:
     """The number of loops around it in the TTGIR."""
     instructions: tuple[MatchedInstruction, ...]
     counters: Counters
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[CounterComparison, ...] = ()
     awaited: tuple[int, ...] = ()
     """The TTGIR lines of other operations whose global memory its instructions were found waiting for, most first."""
 

@@ -29,7 +29,7 @@ _GLOBAL_ACTIONS: tuple[Action, ...] = ("global load", "global store", "async cop
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CounterComparison:
     """One figure of one operation, predicted for the whole launch and measured."""
 
     quantity: Quantity
@@ -57,7 +57,7 @@ def comparisons_of(
     kernel: Sequence[MatchedInstruction],
     machine: Machine,
     programs: int,
-) -> tuple[Comparison, ...]:
+) -> tuple[CounterComparison, ...]:
     """The comparisons of one operation.
 
     Args:
@@ -67,7 +67,7 @@ def comparisons_of(
         machine: the instructions of the PTX, by operation.
         programs: of the launch.
     """
-    found: list[Comparison] = []
+    found: list[CounterComparison] = []
     for cost in costs:
         access = cost.access
         # A block of a descriptor is asked for by one thread, and its sectors are counted at no instruction.
@@ -81,7 +81,7 @@ def comparisons_of(
 
 def _global(
     access: Access, own: Sequence[MatchedInstruction], kernel: Sequence[MatchedInstruction], in_ptx: int
-) -> Iterator[Comparison]:
+) -> Iterator[CounterComparison]:
     launch = access.launch
     accesses = [one for one in own if one.opcode in GLOBAL_OPCODES]
     measured = Counters.sum([one.counters for one in accesses])
@@ -91,7 +91,7 @@ def _global(
     if measured.executed is not None and not _is_unknown(launch.instructions):
         least, most = launch.instructions
         why = fewer if measured.executed < most else _repeated(accesses, in_ptx) if measured.executed > most else ""
-        yield Comparison(
+        yield CounterComparison(
             "instructions",
             launch.active_instructions[0] if fewer and measured.executed < most else least,
             most,
@@ -106,7 +106,7 @@ def _global(
         if counted is not None and not _is_unknown((least, most)):
             unsteady = _OF_COPIES if access.action == "copy" and quantity == "sectors" else ""
             why = _joined(fewer, unsteady) if counted < least else unsteady if counted > most else ""
-            yield Comparison(quantity, least, most, counted, _joined(why, reason))
+            yield CounterComparison(quantity, least, most, counted, _joined(why, reason))
 
 
 def _joined(*parts: str) -> str:
@@ -145,7 +145,7 @@ def _is_predicated(instruction: MatchedInstruction) -> bool:
     return instruction.text.startswith("@")
 
 
-def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: int) -> Iterator[Comparison]:
+def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: int) -> Iterator[CounterComparison]:
     """Wavefronts, or these over the least: by the bits that are moved, for instructions may be narrower than layouts
     allow."""
     figures = cost.figures
@@ -157,14 +157,14 @@ def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: in
         return
     if "cta_wavefronts" in figures and not cost.loops:
         predicted = figures["cta_wavefronts"] * programs
-        yield Comparison("wavefronts", predicted, predicted, total.wavefronts)
+        yield CounterComparison("wavefronts", predicted, predicted, total.wavefronts)
     if "minimum_wavefronts" not in figures:
         return
     least = figures["minimum_wavefronts"] / (figures["instructions"] * figures["bits_a_lane"])
     left = next((one for one in own if one.counters.threads != _WARP_LANES * (one.counters.executed or 0)), None)
     why = f"lanes had left before {left.text!r} ({left.offset:04x})" if left is not None else ""
     ways = total.wavefronts / moved / least
-    yield Comparison("ways", figures["ways"], figures["ways"], ways, why if ways < figures["ways"] else "")
+    yield CounterComparison("ways", figures["ways"], figures["ways"], ways, why if ways < figures["ways"] else "")
 
 
 def _bits_a_lane(one: MatchedInstruction) -> int:

@@ -16,7 +16,7 @@ from irscope.analysis.findings.arguments import (
     unit_stride_cause,
 )
 from irscope.analysis.findings.changed import CHOSEN_BY, along_dimension, with_run
-from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
@@ -52,7 +52,7 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
         if layout is None or layout.threads is None or _is_wide(studied, operation, layout.threads):
             continue
         if bits := studied.limits.element_bits(operation):
-            yield from _Reader(studied, operation, layout.threads, bits).findings()
+            yield from _AccessReader(studied, operation, layout.threads, bits).findings()
 
 
 def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool:
@@ -78,7 +78,7 @@ def is_seen(studied: Studied, finding: Finding) -> bool:
     return studied.traffic.share(size, loops) >= _LEAST_SHARE
 
 
-class _Reader:
+class _AccessReader:
     """One access."""
 
     def __init__(self, studied: Studied, operation: Operation, threads: ThreadMap, bits: int) -> None:
@@ -222,11 +222,11 @@ class _Reader:
             return None
         run = now // self._bits
         what = self._evaluated(f"its addresses allow {now} bits per thread, its layout gives a thread {given} in a row")
-        changes: tuple[Change, ...] = ()
+        changes: tuple[FixChange, ...] = ()
         layout = self._studied.layout_of(operation)
         # Of blocked layouts alone.
         if layout is not None and (wider := with_run(layout.encoding.text, max(widths, key=widths.__getitem__), run)):
-            changes = (Change("layout", layout.encoding.text, wider),)
+            changes = (FixChange("layout", layout.encoding.text, wider),)
         text = f"give a thread {run} elements in a row (size_per_thread) of the contiguous dimension"
         return now, [what], [Suggestion(text, changes)]
 

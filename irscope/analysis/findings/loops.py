@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
-from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import rounds_to_tf32
@@ -88,7 +88,7 @@ def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion
     if isinstance(stages, int) and stages < 2 and own is None:
         cause = Cause(f"num_stages is {stages}", "launch", "the options of the launch")
         count = _STAGES if studied.capture.target.backend == "cuda" else _STAGES - 1
-        return cause, Suggestion(f"num_stages={count}", (Change("option", "num_stages", count),))
+        return cause, Suggestion(f"num_stages={count}", (FixChange("option", "num_stages", count),))
     return None
 
 
@@ -284,7 +284,7 @@ class _Scheduled:
             what = f"its address comes from another load, {one.results[0].name}, which stage {_stage(one)} begins"
             causes.append(self._studied.in_ir(what, one.first_line, stage=self._label))
         enough = levels * (asked - 2) + 3
-        changes = () if stated else (Change("option", "num_stages", enough),)
+        changes = () if stated else (FixChange("option", "num_stages", enough),)
         yield self._studied.finding(
             "IRS202",
             line,

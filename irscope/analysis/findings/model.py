@@ -23,7 +23,7 @@ were evaluated, the arguments and options of the launch, or the binary's own fig
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FindingKind:
     """One kind of finding; its code never changes its meaning."""
 
     code: str
@@ -37,24 +37,24 @@ class Kind:
 KINDS = {
     one.code: one
     for one in (
-        Kind("IRS101", "narrow-load", 2),
-        Kind("IRS102", "narrow-store", 2),
-        Kind("IRS103", "wasted-sectors", 2),
-        Kind("IRS201", "loop-not-pipelined", 2),
-        Kind("IRS202", "fewer-stages", 2),
-        Kind("IRS301", "dot-not-mma", 1),
-        Kind("IRS302", "dot-not-async", 2),
-        Kind("IRS303", "wgmma-serialised", 1),
-        Kind("IRS401", "conversion-through-shared-memory", 3),
-        Kind("IRS402", "shared-conflicts", 3),
-        Kind("IRS501", "spills", 1),
-        Kind("IRS502", "low-occupancy", 4),
-        Kind("IRS503", "does-not-fit", 0),
-        Kind("IRS504", "heavy-epilogue", 3),
-        Kind("IRS601", "fp32-dot-by-fma", 1),
-        Kind("IRS602", "atomic-by-loop", 2),
-        Kind("IRS603", "fp32-dot-in-tf32", 4),
-        Kind("IRS701", "offset-overflow", 0),
+        FindingKind("IRS101", "narrow-load", 2),
+        FindingKind("IRS102", "narrow-store", 2),
+        FindingKind("IRS103", "wasted-sectors", 2),
+        FindingKind("IRS201", "loop-not-pipelined", 2),
+        FindingKind("IRS202", "fewer-stages", 2),
+        FindingKind("IRS301", "dot-not-mma", 1),
+        FindingKind("IRS302", "dot-not-async", 2),
+        FindingKind("IRS303", "wgmma-serialised", 1),
+        FindingKind("IRS401", "conversion-through-shared-memory", 3),
+        FindingKind("IRS402", "shared-conflicts", 3),
+        FindingKind("IRS501", "spills", 1),
+        FindingKind("IRS502", "low-occupancy", 4),
+        FindingKind("IRS503", "does-not-fit", 0),
+        FindingKind("IRS504", "heavy-epilogue", 3),
+        FindingKind("IRS601", "fp32-dot-by-fma", 1),
+        FindingKind("IRS602", "atomic-by-loop", 2),
+        FindingKind("IRS603", "fp32-dot-in-tf32", 4),
+        FindingKind("IRS701", "offset-overflow", 0),
     )
 }
 
@@ -70,7 +70,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FixChange:
     """A change of a compile that can be tried without the script."""
 
     kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "layout", "snapshot"]
@@ -110,7 +110,7 @@ class Proof:
     """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
     failure: str = ""
     """Why it could not be compiled."""
-    together: tuple[Change, ...] = ()
+    together: tuple[FixChange, ...] = ()
     """All changes of that compile, where it had those of other suggestions too."""
     unseen: tuple[str, ...] = ()
     """What was not looked at, because the compile ended before the binary: `registers`."""
@@ -135,7 +135,7 @@ class Suggestion:
 
     text: str
     """What to do in Python."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FixChange, ...] = ()
     """What is compiled to try it; empty if it cannot be tried without the script."""
     proof: Proof | None = None
     """None if it was not tried."""
@@ -176,7 +176,7 @@ class Finding:
     suggestions: tuple[Suggestion, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FindingKind:
         """The row of `KINDS`."""
         return KINDS[self.code]
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from math import prod
 from os.path import basename
 
-from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.source.lines import python_line
 from irscope.device.occupancy import HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
@@ -66,7 +66,7 @@ def _number(value: object) -> int:
 
 
 def _option(name: str, value: int) -> Suggestion:
-    return Suggestion(f"{name}={value}", (Change("option", name, value),))
+    return Suggestion(f"{name}={value}", (FixChange("option", name, value),))
 
 
 def _set(name: str, value: object) -> Cause:

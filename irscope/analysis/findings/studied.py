@@ -126,9 +126,9 @@ class Studied:
         return next((one for one in self.global_costs if one.line == line), None)
 
     @cached_property
-    def traffic(self) -> Traffic:
+    def traffic(self) -> GlobalTraffic:
         """What it asks global memory for."""
-        return Traffic(self.uses)
+        return GlobalTraffic(self.uses)
 
     @cached_property
     def machine(self) -> Machine:
@@ -326,7 +326,7 @@ def makers(module: MlirModule, value: Value) -> Iterator[Operation]:
         value = made.operands[0]
 
 
-class Traffic:
+class GlobalTraffic:
     """The bytes of a kernel's accesses to global memory, by the loops around them.
 
     How often a loop runs is not known: each counts 16 times, as it does for the order of findings.

@@ -10,7 +10,7 @@ from typing import Literal
 
 from irscope.analysis.findings.changed import edited, snapshot_of, with_changes
 from irscope.analysis.findings.loops import LOADS, buffers_of, loads_of_dot, loops_with_dots, waits_in_loops
-from irscope.analysis.findings.model import Change, Finding, Proof, Suggestion
+from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, excesses_of, occupancy_of
 from irscope.errors import IrscopeError, UsageError
@@ -20,7 +20,7 @@ from irscope.memory.machine import ACCESSES, count_actions
 from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials, Trial
 
-Changes = tuple[Change, ...]
+Changes = tuple[FixChange, ...]
 Timed = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
 """Adds the times of what helped, from the findings and the captures of all changes that were compiled."""
 _RANKS: dict[Reach, int] = {"ttgir": 0, "assembly": 1, "binary": 2}
@@ -282,7 +282,7 @@ def shared_compiles(wanted: Sequence[Changes], most: int) -> dict[Changes, list[
     options = [one for one in wanted if any(part.kind in ("option", "snapshot") for part in one)]
     shares = len(options) < len(wanted) and (most > 1 or wanted[0] not in options)
     alone = options[: most - 1] if shares else options[:most]
-    together: dict[tuple[str, bool], Change] = {}
+    together: dict[tuple[str, bool], FixChange] = {}
     tried: list[Changes] = []
     for one in wanted if shares else ():
         if one not in options and all(together.get(_subject(part), part) == part for part in one):
@@ -291,7 +291,7 @@ def shared_compiles(wanted: Sequence[Changes], most: int) -> dict[Changes, list[
     return {one: [one] for one in alone} | ({tuple(together.values()): tried} if tried else {})
 
 
-def _subject(change: Change) -> tuple[str, bool]:
+def _subject(change: FixChange) -> tuple[str, bool]:
     """What a change is of: two of one subject contradict each other; products and remainders are two."""
     return change.name, change.kind == "contiguous"
 

@@ -26,7 +26,7 @@ Off = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BisectVerdict:
     """How one variant was judged."""
 
     judgement: Judgement
@@ -35,11 +35,11 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BisectQuestion:
     """One question that was asked, and its answer."""
 
     off: Off
-    verdict: Verdict
+    verdict: BisectVerdict
 
     @property
     def judgement(self) -> Judgement:
@@ -51,9 +51,9 @@ class Question:
 class Flip:
     """Two sets of passes off; the passes in which they differ are found if the two are judged differently."""
 
-    left: Question
+    left: BisectQuestion
     """With fewer passes off."""
-    right: Question
+    right: BisectQuestion
     """With more."""
 
     @property
@@ -69,18 +69,18 @@ class Flip:
 class Judge:
     """Asks each question once, and keeps what was asked, in order."""
 
-    def __init__(self, ask: Callable[[Off], Verdict]) -> None:
+    def __init__(self, ask: Callable[[Off], BisectVerdict]) -> None:
         self._ask = ask
-        self._known: dict[Off, Question] = {}
+        self._known: dict[Off, BisectQuestion] = {}
 
-    def __call__(self, off: Off) -> Question:
+    def __call__(self, off: Off) -> BisectQuestion:
         """The question with its answer."""
         if off not in self._known:
-            self._known[off] = Question(off, self._ask(off))
+            self._known[off] = BisectQuestion(off, self._ask(off))
         return self._known[off]
 
     @property
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> tuple[BisectQuestion, ...]:
         """What was asked so far."""
         return tuple(self._known.values())
 
@@ -199,13 +199,13 @@ Mode = Literal["off", "first"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BisectStep:
     """One variant that was judged."""
 
     off: tuple[str, ...]
     """The passes that are off, of those that were looked at."""
     plan: str
-    verdict: Verdict
+    verdict: BisectVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +233,10 @@ class Bisection:
     """Those of them that stayed on: the compile cannot do without them."""
     tries: int
     """The compiles that it took to find those."""
-    steps: tuple[Step, ...]
-    left: Step
+    steps: tuple[BisectStep, ...]
+    left: BisectStep
     """The side with fewer passes off."""
-    right: Step
+    right: BisectStep
     guilty: tuple[str, ...] = ()
     """What the judgement hangs on: off on the right and on on the left. Several where what lies between cannot be
     judged; none where nothing was found."""
@@ -266,17 +266,17 @@ def short_plan(off: Collection[str], every: Sequence[str]) -> PassPlan:
     return plan
 
 
-Check = Callable[[Capture, Path], Verdict]
+Check = Callable[[Capture, Path], BisectVerdict]
 """Judges a variant that compiled, from its capture and its file."""
 
 
-def compiles_check(capture: Capture, path: Path) -> Verdict:
+def compiles_check(capture: Capture, path: Path) -> BisectVerdict:
     """Whether the variant compiles, which is judged before any check."""
-    return Verdict("good", "compiles")
+    return BisectVerdict("good", "compiles")
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class BisectSearch:
     """What a bisection looks for, and among which passes."""
 
     check: Check = compiles_check
@@ -310,7 +310,7 @@ def command_check(
     that runs longer than `timeout_s` seconds cannot judge. Its output goes to `echo`, or nowhere if that is None.
     """
 
-    def check(capture: Capture, path: Path) -> Verdict:
+    def check(capture: Capture, path: Path) -> BisectVerdict:
         environment = {
             **os.environ,
             "IRSCOPE_CAPTURE": str(path),
@@ -330,7 +330,7 @@ def command_check(
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Verdict("skip", f"took more than {timeout_s:g} s")
+            return BisectVerdict("skip", f"took more than {timeout_s:g} s")
         said = done.stdout.decode("utf-8", "replace")
         if echo is not None and said:
             echo(said)
@@ -341,7 +341,7 @@ def command_check(
                 f"cannot judge, 1 to 124 is bad.\n{said[-2000:]}".rstrip()
             )
         judgement: Judgement = "good" if code == 0 else "skip" if code == _CANNOT_JUDGE else "bad"
-        return Verdict(judgement, f"exit code {code}")
+        return BisectVerdict(judgement, f"exit code {code}")
 
     return check
 
@@ -349,11 +349,11 @@ def command_check(
 def count_check(name: str, most: int) -> Check:
     """One count (`registers`, `spills`) that may be at most `most`."""
 
-    def check(capture: Capture, path: Path) -> Verdict:
+    def check(capture: Capture, path: Path) -> BisectVerdict:
         value = getattr(count_capture(capture), name)
         if value is None:
-            return Verdict("skip", f"{name} not known")
-        return Verdict("good" if value <= most else "bad", f"{name} {value}")
+            return BisectVerdict("skip", f"{name} not known")
+        return BisectVerdict("good" if value <= most else "bad", f"{name} {value}")
 
     return check
 
@@ -361,11 +361,11 @@ def count_check(name: str, most: int) -> Check:
 def result_check(session: Session) -> Check:
     """Whether the launch computes the same on the GPU as with every pass on."""
 
-    def check(capture: Capture, path: Path) -> Verdict:
+    def check(capture: Capture, path: Path) -> BisectVerdict:
         agreement = session.check(capture)
         if agreement.verdict == "failed":
-            return Verdict("skip", agreement.detail or agreement.verdict)
-        return Verdict("good" if agreement.passes else "bad", agreement.verdict)
+            return BisectVerdict("skip", agreement.detail or agreement.verdict)
+        return BisectVerdict("good" if agreement.passes else "bad", agreement.verdict)
 
     return check
 
@@ -373,11 +373,11 @@ def result_check(session: Session) -> Check:
 def time_check(session: Session, most: float, rounds: int) -> Check:
     """Whether the launch takes at most `most` times the time with every pass on."""
 
-    def check(capture: Capture, path: Path) -> Verdict:
+    def check(capture: Capture, path: Path) -> BisectVerdict:
         agreement = session.check(capture)
         if agreement.verdict in ("fault", "timeout", "failed"):
-            return Verdict("skip", agreement.detail or agreement.verdict)
+            return BisectVerdict("skip", agreement.detail or agreement.verdict)
         ((_, ratio),) = session.time([capture], rounds=rounds)
-        return Verdict("good" if ratio.value <= most else "bad", ratio.text)
+        return BisectVerdict("good" if ratio.value <= most else "bad", ratio.text)
 
     return check

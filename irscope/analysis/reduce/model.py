@@ -12,7 +12,7 @@ from irscope.model.capture import Capture, Failure, FailureKind, PassSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class CaseSize:
     """How big a case is."""
 
     operations: int
@@ -57,8 +57,8 @@ class Reduced(_Result):
     """The text that it began with: `before ttgir:pipeline#1`, `stage ttir`."""
     into: str
     """The stage whose passes run on the text."""
-    before: Size
-    after: Size
+    before: CaseSize
+    after: CaseSize
     case: Case
     text: str
     """The reduced text in MLIR's custom form."""

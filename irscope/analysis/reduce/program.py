@@ -98,7 +98,7 @@ class Op:
     properties: dict[str, str] = field(default_factory=dict[str, str])
     attributes: dict[str, str] = field(default_factory=dict[str, str])
     """The attributes that are no properties, which most operations can do without. A unit attribute is empty."""
-    regions: list[list[Block]] = field(default_factory=list[list["Block"]])
+    regions: list[list[OpBlock]] = field(default_factory=list[list["OpBlock"]])
     location: str = ""
     """The text within `loc(…)`."""
 
@@ -135,7 +135,7 @@ class Op:
         self.properties[_SEGMENTS] = f"array<i32: {', '.join(map(str, sizes))}>"
 
     @property
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[OpBlock]:
         """The blocks of its regions, without those nested in them."""
         return (block for region in self.regions for block in region)
 
@@ -156,16 +156,16 @@ class Op:
 
 
 @dataclass(slots=True)
-class Block:
+class OpBlock:
     """A basic block."""
 
     key: int
     arguments: list[int]
     operations: list[Op]
 
-    def copy(self) -> Block:
+    def copy(self) -> OpBlock:
         """A copy with all operations."""
-        return Block(self.key, [*self.arguments], [one.copy() for one in self.operations])
+        return OpBlock(self.key, [*self.arguments], [one.copy() for one in self.operations])
 
 
 @dataclass(slots=True)
@@ -239,7 +239,7 @@ class Program:
         for operation in self.walk() if table else ():
             operation.operands = [_resolved(table, value) for value in operation.operands]
 
-    def blocks(self) -> Iterator[tuple[Op, Op | None, Block]]:
+    def blocks(self) -> Iterator[tuple[Op, Op | None, OpBlock]]:
         """(the operation that a block is in, the function around it, the block), outer blocks first."""
         waiting: list[tuple[Op, Op | None]] = [(one, None) for one in reversed(self.operations)]
         while waiting:
@@ -268,10 +268,10 @@ def read_program(text: str) -> Program:
 
     Locations of operations are kept, those of arguments are not.
     """
-    return _Reader(text).program
+    return _ProgramReader(text).program
 
 
-class _Reader:
+class _ProgramReader:
     def __init__(self, text: str) -> None:
         self.module = module = parse_mlir(text)
         self.values: dict[tuple[int, int], int] = {}
@@ -311,7 +311,7 @@ class _Reader:
                 arguments = [self._value(one) for one in block.arguments]
                 self.types.update((self._value(one), str(self.module.type_of(one))) for one in block.arguments)
                 rows = [self._operation(one, inner) for one in block.operations]
-                made.regions[-1].append(Block(inner[block.label], arguments, rows))
+                made.regions[-1].append(OpBlock(inner[block.label], arguments, rows))
         if made.is_function:
             rows = split_commas(made.properties.pop("arg_attrs", "[]")[1:-1])
             for value, row in zip(made.regions[0][0].arguments, rows, strict=False):
@@ -371,7 +371,7 @@ class _Writer:
             self._region(region, indent)
         self.lines.append(f"{indent}}}){ending}")
 
-    def _region(self, region: list[Block], indent: str) -> None:
+    def _region(self, region: list[OpBlock], indent: str) -> None:
         for block in region:
             self.labels[block.key] = f"^bb{len(self.labels)}"
         for number, block in enumerate(region):

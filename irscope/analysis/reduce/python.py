@@ -10,7 +10,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.reduce.search import Edit, Step
+from irscope.analysis.reduce.search import Edit, ReductionStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,12 @@ def _expressions(program: PythonProgram) -> Sequence[Edit]:
     return found
 
 
-PYTHON_STEPS: tuple[Step[PythonProgram], ...] = (
-    Step("statements", _statements, _change),
-    Step("branches", _bodies, _change),
-    Step("expressions", _expressions, _change),
-    Step("statements", _statements, _change),
-    Step("parameters", _parameters, _remove_parameters),
+PYTHON_STEPS: tuple[ReductionStep[PythonProgram], ...] = (
+    ReductionStep("statements", _statements, _change),
+    ReductionStep("branches", _bodies, _change),
+    ReductionStep("expressions", _expressions, _change),
+    ReductionStep("statements", _statements, _change),
+    ReductionStep("parameters", _parameters, _remove_parameters),
 )
 
 

@@ -31,7 +31,7 @@ _Program = TypeVar("_Program", bound=_Shrinkable)
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[_Program]):
+class ReductionStep(Generic[_Program]):
     """One way to shrink a program."""
 
     name: str
@@ -94,7 +94,7 @@ class Search(Generic[_Program, _Case]):
     program: _Program
     best: _Case
     first: First[_Case]
-    steps: Sequence[Step[_Program]]
+    steps: Sequence[ReductionStep[_Program]]
     told: Callable[[str, _Case], None] = lambda step, case: None
     """Called when a smaller case was found."""
     taken: dict[str, int] = field(default_factory=dict[str, int])
@@ -110,7 +110,7 @@ class Search(Generic[_Program, _Case]):
                 for step in self.steps:
                     self._step(step, parts)
 
-    def _step(self, step: Step[_Program], parts: int | None) -> None:
+    def _step(self, step: ReductionStep[_Program], parts: int | None) -> None:
         programs: dict[frozenset[Edit], _Program] = {}
 
         def shrunk(chosen: frozenset[Edit]) -> _Case:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
-from irscope.analysis.reduce.program import Block, Op, Program
-from irscope.analysis.reduce.search import Edit, Step
+from irscope.analysis.reduce.program import Op, OpBlock, Program
+from irscope.analysis.reduce.search import Edit, ReductionStep
 from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.tokens import ALIAS
 from irscope.ir.tables.operations import opcode_of
@@ -301,7 +301,7 @@ def _remove_carried(program: Program, chosen: frozenset[Edit]) -> None:
     program.replace_uses(table)
 
 
-def _shorten_end(block: Block, gone: set[int]) -> None:
+def _shorten_end(block: OpBlock, gone: set[int]) -> None:
     end = block.operations[-1]
     end.operands = _without(end.operands, gone)
 
@@ -331,7 +331,7 @@ def _leave_one_block(program: Program, chosen: frozenset[Edit]) -> None:
             continue
         if block.operations[-1].successors:
             block.operations[-1] = end.copy()
-        region[:] = [Block(region[0].key, region[0].arguments, block.operations)]
+        region[:] = [OpBlock(region[0].key, region[0].arguments, block.operations)]
         inner = [one for top in block.operations for one in top.walk()]
         known = {*function.arguments, *(value for one in inner for value in one.results)}
         known.update(value for one in inner for part in one.blocks for value in part.arguments)
@@ -362,7 +362,7 @@ def _take_sides(program: Program, chosen: frozenset[Edit]) -> None:
         _tidy(program, function.regions[0])
 
 
-def _tidy(program: Program, region: list[Block]) -> None:
+def _tidy(program: Program, region: list[OpBlock]) -> None:
     """Leave out blocks of a function that are not reached, and join those that follow one another."""
     by_key = {block.key: block for block in region}
     reached: dict[int, None] = {}
@@ -383,7 +383,7 @@ def _tidy(program: Program, region: list[Block]) -> None:
     program.replace_uses(table)
 
 
-def _followed(region: list[Block]) -> tuple[Block, Block] | None:
+def _followed(region: list[OpBlock]) -> tuple[OpBlock, OpBlock] | None:
     """A block that ends in a branch to another one, to which nothing else branches."""
     counts = Counter(key for block in region for key in block.operations[-1].successors)
     by_key = {block.key: block for block in region[1:]}
@@ -565,29 +565,29 @@ def _remove_properties(program: Program, chosen: frozenset[Edit]) -> None:
         one.properties = {name: text for name, text in one.properties.items() if (one.name, name) not in chosen}
 
 
-_OPERATIONS = Step("operations", partial(_removable, "argument"), partial(_remove, "argument"))
-_ARGUMENTS = Step("arguments", _unused_arguments, _remove_arguments)
-STEPS: tuple[Step[Program], ...] = (
-    Step("passes", lambda program: program.pipeline.running[::-1], _remove_passes),
-    Step("options", lambda program: [name for name, _ in program.options], _remove_options),
-    Step("functions", _functions, _remove_functions),
-    Step("blocks", _blocks, _leave_one_block),
+_OPERATIONS = ReductionStep("operations", partial(_removable, "argument"), partial(_remove, "argument"))
+_ARGUMENTS = ReductionStep("arguments", _unused_arguments, _remove_arguments)
+STEPS: tuple[ReductionStep[Program], ...] = (
+    ReductionStep("passes", lambda program: program.pipeline.running[::-1], _remove_passes),
+    ReductionStep("options", lambda program: [name for name, _ in program.options], _remove_options),
+    ReductionStep("functions", _functions, _remove_functions),
+    ReductionStep("blocks", _blocks, _leave_one_block),
     _OPERATIONS,
-    Step("regions", _regions, _open_regions),
-    Step("branches", _branches, _take_sides),
-    Step("operations by operands", partial(_removable, "operand"), partial(_remove, "operand")),
-    Step("operations by constants", partial(_removable, "constant"), partial(_remove, "constant")),
-    Step("carried values", _carried_values, _remove_carried),
-    Step("block arguments", _block_arguments, _remove_block_arguments),
-    Step("optional operands", _optional_operands, _remove_operands),
+    ReductionStep("regions", _regions, _open_regions),
+    ReductionStep("branches", _branches, _take_sides),
+    ReductionStep("operations by operands", partial(_removable, "operand"), partial(_remove, "operand")),
+    ReductionStep("operations by constants", partial(_removable, "constant"), partial(_remove, "constant")),
+    ReductionStep("carried values", _carried_values, _remove_carried),
+    ReductionStep("block arguments", _block_arguments, _remove_block_arguments),
+    ReductionStep("optional operands", _optional_operands, _remove_operands),
     _ARGUMENTS,
-    Step("arguments of one type", _mergeable_arguments, _merge_arguments),
-    Step("loop bounds", _loop_bounds, _set_bounds),
-    Step("element types", _elements, _replace_elements),
-    Step("extents", _extents, _shrink_extents),
-    Step("layouts", _layouts, _replace_layouts),
-    Step("attributes", _attributes, _remove_attributes),
-    Step("properties", _properties, _remove_properties),
+    ReductionStep("arguments of one type", _mergeable_arguments, _merge_arguments),
+    ReductionStep("loop bounds", _loop_bounds, _set_bounds),
+    ReductionStep("element types", _elements, _replace_elements),
+    ReductionStep("extents", _extents, _shrink_extents),
+    ReductionStep("layouts", _layouts, _replace_layouts),
+    ReductionStep("attributes", _attributes, _remove_attributes),
+    ReductionStep("properties", _properties, _remove_properties),
     _OPERATIONS,
     _ARGUMENTS,
 )  # fmt: skip

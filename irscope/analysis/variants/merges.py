@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from irscope.analysis.variants.site import Cause, Key, Site, Variant
+from irscope.analysis.variants.site import KernelVariant, Key, Site, VariantCause
 from irscope.ir.mlir import edits
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.telling import DIVISIBLE
@@ -54,7 +54,7 @@ class MergeProof:
 class Merge:
     """What to do about one cause."""
 
-    cause: Cause
+    cause: VariantCause
     how: How
     remaining: int
     """How many variants of the kernel there are then."""
@@ -63,7 +63,7 @@ class Merge:
     """Of those that were compiled; empty where nothing was tried."""
     as_argument: tuple[Group, ...] = ()
     """Of a constant that may be a plain argument: what would be one variant then. Only a compile tells."""
-    along: tuple[Cause, ...] = ()
+    along: tuple[VariantCause, ...] = ()
     """Others of the same kind that tell the same variants apart, and are merged with it."""
 
     @property
@@ -96,7 +96,7 @@ def _joined(site: Site, merges: Sequence[Merge]) -> Merge:
     return replace(_with_groups(site, [one.cause for one in merges], first.how), along=along)
 
 
-def _merge(site: Site, cause: Cause) -> Merge:
+def _merge(site: Site, cause: VariantCause) -> Merge:
     aspects = {aspect for aspect, _ in cause.keys}
     if cause.use in ("never read", "not in the IR", "guards the grid"):
         return _with_groups(site, [cause], "remove")
@@ -114,21 +114,21 @@ def _merge(site: Site, cause: Cause) -> Merge:
     return Merge(cause, "warm up", len(site.variants), as_argument=candidates)
 
 
-def _rows_without(site: Site, cause: Cause) -> Iterator[list[Variant]]:
+def _rows_without(site: Site, cause: VariantCause) -> Iterator[list[KernelVariant]]:
     """The variants that differ in nothing but a cause."""
-    rows: dict[object, list[Variant]] = {}
+    rows: dict[object, list[KernelVariant]] = {}
     for variant in site.variants:
         key = tuple(sorted(row for row in variant.specialisation.values.items() if row[0][1] != cause.name))
         rows.setdefault(key, []).append(variant)
     return (members for members in rows.values() if len(members) > 1)
 
 
-def _apart_from(site: Site, cause: Cause) -> tuple[Group, ...]:
+def _apart_from(site: Site, cause: VariantCause) -> tuple[Group, ...]:
     """The groups of variants that differ in nothing but a cause."""
     return tuple(Group(tuple(one.id for one in members), members[0].id) for members in _rows_without(site, cause))
 
 
-def _equal_code(site: Site, cause: Cause) -> tuple[Group, ...]:
+def _equal_code(site: Site, cause: VariantCause) -> tuple[Group, ...]:
     """The groups of variants that differ in nothing but a cause, and have the same code all the same.
 
     A constant may be read only where another one leaves a branch out.
@@ -143,7 +143,7 @@ def _equal_code(site: Site, cause: Cause) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def _may_be_argument(site: Site, cause: Cause) -> bool:
+def _may_be_argument(site: Site, cause: VariantCause) -> bool:
     """Whether a parameter is a constant in every variant, whose values are numbers of one type."""
     if cause.aspects != ("constexpr",):
         return False
@@ -185,7 +185,7 @@ def with_argument_proofs(site: Site, merge: Merge, proofs: Sequence[MergeProof])
     return replace(merge, how="runtime", remaining=left, groups=merge.as_argument, proofs=tuple(proofs))
 
 
-def _with_groups(site: Site, causes: Sequence[Cause], how: How) -> Merge:
+def _with_groups(site: Site, causes: Sequence[VariantCause], how: How) -> Merge:
     names = [one.name for one in causes]
     rows = _merged(site, [(name, how) for name in names])
     groups: list[Group] = []
@@ -210,9 +210,9 @@ def remaining(site: Site, merges: Iterable[Merge]) -> int:
     return len(rows)
 
 
-def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[Variant]]:
+def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[KernelVariant]]:
     """The variants by what is left of their specialisation."""
-    rows: dict[object, list[Variant]] = {}
+    rows: dict[object, list[KernelVariant]] = {}
     for one in site.variants:
         key: dict[Key, str] = dict(one.specialisation.values)
         for name, how in merges:
@@ -297,7 +297,7 @@ def warmup_code(sites: Iterable[Site]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _call(name: str, variant: Variant) -> str:
+def _call(name: str, variant: KernelVariant) -> str:
     launch = variant.launch
     constants, attributes = dict(launch.constants), dict(launch.attributes)
     words: list[str] = []
@@ -317,7 +317,7 @@ def _call(name: str, variant: Variant) -> str:
     return f"# {call}  # {'; '.join(unknown)}" if unknown else call
 
 
-def _argument(variant: Variant, name: str, kind: str, constant: str | None, attributes: str) -> str | None:
+def _argument(variant: KernelVariant, name: str, kind: str, constant: str | None, attributes: str) -> str | None:
     """A value that Triton specialises as it did this one; None if none can be written."""
     if kind == "constexpr":
         return _constant(constant)

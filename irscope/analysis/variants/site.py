@@ -208,7 +208,7 @@ _NOT_OPTIONS = frozenset({"arch", "backend_name", "warp_size"})
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class KernelVariant:
     """One compile of a kernel."""
 
     id: str
@@ -227,7 +227,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class VariantCause:
     """One parameter or option that tells variants apart."""
 
     name: str
@@ -263,13 +263,13 @@ class Site:
     target: Target
     plan: str
     triton_version: str
-    variants: tuple[Variant, ...]
-    causes: tuple[Cause, ...]
+    variants: tuple[KernelVariant, ...]
+    causes: tuple[VariantCause, ...]
 
 
 def sites_of(captures: Iterable[Capture]) -> tuple[Site, ...]:
     """The kernels of captures, those with the most variants first; each capture is looked at once, in order."""
-    groups: dict[tuple[object, ...], list[tuple[Variant, Capture]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[KernelVariant, Capture]]] = {}
     for capture in captures:
         kernel = capture.launch.kernel
         key = (kernel, capture.target, str(capture.plan), capture.environment.triton_version)
@@ -283,7 +283,7 @@ def sites_of(captures: Iterable[Capture]) -> tuple[Site, ...]:
     return tuple(sorted(sites, key=lambda one: -len(one.variants)))
 
 
-def _variant(capture: Capture) -> Variant:
+def _variant(capture: Capture) -> KernelVariant:
     source = capture.texts.get("source", "")
     module = parse_mlir(source)
     names = _argument_names(capture, source)
@@ -294,7 +294,7 @@ def _variant(capture: Capture) -> Variant:
             read = [*operation.operands, *(first for _, first in operation.carried)]
             used.update(own[value] for value in read if value in own)
     digest = hashlib.sha256(strip_locations(source, "mlir").encode("utf-8", "surrogatepass")).hexdigest()
-    return Variant(
+    return KernelVariant(
         capture.id,
         capture.launch,
         _Specialisation({}),
@@ -353,7 +353,7 @@ def code_of(capture: Capture) -> str:
     return hashlib.sha256(head.encode() + found).hexdigest()
 
 
-def _site(variants: list[Variant], first: Capture, captures: Sequence[Capture]) -> Site:
+def _site(variants: list[KernelVariant], first: Capture, captures: Sequence[Capture]) -> Site:
     text = read_kernel(first.launch.kernel)
     runtime = frozenset(name for one in variants for name, kind in one.launch.signature if kind != "constexpr")
     rows = tuple(
@@ -364,7 +364,7 @@ def _site(variants: list[Variant], first: Capture, captures: Sequence[Capture]) 
     return Site(first.launch.kernel, first.target, str(first.plan), first.environment.triton_version, rows, causes)
 
 
-def _causes(variants: Sequence[Variant], text: KernelText) -> list[Cause]:
+def _causes(variants: Sequence[KernelVariant], text: KernelText) -> list[VariantCause]:
     keys = dict.fromkeys(key for one in variants for key in one.specialisation.values)
     differing: dict[str, list[Key]] = {}
     for key in keys:
@@ -382,10 +382,10 @@ def _causes(variants: Sequence[Variant], text: KernelText) -> list[Cause]:
     return [_cause(name, rows, variants, text) for name, rows in differing.items() if rows]
 
 
-def _cause(name: str, keys: list[Key], variants: Sequence[Variant], text: KernelText) -> Cause:
+def _cause(name: str, keys: list[Key], variants: Sequence[KernelVariant], text: KernelText) -> VariantCause:
     # All aspects go together: a parameter that is no argument has none of them.
     every = [key for key in dict.fromkeys(k for one in variants for k in one.specialisation.values) if key[1] == name]
-    groups: dict[object, list[Variant]] = {}
+    groups: dict[object, list[KernelVariant]] = {}
     for one in variants:
         groups.setdefault(one.specialisation.without(every), []).append(one)
     pairs = [(a, b) for rows in groups.values() for at, a in enumerate(rows) for b in rows[:at]]
@@ -393,7 +393,7 @@ def _cause(name: str, keys: list[Key], variants: Sequence[Variant], text: Kernel
     is_tuned = all(one is not None for one in tuned) and all(
         f"{name}: " in (one.config if one else "") for one in tuned
     )
-    return Cause(
+    return VariantCause(
         name,
         tuple(keys),
         tuple(one.specialisation.state_of(name) for one in variants),
@@ -407,7 +407,7 @@ def _cause(name: str, keys: list[Key], variants: Sequence[Variant], text: Kernel
     )
 
 
-def _use(name: str, variants: Sequence[Variant], text: KernelText) -> Use:
+def _use(name: str, variants: Sequence[KernelVariant], text: KernelText) -> Use:
     if not text.is_known:
         held = [one for one in variants if name in one.arguments]
         return "unknown" if not held or any(name not in one.unused for one in held) else "not in the IR"
@@ -421,7 +421,7 @@ def _use(name: str, variants: Sequence[Variant], text: KernelText) -> Use:
     return "used"
 
 
-def _is_the_grid(variant: Variant, name: str, axis: int) -> bool:
+def _is_the_grid(variant: KernelVariant, name: str, axis: int) -> bool:
     """Whether a constant is the number of programs along an axis, in the launch of a variant."""
     grid = variant.launch.grid
     return grid is not None and dict(variant.launch.constants).get(name) == str(grid[axis])

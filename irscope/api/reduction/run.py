@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from irscope.analysis.reduce.model import Reduced, ReducedPython, Size
+from irscope.analysis.reduce.model import CaseSize, Reduced, ReducedPython
 from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program
 from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
 from irscope.analysis.reduce.search import Search
@@ -31,7 +31,7 @@ _STAGES = ("source", "ttir", "ttgir")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ReductionOrigin:
     """A text, and the passes that run on it."""
 
     name: str
@@ -41,7 +41,7 @@ class Origin:
     pipeline: Pipeline
 
 
-def origins_of(capture: Capture, stage: str | None, before: PassSnapshot | None) -> tuple[Origin, ...]:
+def origins_of(capture: Capture, stage: str | None, before: PassSnapshot | None) -> tuple[ReductionOrigin, ...]:
     """The texts to try, the best first: the latest are those on which the fewest passes run.
 
     `stage`: only the artifact of this stage. `before`: only the IR before this pass. Raises UsageError and
@@ -66,7 +66,7 @@ def origins_of(capture: Capture, stage: str | None, before: PassSnapshot | None)
     return (*([first] if first is not None else []), *_artifacts(capture))
 
 
-def _before(capture: Capture, snapshot: PassSnapshot) -> Origin | None:
+def _before(capture: Capture, snapshot: PassSnapshot) -> ReductionOrigin | None:
     text = capture.text_before(snapshot)
     if text is None or stage_named(snapshot.stage).kind == "binary" or snapshot.argument == "":
         return None
@@ -74,17 +74,17 @@ def _before(capture: Capture, snapshot: PassSnapshot) -> Origin | None:
     pipeline = Pipeline.of(tuple(capture.passes()), stages, snapshot.label)
     # Gluon's passes of ttgir are other ones than Triton's; its own first stage runs none, and tells them apart.
     is_gluon = capture.launch.language == "gluon" and snapshot.stage == "ttgir"
-    return Origin(f"before {snapshot.label}", text, "glir" if is_gluon else snapshot.stage, pipeline)
+    return ReductionOrigin(f"before {snapshot.label}", text, "glir" if is_gluon else snapshot.stage, pipeline)
 
 
-def _artifacts(capture: Capture) -> Iterator[Origin]:
+def _artifacts(capture: Capture) -> Iterator[ReductionOrigin]:
     made = [*capture.stages, *([capture.failure.stage] if capture.failure is not None else [])]
     for stage in reversed(_STAGES):
         later = [one for one in made if stage_rank(one) > stage_rank(stage)]
         if stage in capture.stages and later:
             into = min(later, key=stage_rank)
             pipeline = Pipeline.of(tuple(capture.passes()), _stages_from(capture, into))
-            yield Origin(f"stage {stage}", capture.text(stage), into, pipeline)
+            yield ReductionOrigin(f"stage {stage}", capture.text(stage), into, pipeline)
 
 
 def _stages_from(capture: Capture, first: str) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ again."""
 class _Begun:
     """A text on which what is to be kept is so."""
 
-    origin: Origin
+    origin: ReductionOrigin
     kept: Kept
     program: Program
     plain: str
@@ -137,7 +137,7 @@ class Reduction:
     _last: Capture | None = field(init=False, default=None)
     """What the text that was tried last is compiled to."""
 
-    def run(self, origins: Iterable[Origin]) -> Reduced:
+    def run(self, origins: Iterable[ReductionOrigin]) -> Reduced:
         """Reduce the first of some texts on which what is to be kept is so; raises RecordingError if it is on none.
 
         A signal ends the search, and what was found by then is the result.
@@ -203,7 +203,7 @@ class Reduction:
             "signal": signal,
         }
 
-    def _begun(self, origin: Origin, plain: str, generic: str) -> _Begun | None:
+    def _begun(self, origin: ReductionOrigin, plain: str, generic: str) -> _Begun | None:
         """The program of a text, and what is to be kept of it, if that is so when it is compiled again.
 
         `plain`, `generic`: the text as MLIR prints it in its custom and in its generic form.
@@ -244,8 +244,8 @@ class Reduction:
         return Reduced(
             origin=origin.name,
             into=origin.into,
-            before=Size(program.count, len(begun.plain), len(program.pipeline.running)),
-            after=Size(search.program.count, len(text), len(search.best.pipeline.running)),
+            before=CaseSize(program.count, len(begun.plain), len(program.pipeline.running)),
+            after=CaseSize(search.program.count, len(text), len(search.best.pipeline.running)),
             case=search.best,
             text=text,
             passes=tuple(one for one in made.passes() if one.outcome != "skipped"),
@@ -274,7 +274,7 @@ class Reduction:
             tried.append((text, made))
         return *tried[0], False
 
-    def _request(self, case: Case, origin: Origin, kept: Kept | None = None) -> RecordRequest:
+    def _request(self, case: Case, origin: ReductionOrigin, kept: Kept | None = None) -> RecordRequest:
         """The request that `irscope dump FILE --into STAGE` makes of a file with this text."""
         asked = RecordingOptions(
             plan=case.pipeline.plan,

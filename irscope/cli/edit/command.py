@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from irscope.api.edits import PYTHON, Place, place_at
+from irscope.api.edits import PYTHON, EditPlace, place_at
 from irscope.cli import app, options
 from irscope.cli.edit.editor import edit_file, editor_command
 from irscope.cli.edit.errors import error_in
@@ -35,7 +35,7 @@ _edit = options.in_panel("Edit")
 class _Edit:
     """What came of an edit."""
 
-    place: Place
+    place: EditPlace
     path: Path
     name: str = ""
     """Of the variant; empty if none is kept."""
@@ -106,7 +106,7 @@ def edit(
     return int(bool(made.error))
 
 
-def _made(place: Place, name: str, edited: Path | None, asked: RecordingOptions) -> _Edit:
+def _made(place: EditPlace, name: str, edited: Path | None, asked: RecordingOptions) -> _Edit:
     """Have the text edited until it compiles or the user gives up."""
     before = place.text()
     if edited is not None:
@@ -129,7 +129,7 @@ def _made(place: Place, name: str, edited: Path | None, asked: RecordingOptions)
     return made
 
 
-def _compiled(place: Place, name: str, path: Path, before: str, asked: RecordingOptions) -> _Edit:
+def _compiled(place: EditPlace, name: str, path: Path, before: str, asked: RecordingOptions) -> _Edit:
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     if text == before:
         return _Edit(place, path)

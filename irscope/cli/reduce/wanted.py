@@ -20,7 +20,7 @@ from irscope.api.reduction.kept import (
     last_stage,
 )
 from irscope.api.reduction.python_text import python_case
-from irscope.api.reduction.run import Origin, Reduction
+from irscope.api.reduction.run import Reduction, ReductionOrigin
 from irscope.cli.output.talk import echo
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
@@ -68,7 +68,7 @@ class Wanted:
         record_options: RecordingOptions,
         capture: Capture,
         number: int,
-        origins: Sequence[Origin],
+        origins: Sequence[ReductionOrigin],
         told: Callable[[str], None],
     ) -> tuple[Reduced | None, ReducedPython | None]:
         """Reduce launch `number` of a subject: its IR, unless it has none, and if that is asked for its Python text."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from irscope.analysis.counters.operations import counted_launch
-from irscope.analysis.counters.predicted import Comparison, executed_instructions
+from irscope.analysis.counters.predicted import CounterComparison, executed_instructions
 from irscope.ir.asm.control_flow import read_control_flow
 from irscope.ir.mlir.uses import read_uses
 from irscope.memory.costs import costs_of
@@ -113,7 +113,7 @@ def test_a_wrong_counter_is_seen() -> None:
     ],
 )
 def test_verdicts(least: int, most: int, measured: int, verdict: str) -> None:
-    assert Comparison("sectors", least, most, measured).verdict == verdict
+    assert CounterComparison("sectors", least, most, measured).verdict == verdict
 
 
 KNOWN = ("strided", "every_second", "structs", "transposed", "softmax_kernel", "matmul_naive_kernel")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from irscope.analysis.findings.model import Change, Finding
+from irscope.analysis.findings.model import Finding, FixChange
 from irscope.model.capture import Capture
 
 __all__ = ["contradictions"]
@@ -35,7 +35,7 @@ _BUFFERS = re.compile(r"ttg\.local_alloc.*!ttg\.memdesc<(\d+)x\d+x\d+x")
 
 
 def contradictions(
-    before: Capture, findings: Sequence[Finding], tried: Mapping[tuple[Change, ...], Capture]
+    before: Capture, findings: Sequence[Finding], tried: Mapping[tuple[FixChange, ...], Capture]
 ) -> tuple[int, list[str]]:
     """(figures that were held against an artifact, those that are not there).
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.findings.find import findings_of, log_needs, needs_operations
-from irscope.analysis.findings.model import KINDS, Change, Finding, Suggestion, codes_of, is_silenced
+from irscope.analysis.findings.model import KINDS, Finding, FixChange, Suggestion, codes_of, is_silenced
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.studied import Studied
 from irscope.api.explain import read_grid, read_sizes, with_launch
@@ -51,7 +51,11 @@ def test_codes_and_names_are_distinct() -> None:
 
 
 def test_changes_as_text() -> None:
-    changes = (Change("divisible", "k", 16), Change("constant", "s", 1), Change("option", "num_warps", 8))
+    changes = (
+        FixChange("divisible", "k", 16),
+        FixChange("constant", "s", 1),
+        FixChange("option", "num_warps", 8),
+    )
     assert Suggestion("", changes).tried == "k divisible by 16, s = 1, num_warps=8"
 
 

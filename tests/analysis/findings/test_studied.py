@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.findings.studied import Traffic, decisions_of
+from irscope.analysis.findings.studied import GlobalTraffic, decisions_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.reasons.decisions import ThreadWidth
 from irscope.ir.mlir.uses import read_uses
@@ -31,7 +31,7 @@ TILE = 64 * 64 * 2
 
 
 def test_each_loop_counts_16_times() -> None:
-    traffic = Traffic(read_uses(KERNEL))
+    traffic = GlobalTraffic(read_uses(KERNEL))
     assert [traffic.bytes_at(line) for line in range(1, 12)] == [0, 0, 0, 0, TILE, 0, 0, TILE, TILE, 0, 0]
     assert traffic.share(TILE, 0) == pytest.approx(1 / 18)
     assert traffic.share(TILE, 1) == pytest.approx(16 / 18)
@@ -44,7 +44,7 @@ def test_an_iteration_asks_for_what_its_own_loop_has() -> None:
     loop = KERNEL[KERNEL.index("    scf.for") : KERNEL.index("    %y")]
     twice = loop.replace("      scf.yield", f"      tt.store %a, %x : {_TYPES}\n      scf.yield")
     inner = twice.replace("      scf.yield", loop + "      scf.yield")
-    traffic = Traffic(read_uses(KERNEL.replace(loop, loop + twice + inner)))
+    traffic = GlobalTraffic(read_uses(KERNEL.replace(loop, loop + twice + inner)))
     told = [traffic.told(line) for line in (5, 9, 14, 15, 17)]
     assert told[:2] == [f"global memory is asked for tiles of {size * TILE} bytes in an iteration" for size in (1, 2)]
     assert told[2] == told[3] == f"{told[1]}, besides those of its inner loops"
@@ -52,7 +52,7 @@ def test_an_iteration_asks_for_what_its_own_loop_has() -> None:
 
 
 def test_a_kernel_that_asks_for_nothing_hides_nothing() -> None:
-    assert Traffic(read_uses("module {\n}\n")).share(1, 0) == 1.0
+    assert GlobalTraffic(read_uses("module {\n}\n")).share(1, 0) == 1.0
 
 
 FILE = "kernels/reasons.py"

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.findings.model import Cause, Change, Finding, Proof, Suggestion
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Proof, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget, Tries, compare, shared_compiles, without_refuted
 from irscope.model.capture import Artifact, Capture, Failure, Kernel, Launch, Resources
 from irscope.record.variants.compiles import Compiles
 from irscope.target import Target
 
-WARPS, STAGES = (Change("option", "num_warps", 8),), (Change("option", "num_stages", 1),)
-M, N = (Change("divisible", "m", 16),), (Change("divisible", "n", 16),)
-N_IS_1 = (Change("constant", "n", 1), Change("divisible", "k", 16))
+WARPS, STAGES = (FixChange("option", "num_warps", 8),), (FixChange("option", "num_stages", 1),)
+M, N = (FixChange("divisible", "m", 16),), (FixChange("divisible", "n", 16),)
+N_IS_1 = (FixChange("constant", "n", 1), FixChange("divisible", "k", 16))
 
 
 def test_each_change_has_a_compile_of_its_own_while_there_are_enough() -> None:
@@ -46,7 +46,7 @@ TEXT = """module {
 """
 
 
-def narrow(code: str, *changes: Change) -> Finding:
+def narrow(code: str, *changes: FixChange) -> Finding:
     suggestions = tuple(Suggestion("", (one,)) for one in changes)
     return Finding(code, "tt.load", 2, (), (), (), "", "", 1, (), suggestions)
 
@@ -59,9 +59,9 @@ def tries(budget: Budget) -> Tries:
 
 
 def test_what_cannot_be_written_into_the_source_takes_no_compile() -> None:
-    hint = Change("hint", "n", 4)
-    (plan,) = tries(Budget()).choose([narrow("IRS101", hint, Change("divisible", "n", 16))])
-    assert plan.changes == (Change("divisible", "n", 16),)
+    hint = FixChange("hint", "n", 4)
+    (plan,) = tries(Budget()).choose([narrow("IRS101", hint, FixChange("divisible", "n", 16))])
+    assert plan.changes == (FixChange("divisible", "n", 16),)
     assert tries(Budget()).choose([narrow("IRS101", hint)]) == []
 
 
@@ -110,5 +110,5 @@ def test_what_fits_no_longer_does_not_help() -> None:
     [(Proof(True), True), (Proof(False), False), (Proof(False, failure="it does not compile"), True), (None, True)],
 )
 def test_a_launch_that_a_compile_clears_is_not_blamed(proof: Proof | None, blamed: bool) -> None:
-    one = replace(NARROW, suggestions=(Suggestion("", (Change("divisible", "n", 16),), proof),))
+    one = replace(NARROW, suggestions=(Suggestion("", (FixChange("divisible", "n", 16),), proof),))
     assert ("n is 7" in [cause.text for cause in without_refuted(one).causes]) == blamed

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irscope.analysis.passes.bisection import (
+    BisectVerdict,
     Flip,
     Judge,
     Judgement,
     Off,
-    Verdict,
     absent_passes,
     first_passes,
     needed_passes,
@@ -24,7 +24,7 @@ COUNTS = st.integers(1, 120)
 
 
 def asking(ask: Callable[[Off], Judgement]) -> Judge:
-    return Judge(lambda off: Verdict(ask(off)))
+    return Judge(lambda off: BisectVerdict(ask(off)))
 
 
 def otherwise(judgement: Judgement) -> Judgement:
