@@ -16,14 +16,13 @@ from irscope.analysis.passes.ablation import (
     plan_without,
 )
 from irscope.analysis.passes.bisected import Bisection, BisectionRun, GuiltyDiff, Search
-from irscope.device.measurement import Session
+from irscope.device.measurement import Session, measure_programs
 from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan, PassRule
+from irscope.record.variants.compiles import Variants
 from irscope.record.variants.completing import Tell, tell_not_kept, warned
-from irscope.record.variants.measure import measure_programs
 from irscope.record.variants.pool import VariantPool, variant_request
-from irscope.record.variants.store import Variants
 
 __all__ = ["AblationRun", "AblationSearch", "Progress", "bisected"]
 

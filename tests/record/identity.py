@@ -17,14 +17,14 @@ from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
 from irscope.model.launch_record import LaunchRecord
 from irscope.record.compile.hand_over import Handover
-from irscope.record.compile.launch_arguments import PendingLaunches
+from irscope.record.compile.launches import PendingLaunches
 from irscope.record.compile.recompile import compile_text
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import HandedOver
 from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.requests import CompileJob, RecordRequest, request_from_capture
-from irscope.record.programs.compile_worker import _resume
+from irscope.record.programs.worker import _resume
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.native_calls import LatestText
 from irscope.record.triton.patches import replaced

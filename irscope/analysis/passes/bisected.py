@@ -99,7 +99,7 @@ Check = Callable[[Capture, Path], Verdict]
 
 
 class _PlanVariants(Protocol):
-    """A capture's own source compiled under other plans; `irscope.record.variants.store` makes it."""
+    """A capture's own source compiled under other plans; `irscope.record.variants.compiles` makes it."""
 
     def compile(self, plan: PassPlan) -> Capture: ...
     def path_of(self, plan: PassPlan) -> Path: ...

@@ -18,7 +18,7 @@ from irscope.analysis.findings.studied import Studied
 from irscope.analysis.reduce.likeness import Likeness, likeness_of, without_place
 from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Failure
-from irscope.record.process.disassembly import disassembled
+from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
 from irscope.store.file import SUFFIX, save

@@ -26,9 +26,8 @@ from typing import IO, Any, Generic, Protocol, TypeVar
 
 from irscope import errors
 from irscope.errors import MissingTool, RecordingError
-from irscope.record.process.meeting import PROGRAM_VARIABLE
 from irscope.record.process.messages import MessageReader, frame_of
-from irscope.record.process.own_folder import FOLDER_VARIABLE
+from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""

@@ -1,6 +1,6 @@
 """LayoutServer: the child process that asks the compiler for layouts, its questions, and the messages of both.
 
-The child (`irscope.record.layouts.query`) answers type by type. If it dies, the type under way gets a refusal, and a
+The child (`irscope.record.layouts.compiler`) answers type by type. If it dies, the type under way gets a refusal, and a
 new child answers the rest. A process that asks the hardware has messages here too.
 """
 
@@ -217,7 +217,7 @@ class LayoutServer:
 
     def _started(self) -> Child[Message | Done | Refused]:
         folder = self._running.enter_context(own_folder())
-        module = "irscope.record.layouts.query"
+        module = "irscope.record.layouts.compiler"
         child = child_process(module, folder, _MESSAGES, interpreter=self._interpreter, ahead=TRITON)
         return self._running.enter_context(child)
 

@@ -25,8 +25,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.plain import tupled
 from irscope.record.process.events import Done, Refused, Resumed
-from irscope.record.process.meeting import connected
-from irscope.record.process.own_folder import keep_parent_of_temporaries, parent_of_temporaries
+from irscope.record.process.own_folder import connected, keep_parent_of_temporaries, parent_of_temporaries
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 1 << 29

@@ -15,7 +15,7 @@ from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.model.capture import COMPILED_STAGES, STAGES, Capture, Launch, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.record.triton.pass_names import refuse_unknown_passes
+from irscope.record.triton.identity import refuse_unknown_passes
 
 _WITHOUT_KERNELS = frozenset(sys.stdlib_module_names) | {"torch", "triton", "numpy", "pytest", "irscope"}
 """Modules from outside of the program that launch no kernel of their own, unless torch compiles one."""

@@ -23,10 +23,9 @@ from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
 from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
-from irscope.record.process.gathering import Completion, Gathering, Keep, gathering
+from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.pool import CompileWorkers
 from irscope.record.process.requests import RecordRequest, one_for_each_target
 from irscope.record.process.warm import TORCH, TRITON, imports_torch_ahead, warm_children
 from irscope.record.triton.native_calls import call_that_ended
@@ -36,7 +35,6 @@ _LOG_TAIL_LINES = 20
 _LONGEST_END_S = 30.0
 _SHORT_WAIT_S = 0.02
 """Between looks at a process that closed the descriptor of its events."""
-_RECORDING = "irscope.record"
 # import torch   from torch.nn import functional
 _IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
 
@@ -277,7 +275,7 @@ class _Followed:
         folder = stack.enter_context(own_folder())
         self.child: Child[RecordingEvent] = stack.enter_context(
             child_process(
-                _RECORDING,
+                RECORDING,
                 folder,
                 EVENTS,
                 interpreter=request.interpreter,

@@ -230,7 +230,7 @@ if __name__ == "__main__":
 
 _Answer = TypeVar("_Answer", bound="Imported | Forked | Reaped")
 
-TRITON = ("triton.backends", "irscope.record.programs.compile_worker", "irscope.record.virtual.gpu")
+TRITON = ("triton.backends", "irscope.record.programs.worker", "irscope.record.virtual.gpu")
 """What every process that records or compiles imports."""
 TORCH = (*TRITON, "irscope.record.virtual.torch.session")
 """The same of a script that imports torch."""

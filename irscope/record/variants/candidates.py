@@ -9,11 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from irscope.errors import IrscopeError
 from irscope.model.capture import Capture, Failure
 from irscope.record.process.messages import frame_of
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.kept import lasts
+from irscope.record.variants.compiles import lasts
 from irscope.record.variants.pool import VariantPool
 
 __all__ = ["Candidates", "Judge", "settled"]
@@ -101,25 +100,20 @@ class Candidates:
 
         while True:
             compiled.clear()
-            try:
-                with closing(self._pool.compile(missing())) as captures:
-                    for index, capture in captures:
-                        one = compiled[index]
+            with closing(self._pool.results(missing())) as captures:
+                for index, capture in captures:
+                    one = compiled[index]
+                    answer: RecordRequest | bool = False
+                    if isinstance(capture, Capture):
                         one.made = (*one.made, capture)
                         answer = self._judge(one.request, one.made)
-                        if isinstance(answer, bool):
-                            judged(one, answer)
-                            if found is not None and all(place > found for place in under_way):
-                                return found
-                        else:
-                            one.wanted = answer
-                            waiting.append(one)
-            except IrscopeError:
-                # Which one is refused shows only alone.
-                waiting.clear()
-                for one in [*under_way.values()]:
-                    judged(one, self._judged_alone(one))
-                continue
+                    if isinstance(answer, bool):
+                        judged(one, answer)
+                        if found is not None and all(place > found for place in under_way):
+                            return found
+                    else:
+                        one.wanted = answer
+                        waiting.append(one)
             if not under_way:
                 return found
 
@@ -130,13 +124,6 @@ class Candidates:
             return self._judge(request, ())
         self.repeated += 1
         return before
-
-    def _judged_alone(self, one: _Candidate) -> bool:
-        try:
-            is_interesting, one.made = settled(self._judge, one.request, self._pool.compile_one)
-        except IrscopeError:
-            return False
-        return is_interesting
 
     def _keep(self, one: _Candidate, is_interesting: bool) -> None:
         self.compiled += 1

@@ -11,7 +11,7 @@ from irscope.model.capture import Capture, Failure, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Graft
 from irscope.plan import PassPlan, PassRule
-from irscope.record.process.disassembly import disassembled
+from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.variants.pool import VariantPool
 
@@ -77,16 +77,17 @@ class Compiler:
             except IrscopeError as error:
                 yield place, self._refused(capture, str(error))
         places = [*requests]
-        for number, made in self._compile([*requests.values()]):
+        for number, made in self.pool.results([*requests.values()]):
             origin = captures[places[number]]
-            yield places[number], self._refused(origin, made) if isinstance(made, str) else made
+            yield places[number], self._refused(origin, str(made)) if isinstance(made, IrscopeError) else made
 
     def graft(self, grafts: Sequence[tuple[Capture, Graft]]) -> Iterator[tuple[int, Capture | None]]:
         """(place, its compile) of each graft, as the capture beside it was compiled; None where this Triton refuses."""
         requests = [self._graft_request(taker, graft) for taker, graft in grafts]
-        for place, made in self._compile(requests):
+        for place, made in self.pool.results(requests):
             graft = grafts[place][1]
-            yield place, None if isinstance(made, str) else with_what_came_before(made, graft.giver, graft.stage)
+            refused = isinstance(made, IrscopeError)
+            yield place, None if refused else with_what_came_before(made, graft.giver, graft.stage)
 
     def disassemble(self, capture: Capture) -> Capture:
         """A capture with the SASS of its binary; without it where nvdisasm is not here."""
@@ -109,24 +110,6 @@ class Compiler:
             resume_stage=graft.stage if graft.resumed else "",
             resume_after=graft.resumed,
         )
-
-    def _compile(self, requests: Sequence[RecordRequest]) -> Iterator[tuple[int, Capture | str]]:
-        """(place of the request, its capture, or why the compiler refuses), each as soon as it is there."""
-        if not requests:
-            return
-        done: set[int] = set()
-        try:
-            for place, capture in self.pool.compile(requests):
-                done.add(place)
-                yield place, capture
-        except IrscopeError as error:
-            if len(requests) == 1:
-                yield 0, str(error)
-                return
-            # Which one is refused shows only alone.
-            for place in [place for place in range(len(requests)) if place not in done]:
-                for _, made in self._compile(requests[place : place + 1]):
-                    yield place, made
 
     def _refused(self, capture: Capture, why: str) -> Capture:
         """The capture of a compile that did not begin: the compiler refuses the request."""

@@ -18,9 +18,9 @@ from irscope.model.capture import Capture, Environment
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
-from irscope.record.variants import kept as variant_store
+from irscope.record.variants import compiles as variant_store
+from irscope.record.variants.compiles import Variants
 from irscope.record.variants.pool import VariantPool, variant_request
-from irscope.record.variants.store import Variants
 from tests.record.process.test_warm import no_block
 
 KERNELS = Path(__file__).parents[1] / "kernels"
