@@ -160,8 +160,7 @@ class _TappedPassManager:
                 continue
             started = time.perf_counter_ns()
             try:
-                if not self._observer.runs_without_clone(manager, self._context, module):
-                    manager.run(module, tag)
+                manager.run(module, tag)
             except BaseException as error:
                 self._observer.pass_failed(step, error)
                 raise

@@ -44,7 +44,6 @@ from irscope.record.process.messages import MessageError, MessageReader, frame_o
 from irscope.record.process.own_folder import address_in, announced, own_folder
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
 from irscope.record.process.warm import TRITON
-from irscope.record.triton.native_calls import call_that_ended
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 Keep = Callable[[Capture], Path | None]
@@ -406,10 +405,6 @@ class CompileWorkers:
         self._workers.remove(worker)
         with worker.held:
             outcome = worker.child.end()
-            call = "" if is_late else call_that_ended(worker.child.log, worker.child.pid, outcome.code)
-        if call:
-            self._waiting.appendleft(replace(job, request=replace(self._request, ended_in=call)))
-            return
         if is_late:
             message = f"the compile took longer than {limit_s:g} s and was ended."
             self._completion.fail(job.number, "timeout", message, output)

@@ -151,8 +151,6 @@ class RecordRequest(RecordingOptions):
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
     is_trusted: bool = True
     """Whether the code of its captures may be run: the user's own is, and that of a trusted capture."""
-    ended_in: str = ""
-    """The native call that a process ended in which did this request before: this one makes no such calls."""
 
     @staticmethod
     def of_options(record_options: RecordingOptions, **others: Any) -> RecordRequest:

@@ -28,7 +28,6 @@ from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, one_for_each_target
 from irscope.record.process.warm import TORCH, TRITON, imports_torch_ahead, warm_children
-from irscope.record.triton.native_calls import call_that_ended
 from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20
@@ -126,24 +125,19 @@ def _record_one(
             followed = _Followed(request, progress, echo, keep, noted, stack)
             ending, outcome = followed.follow()
             output = followed.child.output()
-            ended_in = call_that_ended(followed.child.log, followed.child.pid, outcome.code) if ending == "end" else ""
             assembly, others, workers = followed.assembly, followed.others, followed.workers
-            if not ended_in:
-                if request.way == "command" and assembly.refusal is None and ending == "end":
-                    said = "" if outcome.code == 0 else f"it {outcome}"
-                    assembly.feed(ScriptEnd(outcome.code, said, complete=outcome.code > 0))
-                    assembly.feed(Done())
-                if workers.failed and ending == "end":
-                    assembly.ends_at(min(workers.failed))
-                check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
+            if request.way == "command" and assembly.refusal is None and ending == "end":
+                said = "" if outcome.code == 0 else f"it {outcome}"
+                assembly.feed(ScriptEnd(outcome.code, said, complete=outcome.code > 0))
+                assembly.feed(Done())
+            if workers.failed and ending == "end":
+                assembly.ends_at(min(workers.failed))
+            check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
             output += workers.output
-        if not ended_in:
-            _end_others(others, ending, request.timeout_s)
-            assembly.notes += _notes_of_others(others, assembly)
+        _end_others(others, ending, request.timeout_s)
+        assembly.notes += _notes_of_others(others, assembly)
         completions = [followed.completion, *others.completions]
-        finished = [StoredCaptures(()) if ended_in else one.finish() for one in completions]
-    if ended_in:
-        return _record_one(replace(request, ended_in=ended_in, log_path=""), progress, echo, keep)
+        finished = [completion.finish() for completion in completions]
     stopped_by = noted.number
     for one, captures in zip(completions, finished, strict=True):
         stopped_by = stopped_by or _complete_failures(request, one, captures)

@@ -54,8 +54,8 @@ from irscope.record.programs.running import import_program, move_to_scratch_copy
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.driver import install_driver
 from irscope.record.triton.identity import check_architecture, compiler_fingerprint
-from irscope.record.triton.native_calls import note_of_restart, print_reasons
 from irscope.record.triton.patches import Patches
+from irscope.record.triton.reasons import print_reasons
 from irscope.record.triton.versions import refusal_of, require_names, triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
@@ -347,9 +347,8 @@ def _recording(
     begun = describe_environment(target, _gpu_name() if real else "", real=real)
     sink(begun)
 
-    for note in (untried_note(), note_of_restart(request.ended_in) if request.ended_in else ""):
-        if note:
-            sink(Note(note))
+    if untried := untried_note():
+        sink(Note(untried))
     watch = Watch(
         SourceFiles(sink, request),
         request,
@@ -358,7 +357,7 @@ def _recording(
     )
     watch.is_virtual = request.mode == "script" and not real
     if request.compiler_log:
-        print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)
+        print_reasons(verified=request.verifies_log, parts=request.log_parts)
     with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
         yield watch, begun, target
 

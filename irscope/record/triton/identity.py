@@ -245,7 +245,6 @@ def _is_switch(name: str) -> bool:
 
 _VARIABLES = (
     "TRITON_", "MLIR_", "LLVM_", "AMDGCN_", "AMD_", "ALLOW_", "DISABLE_", "ENABLE_", "NVPTX_", "PTXAS_",
-    "IRSCOPE_NATIVE",
 )  # fmt: skip
 _DECIDE_NOTHING = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE")
 

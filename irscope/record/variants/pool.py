@@ -29,7 +29,6 @@ from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, default_jobs, request_from_capture
 from irscope.record.process.session import Ending, check_end
 from irscope.record.process.warm import TRITON, ForkServer, warm_children, warm_server
-from irscope.record.triton.native_calls import call_that_ended
 from irscope.tools import LimitWatch, ToolLimits
 
 __all__ = ["VariantPool", "default_jobs", "variant_request"]
@@ -233,9 +232,6 @@ class VariantPool:
                 job.annotations(event)
             job.annotations.finish()
             output = job.child.output()
-            call = call_that_ended(job.child.log, job.child.pid, outcome.code) if job.ending == "end" else ""
-        if call:
-            return self.compile_one(replace(job.request, ended_in=call))
         try:
             check_end(job.assembly, job.ending, outcome, output, self.timeout_s)
         except IrscopeError as error:
