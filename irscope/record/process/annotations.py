@@ -57,10 +57,9 @@ class Annotations:
         self._disassemblies: dict[int, Disassembly] = {}
         self._lock = threading.RLock()
 
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is under way."""
-        return not self._layouts and not self._disassemblies
+    def is_under_way(self, number: int) -> bool:
+        """Whether something of a compile is still being made."""
+        return number in self._layouts or number in self._disassemblies
 
     def __call__(self, event: RecordingEvent) -> None:
         """Pass an event on, begin what it makes possible, and add what is there."""
@@ -94,6 +93,10 @@ class Annotations:
                     del self._disassemblies[number]
                     text = disassembly.result().text
                     self._sink(ArtifactMade(number, "sass", text) if text else StageLeftOut(number, "sass"))
+
+    def close(self) -> None:
+        """Add nothing more, and forget who took it."""
+        self._sink = lambda event: None
 
     def finish(self, stops: Callable[[], object] = lambda: False) -> None:
         """Wait for what is under way, and add it; what `stops()` interrupts is left out."""

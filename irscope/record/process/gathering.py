@@ -9,7 +9,6 @@ is that compile's failure, and another takes its place.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import socket
 import tempfile
@@ -23,13 +22,14 @@ from weakref import finalize
 
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
 from irscope.model.capture import Capture, FailureKind
-from irscope.record.process import events
 from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly, LateFacts
 from irscope.record.process.child import Child, MessageStream, child_process
 from irscope.record.process.events import (
     EVENTS,
     CompileBegun,
+    CompileEnded,
+    CompileEvent,
     CompileFailed,
     EventSink,
     HandedOver,
@@ -40,6 +40,7 @@ from irscope.record.process.events import (
     RecordingEvent,
     Resumed,
 )
+from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.messages import MessageError, MessageReader, frame_of
 from irscope.record.process.own_folder import address_in, announced, own_folder
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
@@ -56,19 +57,18 @@ killed would take more with it."""
 
 
 class Completion:
-    """Feeds an assembly, and hands on a capture once its compile ended, its launch and what is made beside are known.
+    """The captures of one process: each is handed on once its compile ended, its launch and its annotations are known.
 
     From then on its texts are in its file: that of `keep`, or one in a temporary folder that the captures own. A
     capture of which that takes longer is kept meanwhile. Facts that come later still (the times of an autotuning, a
     note on the whole recording) are added by `finish`.
     """
 
-    def __init__(self, assembly: Assembly, request: RecordRequest, keep: Keep | None) -> None:
-        self.assembly = assembly
-        self._request = request
+    def __init__(self, request: RecordRequest, keep: Keep | None, server: LayoutServer, process: str = "") -> None:
+        """`server`: is asked for layouts. `process`: as `Assembly` has it."""
+        self.assembly = Assembly(request, process=process)
+        self.annotations = Annotations(self._take, request, server)
         self._keep = keep
-        self._missing: dict[int, set[str]] = {}
-        """Of each compile, what is being made beside it."""
         self._waits: dict[int, float] = {}
         """The compiles that ended and are not handed on, each with when it is to be kept as it is."""
         self._files: dict[int, CaptureFile] = {}
@@ -76,39 +76,28 @@ class Completion:
         """Those that the file of each compile holds."""
         self._shelf = Shelf(_SpillFolder(), keep)
 
-    def feed(self, event: events.RecordingEvent) -> None:
+    def __call__(self, event: RecordingEvent) -> None:
         """Take one event."""
-        if isinstance(event, events.CompileBegun):
+        self.annotations(event)
+
+    def _take(self, event: RecordingEvent) -> None:
+        if isinstance(event, CompileBegun):
             # Its thread has launched the kernel before, or never does.
             self._hand_on(of_launches=False)
         self.assembly.feed(event)
-        if isinstance(event, events.Launched):
-            self._hand_on()
-        if not isinstance(event, events.CompileEvent):
-            return
-        number = event.n
-        if isinstance(event, (events.CompileDropped, events.AlreadyStored)):
-            self._missing.pop(number, None)
-            return
-        missing = self._missing.setdefault(number, set())
-        if isinstance(event, (events.CompileEnded, events.CompileFailed)):
-            self._waits[number] = time.monotonic() + _LONGEST_PATIENCE_S
-        elif isinstance(event, events.ArtifactMade) and event.stage == "ttgir" and self._request.layouts:
-            missing.add("layouts")
-        elif isinstance(event, events.ArtifactMade) and event.stage == "cubin" and self._request.disassemble:
-            missing.add("sass")
-        elif isinstance(event, (events.ArtifactMade, events.StageLeftOut, events.LayoutsKnown)):
-            missing.discard("layouts" if isinstance(event, events.LayoutsKnown) else event.stage)
-        if number in self._waits:
+        if isinstance(event, (CompileEnded, CompileFailed)):
+            self._waits[event.n] = time.monotonic() + _LONGEST_PATIENCE_S
+        if isinstance(event, Launched) or (isinstance(event, CompileEvent) and event.n in self._waits):
             self._hand_on()
 
     def settle(self) -> None:
-        """Hand on, or at least keep, what ended a while ago."""
+        """Add what was made beside the compiles; hand on, or at least keep, what ended a while ago."""
+        self.annotations.collect()
         now = time.monotonic()
         for number, until in list(self._waits.items()):
             if until > now:
                 continue
-            if not self._missing[number]:
+            if not self.annotations.is_under_way(number):
                 self._put(number)
             elif self._keep is not None:
                 self._waits[number] = math.inf
@@ -117,7 +106,8 @@ class Completion:
     def _hand_on(self, *, of_launches: bool = True) -> None:
         """Hand on the compiles of which all is known; without `of_launches`, that may be all but the launch."""
         for number in list(self._waits):
-            if not self._missing[number] and not (of_launches and self.assembly.awaits_launch(number)):
+            awaits_launch = of_launches and self.assembly.awaits_launch(number)
+            if not (awaits_launch or self.annotations.is_under_way(number)):
                 self._put(number)
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
@@ -126,7 +116,8 @@ class Completion:
         self._put(number)
 
     def finish(self) -> StoredCaptures:
-        """All captures, each of which was handed on as it is now."""
+        """All captures, each of which was handed on as it is now; takes no more events."""
+        self.annotations.close()
         for number in self.assembly.numbers:
             file = self._files.get(number)
             if file is None:
@@ -178,31 +169,26 @@ class _Member:
 
 
 class Gathering:
-    """The processes that report, and what each has compiled."""
+    """The processes of a program other than its first, and what each has compiled: they report to a socket."""
 
     def __init__(
         self,
         folder: Path,
         listener: socket.socket,
-        request: RecordRequest,
-        keep: Keep | None,
         first: int,
         feed_first: EventSink,
-        annotated: Callable[[Completion], Annotations],
+        completion: Callable[[str], Completion],
     ) -> None:
-        """`first`: the number of the program's first process; `feed_first` takes its events. `annotated`: of others."""
+        """`first`: the number of the first process, whose events `feed_first` takes. `completion`: makes those of others."""
         self._folder = folder
         self._listener = listener
-        self._request = request
-        self._keep = keep
         self._first = first
         self._feeds: dict[int, EventSink] = {first: feed_first}
         """By the number of the process."""
-        self._annotated = annotated
+        self._new_completion = completion
         self._members: list[_Member] = []
         self.completions: list[Completion] = []
         """Of each process that is recorded, in the order in which they joined."""
-        self.annotated: list[Annotations] = []
         self._families: list[set[int]] = []
         self.are_killed = False
         """Whether the processes are ended by the recording, which says of their compiles why."""
@@ -214,7 +200,7 @@ class Gathering:
 
     def read(self) -> None:
         """Take what came."""
-        with contextlib.suppress(BlockingIOError, OSError):
+        with suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
                 self._members.append(_Member(MessageStream(connection.detach(), EVENTS)))
@@ -261,10 +247,8 @@ class Gathering:
             member.feed = self._feeds.get(event.pid)
         elif isinstance(event, Joined):
             name = "" if event.pid == self._first else f"{event.command} ({event.pid})"
-            member.completion = Completion(Assembly(self._request, process=name), self._request, self._keep)
+            member.completion = member.feed = self._feeds[event.pid] = self._new_completion(name)
             self.completions.append(member.completion)
-            self.annotated.append(annotated := self._annotated(member.completion))
-            self._feeds[event.pid] = member.feed = annotated
         elif member.feed is not None:
             member.feed(event)
             if isinstance(event, Launched) and member.completion is not None:
@@ -278,10 +262,9 @@ class Gathering:
 def gathering(
     folder: Path,
     request: RecordRequest,
-    keep: Keep | None,
     first: int,
     feed_first: EventSink,
-    annotated: Callable[[Completion], Annotations],
+    completion: Callable[[str], Completion],
 ) -> Iterator[Gathering]:
     """Let the processes of a program report to a socket in `folder`, until the end of the block; as `Gathering`."""
     (folder / _REQUEST).write_bytes(frame_of(request))
@@ -289,7 +272,7 @@ def gathering(
         listener.bind(address)
         listener.listen(_MOST_CONNECTING)
         listener.setblocking(False)
-        made = Gathering(folder, listener, request, keep, first, feed_first, annotated)
+        made = Gathering(folder, listener, first, feed_first, completion)
         try:
             yield made
         finally:
@@ -331,14 +314,12 @@ class CompileWorkers:
     def __init__(
         self,
         completion: Completion,
-        feed: Callable[[RecordingEvent], None],
         request: RecordRequest,
         folder: Path,
         echo: Callable[[str], None] | None,
     ) -> None:
-        """`feed`: takes the events of the script's process, those of the workers among them."""
+        """`completion`: takes the events of the script's process, those of the workers among them."""
         self._completion = completion
-        self._feed = feed
         self._request = request
         self._folder = folder
         self._echo = echo
@@ -394,7 +375,7 @@ class CompileWorkers:
             elif not isinstance(event, CompileBegun):
                 if isinstance(event, (CompileFailed, LoadFailed)) and event.error not in job.survived:
                     self._failed(job)
-                self._feed(event)
+                self._completion(event)
         if worker.job is None:
             return
         limit_s = self._request.timeout_s

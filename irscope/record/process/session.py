@@ -19,7 +19,6 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
 from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
 from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
@@ -136,7 +135,7 @@ def _record_one(
             output += workers.output
         _end_others(others, ending, request.timeout_s)
         assembly.notes += _notes_of_others(others, assembly)
-        completions = [followed.completion, *others.completions]
+        completions = followed.completions
         finished = [completion.finish() for completion in completions]
     stopped_by = noted.number
     for one, captures in zip(completions, finished, strict=True):
@@ -261,11 +260,9 @@ class _Followed:
         """Start it; `stack` ends it."""
         self._progress = progress
         self._noted = noted
-        self.assembly = Assembly(request)
-        self.completion = Completion(self.assembly, request, keep)
-        server = stack.enter_context(LayoutServer(request.interpreter))
-        self._server = server
-        self._annotated = Annotations(self.completion.feed, request, server)
+        server = self._server = stack.enter_context(LayoutServer(request.interpreter))
+        self.completion = Completion(request, keep, server)
+        self.assembly = self.completion.assembly
         folder = stack.enter_context(own_folder())
         self.child: Child[RecordingEvent] = stack.enter_context(
             child_process(
@@ -279,12 +276,12 @@ class _Followed:
         )
         request = replace(request, log_path=str(self.child.log), limit_s=request.timeout_s)
         self._timeout_s = request.timeout_s
-        self.workers = stack.enter_context(CompileWorkers(self.completion, self._annotated, request, folder, echo))
+        self.workers = stack.enter_context(CompileWorkers(self.completion, request, folder, echo))
 
-        def annotated(completion: Completion) -> Annotations:
-            return Annotations(completion.feed, request, server)
+        def joined(process: str) -> Completion:
+            return Completion(request, keep, server, process)
 
-        self.others = stack.enter_context(gathering(folder, request, keep, self.child.pid, self._feed, annotated))
+        self.others = stack.enter_context(gathering(folder, request, self.child.pid, self._feed, joined))
         self.child.send(request)
 
     def follow(self) -> tuple[Ending, Outcome]:
@@ -299,8 +296,8 @@ class _Followed:
             while not (self.workers.is_done or self._noted.number):
                 self._wait()
                 self._read()
-            for one in self._all_annotated():
-                one.finish(lambda: self._noted.number)
+            for completion in self.completions:
+                completion.annotations.finish(lambda: self._noted.number)
         except KeyboardInterrupt:
             self._noted.number = self._noted.number or signal.SIGINT
         return "interrupt" if self._noted.number else ending, outcome
@@ -315,7 +312,7 @@ class _Followed:
                     for event in self.child.read(0):
                         self._feed(event)
                 self._read()
-                if max(one.longest_s for one in self._assemblies()) > self._timeout_s:
+                if max(completion.assembly.longest_s for completion in self.completions) > self._timeout_s:
                     return "timeout"
                 if self.assembly.done:
                     # It has sent all that it will.
@@ -329,7 +326,7 @@ class _Followed:
         return "interrupt" if self._noted.number else "end"
 
     def _feed(self, event: RecordingEvent) -> None:
-        self._annotated(event)
+        self.completion(event)
         if isinstance(event, HandedOver):
             self.workers.take(event)
 
@@ -337,12 +334,11 @@ class _Followed:
         """Take what came from others than the process itself."""
         self.workers.read()
         self.others.read()
-        for one in self._all_annotated():
-            one.collect()
-        for one in (self.completion, *self.others.completions):
-            one.settle()
+        for completion in self.completions:
+            completion.settle()
         if self._progress is not None:
-            self._progress(next(filter(None, (one.working_on for one in self._assemblies())), ""))
+            texts = (completion.assembly.working_on for completion in self.completions)
+            self._progress(next(filter(None, texts), ""))
 
     def _wait(self) -> None:
         """Wait until something comes."""
@@ -357,11 +353,10 @@ class _Followed:
         # Of the end of a process that closed its descriptors nothing tells.
         poll.poll((_SHORT_WAIT_S if self.child.at_end and not self.child.is_over else LONGEST_WAIT_S) * 1000)
 
-    def _assemblies(self) -> list[Assembly]:
-        return [self.assembly, *(one.assembly for one in self.others.completions)]
-
-    def _all_annotated(self) -> list[Annotations]:
-        return [self._annotated, *self.others.annotated]
+    @property
+    def completions(self) -> list[Completion]:
+        """Of the program's first process, then of the others."""
+        return [self.completion, *self.others.completions]
 
 
 def check_end(
