@@ -27,7 +27,7 @@ from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import environment_variable, replaced
-from irscope.record.triton.reasons import as_printed, write_errors
+from irscope.record.triton.reasons import as_printed, text_of_verified, write_errors
 
 
 class _ProcessLog:
@@ -354,9 +354,14 @@ class WatchedCompile:
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
-        self._text = text = str(module)
+        text = self._text_of(module)
         self._overhead_ns += time.perf_counter_ns() - started
         return text
+
+    def _text_of(self, module: Any) -> str:
+        # Of a compile with a log, the printer's options are set for good.
+        self._text = str(module) if self.request.compiler_log else text_of_verified(module)
+        return self._text
 
     # Passes, as tap.py reports them
 
@@ -393,7 +398,7 @@ class WatchedCompile:
             self._unreported = not self._prints(module)
             if not self._unreported:
                 before = self._text
-                self._text = text = str(module)
+                text = self._text_of(module)
                 changed = None if before is None else text != before
             elif not self._is_slow():
                 self._text = None
@@ -407,7 +412,7 @@ class WatchedCompile:
     def _report_passing_text(self, module: Any, step: PassSnapshot) -> None:
         # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
         before = self._text
-        self._text = text = str(module)
+        text = self._text_of(module)
         self.report(events.PassingText(self.number, step.index, None if text == before else text))
 
     def _is_slow(self) -> bool:

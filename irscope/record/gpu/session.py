@@ -22,11 +22,10 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, stage_named
 from irscope.record.gpu import messages
 from irscope.record.gpu.messages import DEVICE_EVENTS, CheckScript, Command, PinLaunch
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
 from irscope.record.process.events import RecordingEvent, Refused
-from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress

@@ -19,7 +19,7 @@ from irscope.ir.mlir.encoding import Encoding, parse_encoding
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.layout.rows import layout_rows, module_numbers, type_of_row
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LinearLayout
-from irscope.record.process.layout_server import Message, Module, Question
+from irscope.record.process.annotations import Message, Module, Question
 from irscope.record.process.messages import serve_parent
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api

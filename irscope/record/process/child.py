@@ -1,14 +1,22 @@
 """Starts, follows and ends child processes: every process of irscope's own that runs user code or the compiler.
 
-A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that only
-ends: by that it knows that this process is gone (`parent`). Commands and events are messages on one socket, and what
-it prints goes to a file in a folder that this process makes and removes. `parent` is the other side.
+A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that
+only ends: by that it knows that this process is gone. Commands and events are messages on one socket, and what it
+prints goes to a file in a folder that this process makes and removes. `messages` has the side of the child.
+
+A child is a new process, or within `warm_children` a fork of one that has imported what it needs, which saves half a
+second each. `python -m irscope.record.process.child FD` is such a fork server: it imports, forks and reaps as the
+socket FD says. Forking is safe as long as the server has one thread and has made no MLIR context: it does nothing else.
+A fork becomes what a new process would be that runs a module: it leads a session, and has the environment, the working
+folder and the descriptors that came with the command. No fork has forks: a script's process is the script's own.
 """
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import gc
+import importlib
 import json
 import os
 import select
@@ -16,18 +24,23 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.machinery import PathFinder, SourceFileLoader
+from itertools import count
 from pathlib import Path
-from typing import IO, Any, Generic, Protocol, TypeVar
+from types import ModuleType
+from typing import IO, Any, Generic, TypeVar
 
 from irscope import errors
-from irscope.errors import MissingTool, RecordingError
-from irscope.record.process.messages import MessageReader, frame_of
-from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE
+from irscope.errors import IrscopeError, MissingTool, RecordingError
+from irscope.record.process.events import Refused
+from irscope.record.process.messages import MOST_DESCRIPTORS, MessageReader, MessageWriter, frame_of
+from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE, own_folder
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
@@ -46,27 +59,6 @@ _LOG = "log"
 _LOG_TAIL_LINES = 20
 
 _Message = TypeVar("_Message")
-
-
-class Process(Protocol):
-    """A process that somebody has to wait for."""
-
-    pid: int
-    returncode: int | None
-    """Its exit code, a signal as a negative number; None until it was waited for."""
-
-    @property
-    def stdin(self) -> IO[bytes] | None:
-        """The pipe by whose end it knows that this process is gone."""
-        ...
-
-    def is_over(self) -> bool:
-        """Whether it has ended; it is still to be waited for."""
-        ...
-
-    def wait(self) -> int:
-        """Wait for its end, and return its exit code."""
-        ...
 
 
 class _SpawnedProcess(subprocess.Popen[bytes]):
@@ -151,25 +143,12 @@ class Start:
     output: IO[bytes]
 
 
-_starter: ContextVar[Callable[[Start], Process | None]] = ContextVar("_starter", default=lambda start: None)
-
-
-@contextmanager
-def starts_children(starter: Callable[[Start], Process | None]) -> Iterator[None]:
-    """Have a function start the child processes of this thread, those for which it gives one."""
-    token = _starter.set(starter)
-    try:
-        yield
-    finally:
-        _starter.reset(token)
-
-
 class Child(Generic[_Message]):
     """A child process; `child_process` starts it."""
 
     def __init__(
         self,
-        process: Process,
+        process: _SpawnedProcess | _ServedProcess,
         control: socket.socket,
         kinds: Iterable[type[_Message]],
         log: Path,
@@ -290,7 +269,8 @@ def child_process(
     with ours:
         with theirs, open(log, "wb") as output:
             start = Start(module, tuple(ahead), interpreter, environment, theirs.fileno(), output)
-            process = _starter.get()(start)
+            warm = _warm.get()
+            process = warm.started(start) if warm is not None else None
             if process is None:
                 command = module_command(module, str(start.descriptor), interpreter=interpreter)
                 process = _started(command, environment, subprocess.PIPE, output, output, start.descriptor)
@@ -365,3 +345,402 @@ def _started(
         )
     except OSError as error:
         raise RecordingError(f"the interpreter {command[0]!r} cannot be started: {error.strerror}.") from error
+
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Import modules, then call a function."""
+
+    number: int
+    """Of this command; its answer has the same."""
+    modules: tuple[str, ...]
+    function: str = ""
+    """`MODULE:NAME`; empty for none. It takes texts and returns a tuple of texts."""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The modules are imported, and the function has returned, or what prevented that."""
+
+    number: int
+    answer: tuple[str, ...] = ()
+    """What the function returned."""
+    refusal: Refused | None = None
+
+
+_ENVIRONMENT = dict(os.environ)
+"""Before anything was imported. An interpreter that is a script of the user's sets variables of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Fork a process for a module; with it come its standard input, the file for what it prints, and its socket."""
+
+    number: int
+    module: str
+    changed: dict[str, str]
+    """Environment variables that differ from those that the server was started with."""
+    removed: tuple[str, ...]
+    """Environment variables that it was started with, and that this process has not."""
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """The process was forked."""
+
+    number: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Reap:
+    """Wait for the end of a process."""
+
+    number: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """The process ended."""
+
+    number: int
+    code: int
+    """A signal as a negative number."""
+
+
+COMMANDS: tuple[type[Import | Fork | _Reap], ...] = (Import, Fork, _Reap)
+ANSWERS: tuple[type[Imported | Forked | Reaped], ...] = (Imported, Forked, Reaped)
+
+
+def main(descriptor: int) -> None:
+    """Serve the socket until its other end is closed; in a fork, run its module."""
+    # Where it is ignored, nobody learns how a process ended; a fork has what this process was started with.
+    inherited = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with socket.socket(fileno=descriptor) as control:
+        forked = _serve(control)
+    if forked is not None:
+        signal.signal(signal.SIGCHLD, inherited)
+        # Not within the loop: an exception of the module's ends the fork as it would end a process.
+        _run(*forked)
+
+
+def _serve(control: socket.socket) -> tuple[Fork, int, int, int] | None:
+    """The command and the descriptors that a fork is for; None at the end of the server."""
+    answer = MessageWriter(control.fileno())
+    running: set[int] = set()
+    for command, descriptors in _commands(control):
+        if isinstance(command, Import):
+            answer(_imported(command))
+        elif isinstance(command, _Reap):
+            _, status = os.waitpid(command.pid, 0)
+            running.discard(command.pid)
+            answer(Reaped(command.number, os.waitstatus_to_exitcode(status)))
+        else:
+            pid = os.fork()
+            if not pid:
+                stdin, output, channel = descriptors
+                return command, stdin, output, channel
+            running.add(pid)
+            answer(Forked(command.number, pid))
+    for pid in running:
+        end_group(pid)
+    return None
+
+
+def _imported(command: Import) -> Imported:
+    answer: tuple[str, ...] = ()
+    module, _, name = command.function.partition(":")
+    try:
+        for one in filter(None, (*command.modules, module)):
+            importlib.import_module(one)
+        if name:
+            answer = getattr(sys.modules[module], name)(*command.arguments)
+    except IrscopeError as error:
+        return Imported(command.number, refusal=Refused(type(error).__name__, str(error)))
+    except Exception as error:
+        return Imported(command.number, refusal=Refused(RecordingError.__name__, f"{type(error).__name__}: {error}"))
+    # What is there by now stays as it is: no collection of a fork's touches, and so copies, its pages.
+    gc.collect()
+    gc.freeze()
+    return Imported(command.number, answer)
+
+
+def _commands(control: socket.socket) -> Iterator[tuple[Import | Fork | _Reap, list[int]]]:
+    """(command, the descriptors that came with it), one after another."""
+    reader = MessageReader(COMMANDS)
+    descriptors: list[int] = []
+    while True:
+        data, received, _, _ = socket.recv_fds(control, _CHUNK, 3)
+        descriptors += received
+        if not data:
+            return
+        # A command to import may be followed by others at once; one to fork is waited for.
+        for command in reader.feed(data):
+            if not isinstance(command, Fork):
+                yield command, []
+                continue
+            yield command, descriptors
+            for number in descriptors:
+                os.close(number)
+            descriptors = []
+
+
+def _run(command: Fork, stdin: int, output: int, channel: int) -> None:
+    os.setsid()
+    os.dup2(stdin, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.closerange(3, channel)
+    os.closerange(channel + 1, MOST_DESCRIPTORS)
+    os.environ.clear()
+    os.environ.update(_ENVIRONMENT | command.changed)
+    for name in command.removed:
+        os.environ.pop(name, None)
+    # What was read from the environment and the disk before.
+    tempfile.tempdir = None
+    importlib.invalidate_caches()
+    with contextlib.suppress(OSError):
+        os.chdir(command.folder)
+    sys.argv[1:] = [str(channel)]
+    _run_as_main(command.module)
+
+
+def _run_as_main(name: str) -> None:
+    """As `python -m` does; `runpy` would ask the finders of what this is a fork of, and pytest's gives no code."""
+    if hasattr(importlib.import_module(name), "__path__"):
+        name += ".__main__"
+    package = sys.modules[name.rpartition(".")[0]]
+    spec = PathFinder.find_spec(name, package.__path__)
+    assert spec is not None
+    assert isinstance(spec.loader, SourceFileLoader)
+    code = spec.loader.get_code(name)
+    assert code is not None
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    vars(main).update(__spec__=spec, __package__=spec.parent, __file__=spec.origin, __loader__=spec.loader)
+    sys.argv[0] = str(spec.origin)
+    exec(code, vars(main))
+
+
+_Answer = TypeVar("_Answer", bound="Imported | Forked | Reaped")
+
+TRITON = ("triton.backends", "irscope.record.programs.worker", "irscope.record.virtual.gpu")
+"""What every process that records or compiles imports."""
+TORCH = (*TRITON, "irscope.record.virtual.torch.session")
+"""The same of a script that imports torch."""
+
+_READ_LATE = ("COLUMNS", "NO_COLOR", "PYTEST_CURRENT_TEST", "TMPDIR", "TRITON_CACHE_DIR")
+"""Environment variables that nothing reads when it is imported; nor those of irscope."""
+_PREFIX_READ_LATE = "IRSCOPE_"
+
+
+@contextmanager
+def warm_children(*, at_once: bool = False, persistent: bool = True) -> Iterator[None]:
+    """Fork the children of this thread, until the end of the block, from processes that have imported their modules.
+
+    Each is started for the first child that could use it. A child of another interpreter has one of its own, and so
+    has one whose environment differs in a variable that may be read on import. Within such a block, this one does
+    nothing.
+
+    `at_once`: whether the first is started now: importing Triton takes about as long as reading a command.
+    `persistent`: whether several recordings are expected, so that importing torch ahead pays.
+    """
+    if _warm.get() is not None:
+        yield
+        return
+    with _Warm(persistent) as warm:
+        token = _warm.set(warm)
+        try:
+            if at_once:
+                warm.begin()
+            yield
+        finally:
+            _warm.reset(token)
+
+
+def warm_server(interpreter: str | None = None) -> ForkServer:
+    """The process in the block of `warm_children` that has imported Triton; raises what prevents it."""
+    warm = _warm.get()
+    if warm is None:
+        raise RuntimeError("no block of warm_children is entered")
+    return warm.server(interpreter, child_environment(), TRITON)
+
+
+def imports_torch_ahead() -> bool:
+    """Whether a script that imports torch is to be forked from a process that has imported it."""
+    warm = _warm.get()
+    return warm is not None and warm.persistent
+
+
+class ForkServer:
+    """A process whose forks have imported what it has; its answers come in the order of the commands."""
+
+    def __init__(self, child: Child[Imported | Forked | Reaped], environment: Mapping[str, str]) -> None:
+        """`environment`: what the child was started with."""
+        self._child = child
+        self._environment = environment
+        self._numbers = count()
+        self._answers: dict[int, Imported | Forked | Reaped] = {}
+        """Those that came while another one was waited for."""
+        self.pid = child.pid
+
+    def end(self) -> None:
+        """End it, and its forks."""
+        self._child.end()
+
+    def begin_import(self, modules: Iterable[str], function: str = "", *arguments: str) -> int:
+        """Have it import modules and call a function, `MODULE:NAME`; returns the number for `imported`."""
+        return self._send(Import(next(self._numbers), tuple(modules), function, arguments))
+
+    def imported(self, number: int) -> tuple[str, ...]:
+        """What the function returned, after waiting for it; raises RecordingError, or the IrscopeError it raised."""
+        answer = self._answer(number, Imported)
+        if answer.refusal is not None:
+            raise answer.refusal.as_error()
+        return answer.answer
+
+    def fork(self, start: Start) -> _ServedProcess:
+        """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
+        read_end, write_end = os.pipe()
+        try:
+            given = self._environment
+            changed = {name: value for name, value in start.environment.items() if given.get(name) != value}
+            removed = tuple(name for name in given if name not in start.environment)
+            command = Fork(next(self._numbers), start.module, changed, removed, os.getcwd())
+            number = self._send(command, (read_end, start.output.fileno(), start.descriptor))
+            pid = self._answer(number, Forked).pid
+            return _ServedProcess(pid, open(write_end, "wb", buffering=0), self)
+        except BaseException:
+            os.close(write_end)
+            raise
+        finally:
+            os.close(read_end)
+
+    def reaped(self, pid: int) -> int:
+        """The exit code of a fork, after waiting for its end; raises RecordingError if the server is gone."""
+        return self._answer(self._send(_Reap(next(self._numbers), pid)), Reaped).code
+
+    def _send(self, command: Import | Fork | _Reap, descriptors: Sequence[int] = ()) -> int:
+        self._child.send(command, *descriptors)
+        return command.number
+
+    def _answer(self, number: int, kind: type[_Answer]) -> _Answer:
+        while number not in self._answers and not self._child.at_end:
+            self._answers |= {answer.number: answer for answer in self._child.read()}
+        answer = self._answers.pop(number, None)
+        if isinstance(answer, kind):
+            return answer
+        raise RecordingError(f"the process that others are forked from ended.\n{self._child.last_lines()}".rstrip())
+
+
+class _ServedProcess:
+    """A fork of a server, with the methods that a Child calls."""
+
+    returncode: int | None = None
+
+    def __init__(self, pid: int, stdin: IO[bytes], server: ForkServer) -> None:
+        self.pid = pid
+        self.stdin = stdin
+        self._server = server
+
+    def is_over(self) -> bool:
+        """Whether it has ended; its server has not waited for it."""
+        return self.returncode is not None or is_over(self.pid)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        if self.returncode is None:
+            try:
+                self.returncode = self._server.reaped(self.pid)
+            except RecordingError:
+                # Nobody knows how it ended but its server, which is gone: all that it forked is killed.
+                self.returncode = -signal.SIGKILL
+        return self.returncode
+
+
+class _Warm:
+    """The fork servers, by what they have imported."""
+
+    def __init__(self, persistent: bool) -> None:
+        self.persistent = persistent
+        self._held = ExitStack()
+        self._servers: dict[tuple[object, ...], tuple[ForkServer, ExitStack] | IrscopeError] = {}
+        """An error for one that could not be started, or ended."""
+
+    def __enter__(self) -> _Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def begin(self) -> None:
+        """Start a server; what prevents it is told where one is needed."""
+        with contextlib.suppress(Exception):
+            for standard in range(3):
+                # A socket must not get the number of one that is closed.
+                os.fstat(standard)
+            self.server(None, child_environment(), TRITON)
+
+    def started(self, start: Start) -> _ServedProcess | None:
+        """A fork for a child; None if it has to be a new process."""
+        if not start.ahead:
+            return None
+        try:
+            return self.server(start.interpreter, start.environment, start.ahead).fork(start)
+        except IrscopeError as error:
+            # What the server forked ends with it.
+            kind = _kind_of(start.interpreter, start.environment, start.ahead)
+            gone, self._servers[kind] = self._servers.get(kind), error
+            if isinstance(gone, tuple):
+                gone[1].close()
+            return None
+        except OSError:
+            return None
+
+    def server(self, interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> ForkServer:
+        """The server for such children; raises why there is none."""
+        kind = _kind_of(interpreter, environment, modules)
+        if kind not in self._servers:
+            try:
+                self._servers[kind] = self._new_server(interpreter, modules)
+            except IrscopeError as error:
+                self._servers[kind] = error
+        server = self._servers[kind]
+        if isinstance(server, IrscopeError):
+            raise server
+        return server[0]
+
+    def _new_server(self, interpreter: str | None, modules: tuple[str, ...]) -> tuple[ForkServer, ExitStack]:
+        with ExitStack() as stack:
+            folder = stack.enter_context(own_folder())
+            # A server is no fork of a server: it has nothing ahead.
+            module = "irscope.record.process.child"
+            environment = child_environment(folder)
+            child = stack.enter_context(child_process(module, folder, ANSWERS, interpreter=interpreter))
+            server = ForkServer(child, environment)
+            # It imports while this process does something else; what fails is raised in the fork that needs it.
+            server.begin_import(modules)
+            held = self._held.enter_context(stack.pop_all())
+            return server, held
+
+
+_warm: ContextVar[_Warm | None] = ContextVar("_warm", default=None)
+
+
+def _kind_of(interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> tuple[object, ...]:
+    """What a server and its forks must have in common."""
+    early = frozenset(
+        (name, value)
+        for name, value in environment.items()
+        if name not in _READ_LATE and not name.startswith(_PREFIX_READ_LATE)
+    )
+    return interpreter or sys.executable, early, modules
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -22,9 +22,9 @@ from weakref import finalize
 
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
 from irscope.model.capture import Capture, FailureKind
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly, LateFacts
-from irscope.record.process.child import Child, MessageStream, child_process
+from irscope.record.process.child import TRITON, Child, MessageStream, child_process
 from irscope.record.process.events import (
     EVENTS,
     CompileBegun,
@@ -40,11 +40,9 @@ from irscope.record.process.events import (
     RecordingEvent,
     Resumed,
 )
-from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.messages import MessageError, MessageReader, frame_of
 from irscope.record.process.own_folder import address_in, announced, own_folder
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
-from irscope.record.process.warm import TRITON
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 Keep = Callable[[Capture], Path | None]
@@ -179,7 +177,7 @@ class Gathering:
         feed_first: EventSink,
         completion: Callable[[str], Completion],
     ) -> None:
-        """`first`: the number of the first process, whose events `feed_first` takes. `completion`: makes those of others."""
+        """`first`: the number of the first process, whose events `feed_first` takes; `completion` takes another's."""
         self._folder = folder
         self._listener = listener
         self._first = first

@@ -19,14 +19,22 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
 from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.annotations import LayoutServer
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
+from irscope.record.process.child import (
+    LONGEST_WAIT_S,
+    TORCH,
+    TRITON,
+    Child,
+    Outcome,
+    child_process,
+    imports_torch_ahead,
+    warm_children,
+)
 from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
-from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, one_for_each_target
-from irscope.record.process.warm import TORCH, TRITON, imports_torch_ahead, warm_children
 from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20

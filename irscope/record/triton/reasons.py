@@ -1,13 +1,16 @@
-"""The compiler's reasons: has Triton, MLIR and LLVM print, in this process, why they decide as they do.
+"""Options of LLVM and of MLIR's printer in this process: IR in less time, and the compiler's reasons.
+
+Before MLIR prints a module it verifies all of it, so that an invalid one is printed in the generic form: with Triton's
+dialects that is half to four fifths of the time. What a front end, a parser or a pass returned is verified already.
 
 Triton's wheels are built with LLVM's debug output in. `TRITON_LLVM_DEBUG_ONLY` takes the names of its parts, the
 `DEBUG_TYPE` of each source file, which no library lists: those here are of passes that decide something. All names at
 once would print a gigabyte of a matmul, most of it MLIR's and LLVM's own.
 
-LLVM's remarks and MLIR's printer are set by options that Triton's bindings leave out: functions of the compiler's
-library set them, found by symbol. Triton exports these from 3.7 on; the library of 3.6 names them in its symbol table
-alone. Reading 265,000 symbols with a library for ELF takes seconds, finding a name in the table of strings a hundredth
-of one. Layout of the file: System V ABI, ELF-64 object file format.
+Triton's bindings leave the options out: functions of the compiler's library set them, found by symbol. Triton exports
+these from 3.7 on; the library of 3.6 names them in its symbol table alone. Reading 265,000 symbols with a library for
+ELF takes seconds, finding a name in the table of strings a hundredth of one. Layout of the file: System V ABI, ELF-64
+object file format.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from irscope.errors import ParseError
 from irscope.ir.asm.elf import section_headers
 from irscope.record.triton import api as triton_api
 
-__all__ = ["VARIABLES", "as_printed", "print_reasons", "write_errors"]
+__all__ = ["VARIABLES", "as_printed", "print_reasons", "text_of_verified", "write_errors"]
 
 _DEBUG_TYPES = (
     "allocation-shared-memory",
@@ -96,7 +99,7 @@ VARIABLES = {
 _LLVM_OPTIONS = ("--pass-remarks-missed=.*", "--pass-remarks-analysis=.*")
 _PRINTER_OPTIONS = ("--mlir-print-debuginfo=true", "--mlir-use-nameloc-as-prefix=true")
 """Operations are printed with their locations, and their values named as in the modules that Triton prints."""
-_UNVERIFIED = "--mlir-print-assume-verified=true"
+_ASSUME_VERIFIED, _VERIFY = "--mlir-print-assume-verified=true", "--mlir-print-assume-verified=false"
 
 # mlir/IR/OperationSupport.h, void registerAsmPrinterCLOptions(): registers them once, however often it is called.
 _REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
@@ -111,6 +114,28 @@ _SYMBOLS = (_REGISTER, _PARSE, _ERRORS, _BUFFER)
 _TWICE = re.compile(r"(<[^\n!]{1,1000}?>)![\w.]{1,40}\1")
 
 
+def text_of_verified(module: Any) -> str:
+    """The text of a module that the verifier has passed, as `str(module)` gives it."""
+    if not _set_options(_ASSUME_VERIFIED):
+        return str(module)
+    try:
+        return str(module)
+    finally:
+        _set_options(_VERIFY)
+
+
+def _set_options(*options: str) -> bool:
+    """Set options of LLVM's and of MLIR's printer in this process; whether that could be done."""
+    register = _function(_REGISTER, None)
+    parse = _function(_PARSE, None, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
+    if register is None or parse is None:
+        return False
+    register()
+    words = [b"irscope", *(option.encode() for option in options)]
+    parse(len(words), (ctypes.c_char_p * len(words))(*words), None)
+    return True
+
+
 def print_reasons(*, verified: bool, parts: Collection[str] = ()) -> None:
     """Let the compiler print its reasons until this process ends: LLVM cannot be told to stop.
 
@@ -123,13 +148,9 @@ def print_reasons(*, verified: bool, parts: Collection[str] = ()) -> None:
     os.environ.update(VARIABLES)
     if parts:
         os.environ[_TYPES_VARIABLE] = ",".join(part for part in _DEBUG_TYPES if part in parts)
-    register = _function(_REGISTER, None)
-    parse = _function(_PARSE, None, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
-    if register is not None and parse is not None:
-        register()
-        options = ["irscope", *_LLVM_OPTIONS, *_PRINTER_OPTIONS, *([] if verified else [_UNVERIFIED])]
-        parse(len(options), (ctypes.c_char_p * len(options))(*(option.encode() for option in options)), None)
+    _set_options(*_LLVM_OPTIONS, *_PRINTER_OPTIONS)
     if not verified:
+        _set_options(_ASSUME_VERIFIED)
         write_errors()
 
 
