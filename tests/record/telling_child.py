@@ -11,7 +11,7 @@ _PYTHON = sys.executable
 _CHILD = """#!{python}
 import json, os, shutil, sys
 sys.path.insert(0, {root!r})
-from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
+from irscope.model.capture import Environment, Kernel, Launch, PassSnapshot, Target
 from irscope.record.process.messages import MessageReader, MessageWriter
 from irscope.record.process.events import *
 from irscope.record.process.requests import RecordRequest
@@ -24,7 +24,7 @@ request = requests[0]
 count, size = {count}, {size}
 tell = MessageWriter(descriptor)
 versions = dict.fromkeys(("irscope_version", "triton_version", "torch_version", "python_version", "platform"), "1")
-tell(Begun(**versions, tools={{}}))
+tell(Begun(Environment(**versions)))
 for n in range(count):
     tell(CompileBegun(n, Target.parse("cuda:90"), Launch(Kernel(f"kernel{{n}}", {script!r}, 1, "", 1))))
     line = f"  %{{n}} = arith.constant {{n}} : i32\\n"

@@ -29,7 +29,7 @@ from irscope import __version__
 from irscope.device.parts import part_of
 from irscope.errors import IrscopeError, MissingTool, RecordingError
 from irscope.ir.quoted import unescape_ir
-from irscope.model.capture import Target
+from irscope.model.capture import Environment, Target
 from irscope.model.plain import tupled
 from irscope.record.compile.hand_over import Handover
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
@@ -433,17 +433,16 @@ def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -
     torch_version = ""
     with contextlib.suppress(PackageNotFoundError):
         torch_version = version("torch")
-    return Begun(
+    environment = Environment(
         irscope_version=__version__,
         triton_version=triton_version(),
         torch_version=torch_version,
         python_version=platform.python_version(),
         platform=platform.platform(),
-        tools=triton_api.tool_versions(target),
+        tools=tuple(sorted(triton_api.tool_versions(target).items())),
         gpu=gpu,
-        real=real,
-        nvdisasm=str(triton_api.nvidia_tools().get("nvdisasm", "")),
     )
+    return Begun(environment, real, str(triton_api.nvidia_tools().get("nvdisasm", "")))
 
 
 def _gpu_name() -> str:

@@ -25,7 +25,8 @@ NO_TORCH = Path(__file__).parents[1] / "kernels" / "no_torch.py"
 SEEN = """
 import os, signal, sys, tempfile
 print([
-    sorted(os.environ.items()), os.environb[b"NO_COLOR"], os.getcwd(), sys.argv, sys.path, sys.orig_argv[0], __name__, __file__,
+    sorted(os.environ.items()), os.environb[b"NO_COLOR"], os.getcwd(), sys.argv, sys.path, sys.orig_argv[0], __name__,
+    __file__,
     sys.stdin.read(), os.read(0, 1), tempfile.gettempdir(), os.getsid(0) == os.getpgrp() == os.getpid(),
     sys.stdout.line_buffering, sys.stdout.encoding, [signal.getsignal(one) for one in (2, 13, 15, 17)],
     sorted(name for name in ("torch", "numpy", "rich", "irscope.analysis") if name in sys.modules),
