@@ -41,6 +41,7 @@ from irscope.errors import IrscopeError, MissingTool, RecordingError
 from irscope.record.process.events import Refused
 from irscope.record.process.messages import MOST_DESCRIPTORS, MessageReader, MessageWriter, frame_of
 from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE, own_folder
+from irscope.tools import process_status
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
@@ -72,9 +73,7 @@ class _SpawnedProcess(subprocess.Popen[bytes]):
 def is_over(pid: int) -> bool:
     """Whether a process has ended, waited for or not."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # 4711 (python3) Z 4710 …
-            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+        return process_status(pid)[0] in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return True
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from irscope.errors import MissingTool
+from irscope.tools import process_status
 
 _PREFIX = "irscope-recording-"
 FOLDER_VARIABLE = "IRSCOPE_RECORDING_FOLDER"
@@ -172,7 +173,6 @@ def _ancestors() -> Iterator[int]:
     while pid > 1:
         yield pid
         try:
-            # 4711 (python3) S 4710 …
-            pid = int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[1])
+            pid = int(process_status(pid)[1])
         except (OSError, ValueError, IndexError):
             return
