@@ -153,8 +153,8 @@ def _descendants(pid: int) -> list[_Process]:
     """A process and all that it started; empty on a system without /proc."""
     processes = _all_processes()
     members = {pid}
-    while found := {item.pid for item in processes if item.parent in members} - members:
-        members |= found
+    while children := {item.pid for item in processes if item.parent in members} - members:
+        members |= children
     return [item for item in processes if item.pid in members]
 
 

@@ -194,8 +194,8 @@ def _log_since(offset: int) -> str:
         text = os.pread(2, 1 << 16, offset).decode("utf-8", "replace")
     except OSError:
         return ""
-    said = [line.partition("error: ")[2].strip() for line in text.splitlines() if "error: " in line]
-    return f": {'; '.join(dict.fromkeys(filter(None, said)))}" if said else ""
+    errors = [line.partition("error: ")[2].strip() for line in text.splitlines() if "error: " in line]
+    return f": {'; '.join(dict.fromkeys(filter(None, errors)))}" if errors else ""
 
 
 def _map(

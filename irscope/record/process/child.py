@@ -288,7 +288,7 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
     command = module_command(module, *arguments, interpreter=interpreter)
     with _started(command, child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
-            output, said = process.communicate(timeout=timeout_s)
+            output, printed = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             raise RecordingError(f"{module} did not end in {timeout_s:g} s.") from error
         finally:
@@ -297,7 +297,7 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
     try:
         return json.loads(output.splitlines()[-1])
     except (ValueError, IndexError):
-        tail = said.decode("utf-8", "replace").strip().splitlines()[-1:] or [str(Outcome(process.wait()))]
+        tail = printed.decode("utf-8", "replace").strip().splitlines()[-1:] or [str(Outcome(process.wait()))]
         raise MissingTool(tail[0]) from None
 
 
@@ -456,8 +456,8 @@ def _imported(command: Import) -> Imported:
     answer: tuple[str, ...] = ()
     module, _, name = command.function.partition(":")
     try:
-        for one in filter(None, (*command.modules, module)):
-            importlib.import_module(one)
+        for required in filter(None, (*command.modules, module)):
+            importlib.import_module(required)
         if name:
             answer = getattr(sys.modules[module], name)(*command.arguments)
     except IrscopeError as error:
@@ -724,8 +724,8 @@ class _Warm:
             server = ForkServer(child, environment)
             # It imports while this process does something else; what fails is raised in the fork that needs it.
             server.begin_import(modules)
-            held = self._held.enter_context(stack.pop_all())
-            return server, held
+            resources = self._held.enter_context(stack.pop_all())
+            return server, resources
 
 
 _warm: ContextVar[_Warm | None] = ContextVar("_warm", default=None)

@@ -295,7 +295,7 @@ class _Worker:
     """A child that compiles."""
 
     child: Child[RecordingEvent]
-    held: ExitStack
+    resources: ExitStack
     job: CompileJob | None = None
     """What it compiles now."""
     began_s: float = 0.0
@@ -333,7 +333,7 @@ class CompileWorkers:
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
-            worker.held.close()
+            worker.resources.close()
 
     @property
     def is_done(self) -> bool:
@@ -382,7 +382,7 @@ class CompileWorkers:
             return
         output = worker.child.output()[worker.printed :]
         self._workers.remove(worker)
-        with worker.held:
+        with worker.resources:
             outcome = worker.child.end()
         if is_late:
             message = f"the compile took longer than {limit_s:g} s and was ended."

@@ -103,11 +103,11 @@ def record_request(
     recordings: list[Recording] = []
     refusals: list[tuple[str, IrscopeError]] = []
     with warm_children(persistent=False):
-        for one in one_for_each_target(request):
+        for target_request in one_for_each_target(request):
             try:
-                recordings.append(_record_one(one, progress, echo, keep))
+                recordings.append(_record_one(target_request, progress, echo, keep))
             except IrscopeError as error:
-                refusals.append((" ".join(one.targets), error))
+                refusals.append((" ".join(target_request.targets), error))
                 continue
             if recordings[-1].interrupted:
                 break
@@ -134,8 +134,8 @@ def _record_one(
             output = followed.child.output()
             assembly, others, workers = followed.assembly, followed.others, followed.workers
             if request.way == "command" and assembly.refusal is None and ending == "end":
-                said = "" if outcome.code == 0 else f"it {outcome}"
-                assembly.feed(ScriptEnd(outcome.code, said, complete=outcome.code > 0))
+                text = "" if outcome.code == 0 else f"it {outcome}"
+                assembly.feed(ScriptEnd(outcome.code, text, complete=outcome.code > 0))
                 assembly.feed(Done())
             if workers.failed and ending == "end":
                 assembly.ends_at(min(workers.failed))
@@ -146,12 +146,12 @@ def _record_one(
         completions = followed.completions
         finished = [completion.finish() for completion in completions]
     stopped_by = noted.number
-    for one, captures in zip(completions, finished, strict=True):
-        stopped_by = stopped_by or _complete_failures(request, one, captures)
+    for completion, captures in zip(completions, finished, strict=True):
+        stopped_by = stopped_by or _complete_failures(request, completion, captures)
     ends = () if assembly.script_end is None else (assembly.script_end,)
-    notes = tuple(dict.fromkeys(note for one in completions for note in one.assembly.notes))
-    said = output.decode("utf-8", "replace")
-    return Recording(_joined(finished), ends, notes, said, stopped_by, stored=tuple(assembly.stored))
+    notes = tuple(dict.fromkeys(note for completion in completions for note in completion.assembly.notes))
+    text = output.decode("utf-8", "replace")
+    return Recording(_joined(finished), ends, notes, text, stopped_by, stored=tuple(assembly.stored))
 
 
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:
@@ -179,7 +179,7 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
 
 def _notes_of_others(others: Gathering, assembly: Assembly) -> list[str]:
     """What is said of the Python processes that did not take part."""
-    started = [*assembly.started, *(row for one in others.completions for row in one.assembly.started)]
+    started = [*assembly.started, *(row for completion in others.completions for row in completion.assembly.started)]
     commands = others.unheard(started)
     if not commands:
         return []
@@ -356,8 +356,8 @@ class _Followed:
         if (layouts := self._server.fileno()) is not None:
             descriptors.append(layouts)
         poll = select.poll()
-        for one in descriptors:
-            poll.register(one, select.POLLIN)
+        for descriptor in descriptors:
+            poll.register(descriptor, select.POLLIN)
         # Of the end of a process that closed its descriptors nothing tells.
         poll.poll((_SHORT_WAIT_S if self.child.at_end and not self.child.is_over else LONGEST_WAIT_S) * 1000)
 

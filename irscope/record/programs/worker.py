@@ -261,8 +261,8 @@ def _with_streams(end: ScriptEnd) -> ScriptEnd:
         try:
             stream.flush()
         except Exception as error:
-            said = f"its output could not be written: {type(error).__name__}: {error}"
-            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, said])))
+            problem = f"its output could not be written: {type(error).__name__}: {error}"
+            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, problem])))
     return end
 
 

@@ -174,12 +174,12 @@ def function_addresses(library: Path, names: Sequence[str], exported: str) -> di
     exports, from whose address the base of the library follows.
     """
     loaded = ctypes.CDLL(str(library))
-    found = {name: address for name in names if (address := _exported(loaded, name))}
-    missing = [name for name in names if name not in found]
+    addresses = {name: address for name in names if (address := _exported(loaded, name))}
+    missing = [name for name in names if name not in addresses]
     base = _base_of(_exported(loaded, exported))
     if missing and base:
-        found |= {name: base + offset for name, offset in function_offsets(library, missing).items()}
-    return found
+        addresses |= {name: base + offset for name, offset in function_offsets(library, missing).items()}
+    return addresses
 
 
 def function_offsets(library: Path, names: Sequence[str]) -> dict[str, int]:

@@ -130,13 +130,11 @@ _OF_EARLIER_STAGES = ("name", "shared", "tmem_size", "num_warps", "global_scratc
 
 def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
     """A graft from a stage on, with what only the stages before it know: their texts, the shared memory of a launch."""
-    earlier = tuple(one for one in giver.artifacts if stage_rank(one.stage) < stage_rank(stage))
-    held, known = dict(made.metadata), dict(giver.metadata)
+    earlier = tuple(artifact for artifact in giver.artifacts if stage_rank(artifact.stage) < stage_rank(stage))
+    own, known = dict(made.metadata), dict(giver.metadata)
     # A text behind the layouts no longer says how many warps it is for, and the compiler notes those of its options.
     is_late = stage_rank(stage) > stage_rank("ttgir")
-    missing = {
-        name: known[name] for name in _OF_EARLIER_STAGES if name in known and (is_late or held.get(name) is None)
-    }
+    missing = {name: known[name] for name in _OF_EARLIER_STAGES if name in known and (is_late or own.get(name) is None)}
     resources = made.resources
     if "shared" in missing:
         resources = replace(resources, shared_bytes=giver.resources.shared_bytes)
@@ -148,6 +146,6 @@ def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
         made,
         launch=launch,
         artifacts=(*earlier, *made.artifacts),
-        metadata=tuple(sorted({**held, **missing}.items())),
+        metadata=tuple(sorted({**own, **missing}.items())),
         resources=resources,
     )

@@ -64,7 +64,7 @@ class _Job:
     assembly: Assembly
     annotations: Annotations
     child: Child[RecordingEvent]
-    held: ExitStack
+    resources: ExitStack
     started: float
     ending: Ending = "end"
     watch: LimitWatch | None = None
@@ -185,7 +185,7 @@ class VariantPool:
                         yield job.index, self._finish(job)
             finally:
                 for job in running:
-                    job.held.close()
+                    job.resources.close()
 
     def compile(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture]]:
         """As `results`; raises what a worker refused with (a target that Triton does not take)."""
@@ -232,7 +232,7 @@ class VariantPool:
         return job.ending == "timeout"
 
     def _finish(self, job: _Job) -> Capture | IrscopeError:
-        with job.held:
+        with job.resources:
             if job.ending == "end":
                 # It has sent all that it will.
                 job.child.wait(_IDLE_TIMEOUT_S)
@@ -307,47 +307,47 @@ class Candidates:
         """Those under way of which something more is to be compiled."""
         compiled: list[_Candidate] = []
         """By the place of a compile in this round."""
-        found: int | None = None
+        first: int | None = None
 
         def missing() -> Iterator[RecordRequest]:
-            nonlocal found
-            while waiting or found is None:
+            nonlocal first
+            while waiting or first is None:
                 if not waiting:
                     if (row := next(left, None)) is None:
                         return
                     if (answer := self._first_of(row[1])) is True:
-                        found = row[0]
+                        first = row[0]
                     if isinstance(answer, bool):
                         continue
                     waiting.append(under_way.setdefault(row[0], _Candidate(*row, answer)))
-                compiled.append(one := waiting.popleft())
-                yield one.wanted
+                compiled.append(candidate := waiting.popleft())
+                yield candidate.wanted
 
-        def judged(one: _Candidate, is_interesting: bool) -> None:
-            nonlocal found
-            del under_way[one.place]
-            self._keep(one, is_interesting)
-            if is_interesting and (found is None or one.place < found):
-                found = one.place
+        def judged(candidate: _Candidate, is_interesting: bool) -> None:
+            nonlocal first
+            del under_way[candidate.place]
+            self._keep(candidate, is_interesting)
+            if is_interesting and (first is None or candidate.place < first):
+                first = candidate.place
 
         while True:
             compiled.clear()
             with closing(self._pool.results(missing())) as captures:
                 for index, capture in captures:
-                    one = compiled[index]
+                    candidate = compiled[index]
                     answer: RecordRequest | bool = False
                     if isinstance(capture, Capture):
-                        one.made = (*one.made, capture)
-                        answer = self._judge(one.request, one.made)
+                        candidate.made = (*candidate.made, capture)
+                        answer = self._judge(candidate.request, candidate.made)
                     if isinstance(answer, bool):
-                        judged(one, answer)
-                        if found is not None and all(place > found for place in under_way):
-                            return found
+                        judged(candidate, answer)
+                        if first is not None and all(place > first for place in under_way):
+                            return first
                     else:
-                        one.wanted = answer
-                        waiting.append(one)
+                        candidate.wanted = answer
+                        waiting.append(candidate)
             if not under_way:
-                return found
+                return first
 
     def _first_of(self, request: RecordRequest) -> RecordRequest | bool:
         """What is to be compiled first of a request, or how it was judged before."""
@@ -357,11 +357,11 @@ class Candidates:
         self.repeated += 1
         return before
 
-    def _keep(self, one: _Candidate, is_interesting: bool) -> None:
+    def _keep(self, candidate: _Candidate, is_interesting: bool) -> None:
         self.compiled += 1
-        digest = _digest_of(one.request)
+        digest = _digest_of(candidate.request)
         self.known[digest] = is_interesting
-        if self._file is not None and all(self._lasts(capture.failure) for capture in one.made):
+        if self._file is not None and all(self._lasts(capture.failure) for capture in candidate.made):
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"{digest} {int(is_interesting)}\n")
 
