@@ -366,7 +366,7 @@ def _set_options(keywords: dict[str, Any], known: dict[str, Any], backend: Any) 
     defaults = vars(backend.parse_options({}))
 
     def by_launcher(name: str) -> bool:
-        return name in OPTIONS_OF_THE_LAUNCHER and keywords[name] == defaults.get(name)
+        return name in _OPTIONS_OF_THE_LAUNCHER and keywords[name] == defaults.get(name)
 
     return _pairs({name: value for name, value in keywords.items() if name in known and not by_launcher(name)})
 
@@ -449,7 +449,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-OPTIONS_OF_THE_LAUNCHER = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
+_OPTIONS_OF_THE_LAUNCHER = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
 """The options that every launch sets, also without the script; 3.6 to 3.8 only the first two."""
 
 _UNKNOWN_BYTES = 1 << 62

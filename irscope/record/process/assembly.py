@@ -503,7 +503,7 @@ class Assembly:
             kind = "resources"
         elif parsing:
             kind, stage = "parse", item.stage
-        elif event.error == "PTXASError" or stage in ASSEMBLED_FROM:
+        elif event.error == "PTXASError" or stage in _ASSEMBLED_FROM:
             kind = "assembler"
         elif stage and event.error != "CompilationError":
             kind = "pass"
@@ -572,7 +572,7 @@ class Assembly:
         return tuple(SourceFile(path, text) for path, text in self._sources.items() if path in named)
 
 
-ASSEMBLED_FROM = {"cubin": "ptx", "hsaco": "amdgcn"}
+_ASSEMBLED_FROM = {"cubin": "ptx", "hsaco": "amdgcn"}
 """The stages an assembler makes, and the stage that it is given."""
 
 _LONGEST_LINE = 160
@@ -685,7 +685,7 @@ def explained(
     `request`: an IR file that does not parse fails in the stage that it is. `texts`: stage to artifact. `sources`: the
     program's files, path to text. `name`: the kernel's.
     """
-    given = ASSEMBLED_FROM.get(failure.stage, "")
+    given = _ASSEMBLED_FROM.get(failure.stage, "")
     if given in texts:
         log = f"{failure.diagnostics}\n{failure.message}"
         if own := assembler_message(log, given, texts, sources, name):

@@ -262,7 +262,7 @@ def child_process(
     sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. `ahead`: modules that
     it may find imported (`warm`). Raises RecordingError if the interpreter cannot be started.
     """
-    environment = child_environment(folder)
+    environment = _child_environment(folder)
     log = folder / _LOG
     ours, theirs = socket.socketpair()
     with ours:
@@ -286,7 +286,7 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
     Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
     """
     command = module_command(module, *arguments, interpreter=interpreter)
-    with _started(command, child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
+    with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
             output, printed = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
@@ -318,7 +318,7 @@ def module_command(module: str, *arguments: str, interpreter: str | None = None)
     return [interpreter or sys.executable, "-c", _RUN_MODULE, package, module, *arguments]
 
 
-def child_environment(folder: Path | None = None) -> dict[str, str]:
+def _child_environment(folder: Path | None = None) -> dict[str, str]:
     """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
@@ -567,7 +567,7 @@ def warm_server(interpreter: str | None = None) -> ForkServer:
     warm = _warm.get()
     if warm is None:
         raise RuntimeError("no block of warm_children is entered")
-    return warm.server(interpreter, child_environment(), TRITON)
+    return warm.server(interpreter, _child_environment(), TRITON)
 
 
 def imports_torch_ahead() -> bool:
@@ -683,7 +683,7 @@ class _Warm:
             for standard in range(3):
                 # A socket must not get the number of one that is closed.
                 os.fstat(standard)
-            self.server(None, child_environment(), TRITON)
+            self.server(None, _child_environment(), TRITON)
 
     def started(self, start: Start) -> _ServedProcess | None:
         """A fork for a child; None if it has to be a new process."""
@@ -719,7 +719,7 @@ class _Warm:
             folder = stack.enter_context(own_folder())
             # A server is no fork of a server: it has nothing ahead.
             module = "irscope.record.process.child"
-            environment = child_environment(folder)
+            environment = _child_environment(folder)
             child = stack.enter_context(child_process(module, folder, ANSWERS, interpreter=interpreter))
             server = ForkServer(child, environment)
             # It imports while this process does something else; what fails is raised in the fork that needs it.

@@ -249,7 +249,7 @@ _VARIABLES = (
 _DECIDE_NOTHING = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE")
 
 
-def compiler_variables() -> dict[str, str]:
+def _compiler_variables() -> dict[str, str]:
     """The environment variables that a Triton may read where code is made, more rather than too few."""
     return {
         name: value for name, value in os.environ.items() if name.startswith(_VARIABLES) and name not in _DECIDE_NOTHING
@@ -269,7 +269,7 @@ def compiler_fingerprint() -> str:
     }
     folder = triton_api.package_folder()
     rows |= {(_name(path, folder), digest_of_file(path)) for path in folder.rglob("*.py")}
-    rows |= {(name, _value(name, value)) for name, value in compiler_variables().items()}
+    rows |= {(name, _value(name, value)) for name, value in _compiler_variables().items()}
     return short_digest(repr(sorted(rows)).encode())
 
 
@@ -284,7 +284,7 @@ def installed_identity() -> str:
 
     Empty where a variable names a folder, whose contents may change; raises MissingTool without a Triton.
     """
-    variables = sorted(compiler_variables().items())
+    variables = sorted(_compiler_variables().items())
     named = [Path(value) for _, value in variables if os.sep in value]
     if not all(path.is_file() for path in named):
         return ""
