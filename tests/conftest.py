@@ -127,9 +127,9 @@ def forked_recordings(clean_session: None) -> Iterator[None]:
 @pytest.fixture
 def new_processes() -> Iterator[None]:
     """Recordings in new processes, for tests of what these are, and what they import."""
-    from tests.record.cold import new_processes
+    from tests.record.cold import no_block
 
-    with new_processes():
+    with no_block():
         yield
 
 

@@ -15,7 +15,7 @@ from irscope.device.measurement import Session
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.pool import Judge
+from irscope.record.variants.candidates import Judge
 
 __all__ = ["Compile", "OtherSide", "differing_figures", "kept_difference", "last_stage"]
 

@@ -33,19 +33,17 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from irscope.model.capture import Launch, Target
 from irscope.model.plain import tupled
 from irscope.record.compile.launches import is_library, plain
-from irscope.record.process.events import CompileDropped, HandedOver
+from irscope.record.process.events import CompileDropped, HandedOver, RecordingEvent
 from irscope.record.process.gathering import ENDED, FAILED
 from irscope.record.process.requests import CompileJob
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ERRORS_OF_A_CONFIGURATION, is_rehearsal, is_timing
 from irscope.record.triton.versions import FUTURE_METHOD
-
-if TYPE_CHECKING:
-    from irscope.record.compile.watched_compile import WatchedCompile
 
 # A kernel that makes descriptors on the device takes scratch memory, which the script has to provide.
 _NEEDS_SCRATCH = "tensor_descriptor"
@@ -274,6 +272,21 @@ def _is_within_try(code: CodeType, at: int) -> bool:
 _LONGEST_PAUSE_S = 0.02
 
 
+class _Compile(Protocol):
+    """Of what `WatchedCompile` is."""
+
+    number: int
+    target: Target
+    launch: Launch
+    given: tuple[Any, Any]
+    texts: dict[str, str]
+    source: str
+    source_name: str
+    pass_count: int
+
+    def report(self, event: RecordingEvent) -> None: ...
+
+
 class LeftOut(BaseException):
     """Raised through Triton's `compile` where its result is another's, or stored; no error."""
 
@@ -307,7 +320,7 @@ class Handover:
             and not may_be_caught(sys._getframe(1))
         )
 
-    def take(self, current: WatchedCompile, stage: str, module: Any, key: str, metadata: dict[str, Any]) -> None:
+    def take(self, current: _Compile, stage: str, module: Any, key: str, metadata: dict[str, Any]) -> None:
         """Hand over a compile that is at a stage, and raise LeftOut; returns where it must be made here.
 
         `key`: its key in Triton's cache. `metadata`: what the stages so far noted.

@@ -31,7 +31,7 @@ from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.launch_watch import real_launches, virtual_launches
-from irscope.record.programs.worker import DEFAULT_TARGET, SourceFiles, describe_environment
+from irscope.record.programs.recording import DEFAULT_TARGET, SourceFiles, describe_environment
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced, replaced_item
 from irscope.record.triton.versions import require_names, untried_note

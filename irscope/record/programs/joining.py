@@ -41,6 +41,7 @@ from irscope.record.process.events import (
 from irscope.record.process.gathering import read_request
 from irscope.record.process.messages import Channel
 from irscope.record.process.own_folder import PROGRAM_VARIABLE, connected, is_gathering
+from irscope.record.programs.recording import SourceFiles, recorded_launches, recording
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced_item
 
@@ -71,8 +72,6 @@ def recorded_processes(watch: Watch, begun: Begun, folder: Path) -> Iterator[Non
 
 def join(folder: Path) -> None:
     """Record this process until its end."""
-    from irscope.record.programs.worker import recorded_launches, recording
-
     try:
         connection = connected(folder)
     except OSError:
@@ -122,8 +121,6 @@ class _Fork:
         self._until_the_end.enter_context(triton_api.private_cache(self._folder / f"process-{os.getpid()}" / "triton"))
 
     def _opened(self) -> EventSink:
-        from irscope.record.programs.worker import SourceFiles
-
         try:
             sink = Channel(connected(self._folder).detach(), str(self._folder))
         except OSError:

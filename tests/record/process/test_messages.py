@@ -15,7 +15,7 @@ import pytest
 from irscope.errors import RecordingError
 from irscope.model.capture import PassSnapshot
 from irscope.record.gpu.messages import COMMANDS, DEVICE_EVENTS
-from irscope.record.process import child
+from irscope.record.process import fork_server
 from irscope.record.process.annotations import Message, Question
 from irscope.record.process.child import MessageStream
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead
@@ -24,8 +24,11 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
 from tests.record.telling_child import telling_child
 
+SERVER = (*fork_server.COMMANDS, *fork_server.ANSWERS)
 MESSAGES = tuple(
-    dict.fromkeys((*DEVICE_EVENTS, *COMMANDS, *child.COMMANDS, *child.ANSWERS, Question, Message, RecordRequest))
+    dict.fromkeys(
+        (*DEVICE_EVENTS, *COMMANDS, *fork_server.COMMANDS, *fork_server.ANSWERS, Question, Message, RecordRequest)
+    )
 )
 SAMPLES: dict[Any, Any] = {
     bool: True,

@@ -102,7 +102,7 @@ def run_stages(request, *given):
     return real(request, *given)
 recompile._run_stages = run_stages
 sys.argv = ["zygote", sys.argv[-1]]
-runpy.run_module("irscope.record.process.child", run_name="__main__")
+runpy.run_module("irscope.record.process.fork_server", run_name="__main__")
 """
     )
     path.chmod(0o755)

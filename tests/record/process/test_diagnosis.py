@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.record.process.assembly import assembler_message, unreadable_llvm, with_diagnostics
+from irscope.record.process.diagnosis import assembler_message, unreadable_llvm, with_diagnostics
 
 PTX = """//
 .visible .entry k()
