@@ -22,7 +22,8 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.pool import Candidates, VariantPool, settled
+from irscope.record.variants.candidates import Candidates, settled
+from irscope.record.variants.pool import VariantPool
 from irscope.store.disk import default_folder
 
 __all__ = ["Reduction", "chosen_options", "versions_of"]
