@@ -20,7 +20,8 @@ from irscope.interruption import Interrupted, signal_of
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.pool import Candidates, VariantPool
+from irscope.record.variants.candidates import Candidates
+from irscope.record.variants.pool import VariantPool
 from irscope.render.reproduction.needed import needed_source
 from irscope.render.reproduction.program import pieces_text
 

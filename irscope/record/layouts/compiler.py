@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from irscope.errors import MissingTool
-from irscope.ir.mlir.encoding import Encoding, parse_encoding
+from irscope.ir.mlir.attributes import Encoding, parse_encoding
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.layout.rows import layout_rows, module_numbers, type_of_row
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LinearLayout

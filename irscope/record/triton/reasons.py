@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import ParseError
-from irscope.ir.asm.elf import section_headers
+from irscope.ir.asm.resources import section_headers
 from irscope.record.triton import api as triton_api
 
 __all__ = ["VARIABLES", "as_printed", "print_reasons", "text_of_verified", "write_errors"]
