@@ -30,7 +30,7 @@ from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
-from irscope.record.process.disassembly import disassembled
+from irscope.record.process.annotations import disassembled
 from irscope.render.checks import breach_lines
 
 
@@ -193,7 +193,7 @@ class CheckedKernel:
 
     def filecheck(self, patterns: str | PathLike[str], stage: str) -> Verdict:
         """Whether FileCheck accepts the text of a stage. `patterns`: a file of them, or a text that has `CHECK`."""
-        from irscope.record.binaries.filecheck import run_filecheck
+        from irscope.record.triton.identity import run_filecheck
 
         if not isinstance(patterns, str) or "CHECK" not in patterns:
             return self.verdict(FileChecked(fspath(patterns), stage, run_filecheck))

@@ -22,15 +22,13 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, stage_named
 from irscope.record.gpu import messages
 from irscope.record.gpu.messages import DEVICE_EVENTS, CheckScript, Command, PinLaunch
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
 from irscope.record.process.events import RecordingEvent, Refused
-from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
-from irscope.record.triton.native_calls import SWITCH, call_that_ended
 
 _LONGEST_END_S = 5.0
 
@@ -80,11 +78,7 @@ class DeviceProcess:
     def how_it_ended(self) -> str:
         """Why there are no more events, in words."""
         self._child.wait(_LONGEST_END_S)
-        outcome = self._child.end()
-        call = call_that_ended(self._child.log, self._child.pid, outcome.code)
-        # What a script does to a GPU is not done twice unasked.
-        where = f" in {call}, which irscope calls by its symbol ({SWITCH}=0 switches that off)" if call else ""
-        return f"the process {outcome}{where}"
+        return f"the process {self._child.end()}"
 
 
 @contextmanager

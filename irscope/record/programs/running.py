@@ -35,7 +35,7 @@ from typing import Any, cast
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.process.events import Note, ScriptEnd
-from irscope.record.process.meeting import DRY_VARIABLE
+from irscope.record.process.own_folder import DRY_VARIABLE
 from irscope.record.process.requests import RecordRequest
 
 MOST_BYTES = 1 << 29

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from irscope.device.measurement import Agreement
-from irscope.model.capture import Kernel, Launch, Target
+from irscope.model.capture import Environment, Kernel, Launch, Target
 from irscope.record.gpu.messages import (
     COMMANDS,
     Alive,
@@ -93,7 +93,7 @@ def main(descriptor: int) -> None:
 
 def compile_kernel(sink: MessageWriter) -> None:
     """Tell of one compile."""
-    sink(Begun("0", "3.6.0", "2", "3", "here", {}, "Fake GPU", real=True))
+    sink(Begun(Environment("0", "3.6.0", "2", "3", "here", "Fake GPU"), real=True))
     sink(CompileBegun(0, Target.parse("cuda:90"), Launch(Kernel("kernel"), signature=(("x", "*fp32"),))))
     sink(OptionsKnown(0, {"num_warps": 4}))
     sink(ArtifactMade(0, "source", SOURCE))

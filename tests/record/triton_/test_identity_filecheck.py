@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from irscope.errors import MissingTool, ParseError, UsageError
-from irscope.record.binaries import filecheck
-from irscope.record.binaries.filecheck import run_filecheck
+from irscope.record.triton import identity as filecheck
+from irscope.record.triton.identity import run_filecheck
 
 
 @pytest.mark.triton

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.record.variants.installed import installed_identity
+from irscope.record.triton.identity import installed_identity
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 

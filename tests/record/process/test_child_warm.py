@@ -7,27 +7,26 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from irscope.errors import RecordingError
-from irscope.record.process import warm
-from irscope.record.process.child import starts_children
+from irscope.record.process.child import warm_children
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import Recording, record_request
-from irscope.record.process.warm import warm_children
+from tests.record.cold import new_processes, no_block
 
 pytestmark = pytest.mark.triton
 NO_TORCH = Path(__file__).parents[1] / "kernels" / "no_torch.py"
 SEEN = """
 import os, signal, sys, tempfile
 print([
-    dict(os.environ), os.environb[b"NO_COLOR"], os.getcwd(), sys.argv, sys.path, sys.orig_argv[0], __name__, __file__,
+    sorted(os.environ.items()), os.environb[b"NO_COLOR"], os.getcwd(), sys.argv, sys.path, sys.orig_argv[0], __name__,
+    __file__,
     sys.stdin.read(), os.read(0, 1), tempfile.gettempdir(), os.getsid(0) == os.getpgrp() == os.getpid(),
     sys.stdout.line_buffering, sys.stdout.encoding, [signal.getsignal(one) for one in (2, 13, 15, 17)],
     sorted(name for name in ("torch", "numpy", "rich", "irscope.analysis") if name in sys.modules),
@@ -40,22 +39,6 @@ def parent(tmp_path: Path) -> Callable[..., int]:
     """Records a script that says whose child its process is."""
     (script := tmp_path / "parent.py").write_text("import os\nprint(os.getppid())\n")
     return lambda **options: int(record_request(request_for(script, targets="cuda:90", **options)).output)
-
-
-@contextmanager
-def no_block() -> Iterator[None]:
-    """As outside of the block of `warm_children` that the tests run in."""
-    token = warm._current.set(None)
-    try:
-        yield
-    finally:
-        warm._current.reset(token)
-
-
-@contextmanager
-def new_processes() -> Iterator[None]:
-    with starts_children(lambda start: None):
-        yield
 
 
 def both(source: Path, **options: object) -> tuple[Recording, Recording]:
@@ -101,7 +84,7 @@ def test_a_script_sees_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     # Folders of their own: the recording's, and one for the choices of a library's tuner.
     folder_names = re.compile(r"[\w/.-]*/irscope-recording-\w+|choices-\w+")
     seen = [folder_names.sub("FOLDER", recording.output) for recording in both(script)]
-    assert f"'{FOLDER_VARIABLE}': 'FOLDER'" in seen[0]
+    assert f"('{FOLDER_VARIABLE}', 'FOLDER')" in seen[0]
     assert seen[0] == seen[1]
     assert "as it is now" in seen[0]
     assert str(folder) in seen[0]
@@ -182,8 +165,8 @@ def test_what_prevents_it_is_told_later(parent: Callable[..., int], monkeypatch:
 def test_it_takes_no_number_of_a_closed_stream() -> None:
     """Of a program without standard streams, which would write to its socket."""
     code = (
-        "from irscope.record.process import warm as w\n"
-        "with w.warm_children(at_once=True): raise SystemExit(bool(w._current.get()._servers))"
+        "from irscope.record.process import child as w\n"
+        "with w.warm_children(at_once=True): raise SystemExit(bool(w._warm.get()._servers))"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     for closed in ("<&-", ">&-", "2>&-"):

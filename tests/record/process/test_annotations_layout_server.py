@@ -13,8 +13,8 @@ from irscope.errors import MissingTool
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LayoutUse, LinearLayout
 from irscope.record.layouts.questions import ask_layout, layouts_of_text
+from irscope.record.process.annotations import LayoutJob, LayoutServer, Measure, Measured, Message, Module, Question
 from irscope.record.process.child import end_group
-from irscope.record.process.layout_server import LayoutJob, LayoutServer, Measure, Measured, Message, Module, Question
 
 pytest.importorskip("triton", reason="layouts are asked of the installed compiler, and Triton is not installed")
 pytestmark = pytest.mark.triton

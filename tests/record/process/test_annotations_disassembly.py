@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from irscope.ir.asm.resources import parse_ptxas_log, read_resources
 from irscope.ir.asm.sass import format_sass, parse_sass
 from irscope.model.capture import Resources
-from irscope.record.process.disassembly import Disassembly, Listing
+from irscope.record.process.annotations import Disassembly, Listing
 from irscope.tools import ToolLimits
 from tests.marks import newest_but
 

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
+from irscope.record.compile.launches import spare_torch
 from irscope.record.triton.api import backend_classes
 from irscope.record.triton.patches import Patches
-from irscope.record.triton.specialization import spare_torch
 
 pytestmark = pytest.mark.triton
 
