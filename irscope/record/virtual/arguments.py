@@ -14,8 +14,7 @@ from irscope.model.capture import Launch
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced
-from irscope.record.virtual.follow import Following, current_following
-from irscope.record.virtual.numbers import Read, carry, plain, reads_of
+from irscope.record.virtual.placeholders import Following, Read, carry, current_following, plain, reads_of
 
 _Decided = dict[Read, list[Decision]]
 
@@ -29,7 +28,7 @@ def install_arguments(patches: Patches) -> None:
 
     def run_plain(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         following = current_following()
-        if following is None:
+        if not following.is_on:
             return run(function, *args, grid=grid, warmup=warmup, **kwargs)
         decided: _Decided = {}
         names = [*function.arg_names, *([""] * len(args))]
@@ -101,13 +100,10 @@ def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...
 
     `launch`: what is compiled; with it, also what its arguments decided of its attributes and constants.
     """
-    following = current_following()
-    if following is None:
-        return ()
     decided: _Decided = getattr(_launch, "decided", {})
     if launch is not None:
         decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}
-    return tuple(following.assumptions(decided))
+    return current_following().assumptions(decided)
 
 
 def _specialised(made: list[Decision], launch: Launch) -> list[Decision]:

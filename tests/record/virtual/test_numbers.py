@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.record.virtual.numbers import (
+from irscope.record.virtual.placeholders import (
     Placeholder,
     PlaceholderFloat,
     PlaceholderInt,

@@ -14,10 +14,9 @@ import torch
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.follow import measured
-from irscope.record.virtual.torch import memory as virtual_memory
-from irscope.record.virtual.torch.memory import CPU, CUDA, META, Memory
-from irscope.record.virtual.torch.moves import LEGACY_TYPES
+from irscope.record.virtual.placeholders import measured
+from irscope.record.virtual.torch.handlers import LEGACY_TYPES
+from irscope.record.virtual.torch.memory import CPU, CUDA, META, Memory, store_values, values_of
 from irscope.record.virtual.torch.streams import Capturing, Event, Graph, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
@@ -318,13 +317,13 @@ def _install_random(memory: Memory, patches: Patches) -> None:
                 values = torch.tensor(list(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8, device="cpu")
                 # How many numbers a GPU would have drawn is not known.
                 state = memory.mark(values.to(META), CPU)
-                return virtual_memory.store_values(state, values, is_placeholder=True)
+                return store_values(state, values, is_placeholder=True)
 
         def set_state(self, new_state: torch.Tensor) -> Any:
             if new_state.dtype is not torch.uint8 or new_state.numel() not in (_STATE.size, 8):
                 raise RuntimeError("RNG state is wrong size")
             with torch._C.DisableTorchFunction():
-                stored = virtual_memory.values_of(new_state)
+                stored = values_of(new_state)
                 values = bytes(_STATE.size) if stored is None else bytes(stored.values.tolist())
             # A state of 8 bytes is a seed alone; torch takes it too.
             values = values.ljust(_STATE.size, b"\0")

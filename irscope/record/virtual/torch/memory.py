@@ -10,12 +10,14 @@ import base64
 import ctypes
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
+from irscope.record.virtual.placeholders import PlaceholderInt, Reads, carry, current_following, plain
 from irscope.record.virtual.places import place_of_reader
 
 _BASE = 0x7F00_0000_0000
@@ -188,6 +190,12 @@ def values_of(tensor: torch.Tensor) -> Known | None:
     return None if shadow is None else Known(_view(tensor, shadow.data), shadow.is_placeholder)
 
 
+def computed_values(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A tensor's values if they are known, and no placeholder values."""
+    found = values_of(tensor)
+    return None if found is None or found.is_placeholder else found.values
+
+
 def has_values(tensor: torch.Tensor) -> bool:
     """Whether a tensor's values are known."""
     if is_wrapper(tensor):
@@ -309,3 +317,363 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
             row["data"] = base64.b85encode(data).decode()
     return row
+
+
+_SIZES = "_irscope_sizes"
+
+Sizes = dict[int, Reads]
+"""By dimension, counted from the last (0): the reads of its size."""
+
+
+def _sizes_of(tensor: torch.Tensor) -> Sizes:
+    """The dimensions of a tensor whose sizes are placeholder values."""
+    return tensor.__dict__.get(_SIZES, {})
+
+
+def carry_sizes(operands: Sequence[torch.Tensor], numbers: Sequence[Any], result: Any) -> None:
+    """Mark those sizes of a call's results that are placeholder values, or follow from them.
+
+    These are the sizes that are equal to a placeholder size of an operand, or to a placeholder number in the arguments.
+    """
+    held = [sizes for tensor in operands if (sizes := _sizes_of(tensor))]
+    integers = [number for number in numbers if isinstance(number, PlaceholderInt)]
+    if not held and not integers:
+        return
+    for one in result if isinstance(result, list | tuple) else (result,):
+        if not isinstance(one, torch.Tensor) or not one.is_meta or any(one is operand for operand in operands):
+            continue
+        found: Sizes = {}
+        for tensor in operands:
+            for place, reads in _sizes_of(tensor).items():
+                size = tensor.shape[-1 - place]
+                if place < one.dim() and one.shape[-1 - place] == size:
+                    found[place] = found.get(place, frozenset()) | reads
+                elif one.shape.count(size) == 1:
+                    place = one.dim() - 1 - one.shape.index(size)
+                    found[place] = found.get(place, frozenset()) | reads
+        for number in integers:
+            if one.shape.count(plain(number)) >= 1:
+                found[one.dim() - 1 - one.shape.index(plain(number))] = number.reads
+        if found:
+            set_sizes(one, found, decides=not held)
+
+
+def set_sizes(tensor: torch.Tensor, sizes: Sizes, *, decides: bool) -> torch.Tensor:
+    """Mark sizes of a tensor as placeholder values. `decides`: whether a placeholder value becomes a shape here."""
+    tensor.__dict__[_SIZES] = sizes
+    if decides:
+        current_following().decide("shape", frozenset().union(*sizes.values()))
+    return tensor
+
+
+def install_shapes(handlers: dict[Any, Any]) -> None:
+    """Add the handlers that return sizes to a mode."""
+    T = torch.Tensor
+    handlers[T.shape.__get__] = lambda func, args, kwargs: _shape(args[0], func(*args))
+    handlers[T.size] = lambda func, args, kwargs: _size(func, args, kwargs)
+    handlers[T.numel] = handlers[T.nelement] = lambda func, args, kwargs: _count(args[0], func(*args))
+
+
+def _shape(tensor: torch.Tensor, shape: torch.Size) -> torch.Size:
+    sizes = _sizes_of(tensor)
+    if not sizes:
+        return shape
+    last = len(shape) - 1
+    return torch.Size([carry(size, sizes.get(last - place, frozenset())) for place, size in enumerate(shape)])
+
+
+def _size(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    if not isinstance(dim, int) or not _sizes_of(args[0]):
+        result = func(*args, **kwargs)
+        return _shape(args[0], result) if isinstance(result, torch.Size) else result
+    return _shape(args[0], func(args[0]))[plain(dim)]
+
+
+def _count(tensor: torch.Tensor, count: int) -> int:
+    sizes = _sizes_of(tensor)
+    return carry(count, frozenset().union(*sizes.values())) if sizes else count
+
+
+T = torch.Tensor
+OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
+"""The namespaces of torch's own operators."""
+_GIVEN = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, T.new_tensor})
+"""Factories whose numbers are in the script."""
+CONSTANT = _GIVEN | frozenset(
+    {torch.arange, torch.zeros, torch.ones, torch.full, torch.eye, torch.linspace, torch.logspace}
+    | {torch.range, torch.randint, torch.randperm, torch.from_numpy, torch.frombuffer, torch.complex, torch.block_diag}
+    | {torch.tril_indices, torch.triu_indices, torch.zeros_like, torch.ones_like, torch.full_like, torch.randint_like}
+    | {T.new_zeros, T.new_ones, T.new_full}
+    | {torch.hann_window, torch.hamming_window, torch.bartlett_window, torch.blackman_window, torch.kaiser_window}
+)
+"""Factories whose values follow from their arguments, or are random integers as good as any others."""
+_RANDOM = frozenset({torch.randint, torch.randperm, torch.randint_like})
+_UNWRITTEN = frozenset(
+    {torch.empty_like, torch.rand_like, torch.randn_like}
+    | {T.new, T.new_empty, T.new_empty_strided, T.resize, T.resize_as}
+)
+"""Their results are uninitialised memory, or numbers of the GPU's own generator."""
+_PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
+"""They change no values."""
+_NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, torch.instance_norm})
+"""They write running averages that torch's version counters do not count."""
+_OVERWRITES = frozenset({T.zero_, T.fill_, T.copy_, torch.zero_, torch.fill_})
+"""They overwrite all of their first argument."""
+_OPERAND_ELEMENTS = 4 * KNOWN_ELEMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of torch that has run on tensors without data."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: list[torch.Tensor]
+    """Its operands."""
+    result: Any
+    is_placeholder: bool = False
+    """Whether a number among its arguments is a placeholder value."""
+
+
+class Shadows:
+    """Computes the values of one mode's tensors."""
+
+    def __init__(self) -> None:
+        self._seeded = torch.Generator().manual_seed(0)
+
+    def versions(self, virtual: Sequence[torch.Tensor]) -> list[int | None]:
+        """The version counters before a call, for `learn`."""
+        return [_version(tensor) for tensor in virtual]
+
+    def learn(self, call: Call, versions: list[int | None]) -> None:
+        """Compute the results of a call, and what it wrote, if its operands are known.
+
+        `versions`: those of the operands without data, before the call.
+        """
+        func, args, result = call.func, call.args, call.result
+        if func in _PLACES_ONLY or _is_of_a_library(func):
+            return
+        if func is T.__deepcopy__:
+            found = values_of(args[0])
+            if found is not None:
+                store_values(result, found.values, is_placeholder=found.is_placeholder)
+            return
+        virtual = [tensor for tensor in call.tensors if tensor.is_meta]
+        written = [one for one, before in zip(virtual, versions, strict=True) if _version(one) != before]
+        written += _named_as_written(call)
+        if written:
+            self._learn_write(call, written)
+            return
+        if func in CONSTANT:
+            self._learn_constant(call)
+            return
+        if func in _UNWRITTEN or not virtual:
+            return
+        known = _all_known(call.tensors)
+        if func in _NORMALISATIONS and not known:
+            for tensor in virtual[1:]:
+                invalidate(tensor)
+        if known and (fresh := _fresh(result, virtual)) and all(map(_is_small, fresh)):
+            self._replay(call, call.tensors, fresh)
+
+    def _learn_constant(self, call: Call) -> None:
+        func, result = call.func, call.result
+        if not isinstance(result, T) or not result.is_meta or not _is_small(result):
+            return
+        options = {**_values(call.kwargs), "device": CPU}
+        if func in _RANDOM:
+            options["generator"] = self._seeded
+        args = tuple(_values(call.args))
+        try:
+            with torch.inference_mode(False), torch.no_grad():
+                values = func(*args, **options)
+        except Exception:  # for example `torch.tensor` of a tensor whose values are not known
+            return
+        operands = [values_of(item) for item in tensors_in((*args, *call.kwargs.values()))]
+        is_placeholder = (
+            call.is_placeholder
+            or func in _RANDOM
+            or any(operand is not None and operand.is_placeholder for operand in operands)
+        )
+        _attach([result], [values], is_placeholder)
+
+    def _learn_write(self, call: Call, written: list[torch.Tensor]) -> None:
+        tensors = call.tensors
+        if any(not tensor.is_meta for tensor in written):
+            return
+        # Unknown so far, and not read here: as all of it is written, it becomes known.
+        regained = [
+            tensor
+            for tensor in _overwritten(call)
+            if covers(tensor) and not has_values(tensor) and sum(_shares(tensor, other) for other in tensors) == 1
+        ]
+        rest = [tensor for tensor in tensors if not any(tensor is other for other in regained)]
+        if _all_known(rest):
+            for tensor in regained:
+                reserve_values(tensor)
+        if not _all_known(tensors):
+            for tensor in written:
+                invalidate(tensor)
+            return
+        fresh = _fresh(call.result, [tensor for tensor in tensors if tensor.is_meta])
+        if not self._replay(call, rest, fresh, written):
+            for tensor in written:
+                invalidate(tensor)
+
+    def _replay(
+        self, call: Call, tensors: list[torch.Tensor], fresh: list[torch.Tensor], written: Sequence[torch.Tensor] = ()
+    ) -> bool:
+        """Repeat a call on values; returns whether it succeeded."""
+        is_placeholder = call.is_placeholder or any(
+            found is not None and found.is_placeholder for found in map(values_of, tensors)
+        )
+        generator = torch.default_generator
+        state = generator.get_state()
+        try:
+            with torch.inference_mode(False), torch.no_grad():
+                values = call.func(*_values(call.args), **_values(call.kwargs))
+        except Exception:  # whatever it is, this computation is not the script's
+            return False
+        finally:
+            after = generator.get_state()
+            if not torch.equal(state, after):
+                # The program's own random numbers go on as if nothing had been drawn.
+                generator.set_state(state)
+                is_placeholder = True
+        if is_placeholder:
+            for tensor in written:
+                mark_placeholder(tensor)
+        flat = tensors_in(call.result)
+        computed = tensors_in(values)
+        if len(flat) == len(computed):
+            pairs = [(one, value) for one, value in zip(flat, computed, strict=True) if any(one is f for f in fresh)]
+            _attach([one for one, _ in pairs], [value for _, value in pairs], is_placeholder)
+        return True
+
+
+def _is_of_a_library(func: Any) -> bool:
+    """Whether a function is an operator that a library registered: its own calls and launches are followed instead."""
+    if isinstance(func, torch._ops.OpOverload):
+        return func.namespace not in OWN
+    if isinstance(func, torch._ops.OpOverloadPacket):
+        return func._qualified_op_name.partition("::")[0] not in OWN
+    return False
+
+
+def _attach(results: list[torch.Tensor], values: list[Any], is_placeholder: bool) -> None:
+    made: set[int] = set()
+    for one, value in zip(results, values, strict=True):
+        if (
+            not isinstance(value, T)
+            or value.device.type != "cpu"
+            or value.shape != one.shape
+            or value.dtype != one.dtype
+        ):
+            continue
+        if value.layout is not torch.strided or not has_shadow(one):
+            continue
+        storage = one.untyped_storage()._cdata
+        if storage in made:
+            found = values_of(one)
+            if found is not None:
+                found.values.copy_(value)
+            continue
+        store_values(one, value, is_placeholder=is_placeholder)
+        made.add(storage)
+
+
+def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The results with memory of their own."""
+    held = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
+    return [one for one in tensors_in(result) if has_shadow(one) and one.untyped_storage()._cdata not in held]
+
+
+def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors share memory."""
+    if not second.is_meta or second.layout is not torch.strided:
+        return False
+    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    return tensor.numel() <= KNOWN_ELEMENTS
+
+
+def _all_known(tensors: Sequence[torch.Tensor]) -> bool:
+    return all(map(has_values, tensors)) and sum(one.numel() for one in tensors) <= _OPERAND_ELEMENTS
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    # Tensors of torch.inference_mode() have none.
+    return None if tensor.is_inference() else tensor._version
+
+
+def _named_as_written(call: Call) -> list[torch.Tensor]:
+    """The tensors that a function writes by its name, as version counters may not: `out`, `add_`, `_foreach_mul_`."""
+    found = tensors_in(call.kwargs.get("out"))
+    name = getattr(call.func, "__name__", "")
+    if name == "__setitem__" or (name.startswith("__i") and name[3:-2] in _IN_PLACE):
+        return [*found, *tensors_in(call.args[:1])]
+    if name.endswith("_") and not name.endswith("__"):
+        # Optimisers pass several lists to one function, and write to most.
+        return [*found, *tensors_in(call.args if name.startswith("_") else call.args[:1])]
+    return found
+
+
+def _overwritten(call: Call) -> list[torch.Tensor]:
+    """The tensors that a function overwrites completely."""
+    found = tensors_in(call.kwargs.get("out"))
+    if call.func in _OVERWRITES:
+        return [*found, *tensors_in(call.args[:1])]
+    if call.func is T.__setitem__ and isinstance(call.args[0], T):
+        places = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)
+        if all(not isinstance(place, T) and (place is Ellipsis or place == slice(None)) for place in places):
+            return [*found, call.args[0]]
+    return found
+
+
+def _values(value: Any) -> Any:
+    """Arguments with every tensor replaced by its values, and the device by the CPU."""
+
+    def values(tensor: torch.Tensor) -> torch.Tensor:
+        found = values_of(tensor)
+        return tensor if found is None else found.values
+
+    return mapped(value, values, CPU)
+
+
+_IN_PLACE = frozenset(
+    {"add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul"}
+)
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """All tensors in a value, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, slice):
+        value = [value.start, value.stop, value.step]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    return []
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], Any], device: torch.device | None = None) -> Any:
+    """A value with each tensor changed; `device` replaces the device `meta`."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: mapped(item, change, device) for name, item in value.items()}
+    if isinstance(value, slice):
+        return slice(*(mapped(bound, change, device) for bound in (value.start, value.stop, value.step)))
+    if isinstance(value, list | tuple):
+        items = [mapped(item, change, device) for item in value]
+        # A named tuple of Python takes its fields one by one, one of torch takes them as a sequence.
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if device is not None and isinstance(value, torch.device) and value.type == "meta":
+        return device
+    return value

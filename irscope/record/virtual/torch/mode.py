@@ -6,19 +6,21 @@ A function mode sees every call: it replaces the device `cuda` by `meta`, answer
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch._guards import detect_fake_mode
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device as torch_default_device
 
 from irscope.model.launch_record import DecisionKind
-from irscope.record.virtual.follow import current_following
-from irscope.record.virtual.numbers import Placeholder, plain, reads_of
-from irscope.record.virtual.torch import shapes as virtual_shapes
-from irscope.record.virtual.torch.memory import CUDA, META, Memory
-from irscope.record.virtual.torch.shadow import Call, Shadows, tensors_in
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.placeholders import Placeholder, current_following, plain, reads_of
+from irscope.record.virtual.torch.memory import CUDA, META, OWN, Call, Memory, Shadows, carry_sizes, mapped, tensors_in
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -112,7 +114,7 @@ class VirtualCuda(TorchFunctionMode):
         if isinstance(result, torch.Tensor) and result.is_meta and self.memory.device(result).type == "cuda":
             self.memory.allocate(result)
         self._shadows.learn(Call(func, args, kwargs, tensors, result, bool(numbers)), versions)
-        virtual_shapes.carry_sizes(virtual, numbers, result)
+        carry_sizes(virtual, numbers, result)
         return result
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], virtual: list[torch.Tensor]) -> Any:
@@ -168,6 +170,162 @@ class VirtualCuda(TorchFunctionMode):
 
 
 def _decide(kind: DecisionKind, numbers: list[Any]) -> None:
-    following = current_following()
-    if following is not None:
-        following.decide(kind, reads_of(tuple(numbers)))
+    current_following().decide(kind, reads_of(tuple(numbers)))
+
+
+def _functions(names: str) -> Iterator[Any]:
+    for name in names.split():
+        for owner in (torch, torch.Tensor, F, torch.linalg):
+            func = getattr(owner, name, None)
+            if func is not None:
+                yield func
+
+
+_LOWER = frozenset(
+    _functions(
+        "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm chain_matmul multi_dot linear einsum "
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention prelu"
+    )
+)
+"""Run in the lower precision. Source: torch's documentation, Automatic Mixed Precision, CUDA Op-Specific Behavior."""
+_FULL = frozenset(
+    _functions(
+        "softmax log_softmax layer_norm group_norm norm cumsum cumprod exp expm1 log log10 log1p log2 pow __pow__ "
+        "__rpow__ prod reciprocal rsqrt sinh tan sum cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss kl_div "
+        "cosine_similarity binary_cross_entropy_with_logits softplus softmin acos asin cosh erfinv dist renorm"
+    )
+)
+"""Run in float32. Source: as above."""
+
+
+def install_autocast(mode: VirtualCuda) -> None:
+    """Wrap the handlers that a mode has so far in the casts of autocast."""
+    for functions, cast in ((_LOWER, _lowered), (_FULL, _in_full)):
+        for func in functions:
+            mode.handlers[func] = _before(cast, mode.handlers.get(func, mode.call))
+
+
+def _lowered(value: torch.Tensor) -> torch.Tensor:
+    if value.is_meta and value.is_floating_point() and value.dtype is not torch.float64:
+        return value.to(torch.get_autocast_dtype("cuda"))
+    return value
+
+
+def _in_full(value: torch.Tensor) -> torch.Tensor:
+    return value.to(torch.float32) if value.is_meta and value.dtype in (torch.float16, torch.bfloat16) else value
+
+
+def _before(cast: Any, inner: Any) -> Any:
+    def handler(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not torch.is_autocast_enabled("cuda"):
+            return inner(func, args, kwargs)
+        return inner(func, mapped(args, cast), mapped(kwargs, cast))
+
+    return handler
+
+
+_KEYS = ("CUDA", "CompositeExplicitAutograd")
+"""The dispatch keys under which a library's code for the GPU may be registered."""
+
+
+class Operators:
+    """Registers a library's code for tensors without data when its operators are first called."""
+
+    def __init__(self, mode: VirtualCuda) -> None:
+        self._mode = mode
+        self._registered: set[str] = set()
+        self._libraries: dict[str, Any] = {}
+
+    def register(self, func: Any) -> None:
+        """Register the GPU's code of an operator for tensors without data too, unless that was done before."""
+        for overload in _overloads(func):
+            name = overload.name()
+            if name in self._registered:
+                continue
+            self._registered.add(name)
+            if overload.namespace in OWN:
+                # Among them are names that are no operators of the dispatcher's.
+                continue
+            if any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in _KEYS):
+                self._register(overload)
+
+    def close(self) -> None:
+        """Remove the registrations."""
+        for library in self._libraries.values():
+            library._destroy()
+        self._libraries.clear()
+        self._registered.clear()
+
+    def _register(self, overload: Any) -> None:
+        mode = self._mode
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+
+        def on_meta(*args: Any, **kwargs: Any) -> Any:
+            # Not a call of the operator, which the mode would send back here: a redispatch skips modes.
+            with nullcontext() if mode.is_on else mode:
+                return overload.redispatch(keys, *args, **kwargs)
+
+        namespace = overload.namespace
+        if namespace not in self._libraries:
+            self._libraries[namespace] = torch.library.Library(namespace, "IMPL")
+        with warnings.catch_warnings():
+            # torch warns that the shape function is replaced, which is intended.
+            warnings.simplefilter("ignore")
+            self._libraries[namespace].impl(overload, on_meta, "Meta", allow_override=True)
+
+
+def _overloads(func: Any) -> Iterator[Any]:
+    if isinstance(func, torch._ops.OpOverload):
+        yield func
+    elif isinstance(func, torch._ops.OpOverloadPacket):
+        for name in func.overloads():
+            yield getattr(func, name)
+
+
+class Wrappers:
+    """Makes wrappers of the device without data, as other tensors are, and runs their own code as that of a program."""
+
+    def __init__(self, mode: VirtualCuda, patches: Patches) -> None:
+        """In place until `patches` are closed."""
+        self._mode = mode
+        self._patches = patches
+        self._known = {torch.Tensor}
+        """The classes whose code is followed."""
+        make = torch.Tensor._make_wrapper_subclass
+
+        def make_wrapper(kind: Any, *args: Any, device: Any = None, **options: Any) -> Any:
+            if detect_fake_mode() is None:
+                self._follow(kind)
+                if device is not None and mode.is_cuda(device):
+                    device = META
+            given = {} if device is None else {"device": device}
+            return make(kind, *args, **given, **options)
+
+        patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(make_wrapper))
+
+    def _follow(self, kind: type) -> None:
+        """Enter the function mode in a class's own implementation of torch's operators.
+
+        Such code runs within a function that the mode handles, where the mode is off.
+        """
+        owner = next(each for each in kind.__mro__ if "__torch_dispatch__" in vars(each))
+        if owner in self._known:
+            return
+        self._known.add(owner)
+        run = vars(owner)["__torch_dispatch__"].__get__(None, owner).__func__
+        mode = self._mode
+
+        def in_mode(
+            cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            if mode.is_on or detect_fake_mode() is not None:
+                return run(cls, func, types, args, kwargs or {})
+            with mode:
+                # The operators of tensors without data are told to be on the GPU, as their operands tell.
+                return run(cls, func, types, mapped(args, _same, CUDA), mapped(kwargs or {}, _same, CUDA))
+
+        self._patches.set(owner, "__torch_dispatch__", classmethod(in_mode))
+
+
+def _same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor

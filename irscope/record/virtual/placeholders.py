@@ -1,26 +1,225 @@
-"""Follows placeholder values from their reads to the branches, checks, loops and launches that they decide."""
+"""Placeholder values: numbers in place of data that has not been computed, followed to what they decide."""
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import operator
+import time
+import timeit
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from types import ModuleType
 from typing import Any
 
 from irscope.errors import UsageError
 from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
-from irscope.record.virtual import numbers as virtual_numbers
-from irscope.record.virtual.numbers import Read, Reads, address, carry, plain
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.after_import import AfterImport
 from irscope.record.virtual.places import Place, is_called_by_program, place_of_reader
 
-_following: list[Following] = []
-"""One for each virtual GPU, the innermost last."""
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One place at which a program reads data that has not been computed."""
+
+    name: str
+    """The variable that the value is assigned to, or an empty string."""
+    value: str
+    """The value that the program got, as Python prints it."""
+    file: str
+    line: int
+    expression: str = ""
+    """The source text of the read."""
+    given: bool = False
+    """Whether `--assume` set the value."""
+    is_address: bool = False
+    """Whether it is an address: a program that passes it on has read no data."""
+
+    @property
+    def place(self) -> str:
+        """FILE:LINE, without the folder."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+Reads = frozenset[Read]
+
+listeners: list[Callable[[Reads], None]] = []
+"""Called with the reads of each question, the innermost only, which is last."""
+
+
+class Placeholder:
+    """A number in place of data that has not been computed."""
+
+    reads: Reads
+
+    def __reduce__(self) -> Any:
+        number = plain(self)
+        return type(number), (number,)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class PlaceholderInt(int, Placeholder):
+    """A placeholder integer."""
+
+
+class PlaceholderFloat(float, Placeholder):
+    """A placeholder float."""
+
+
+def plain(value: Any) -> Any:
+    """A number without its reads, also in tuples and lists; anything else unchanged."""
+    if isinstance(value, PlaceholderInt):
+        return int.__int__(value)
+    if isinstance(value, PlaceholderFloat):
+        return float.__float__(value)
+    if type(value) in (tuple, list) and any(map(reads_of, value)):
+        return type(value)(map(plain, value))
+    return value
+
+
+def reads_of(value: Any) -> Reads:
+    """The reads of a number, or of all in a tuple or list; none for anything that is no placeholder value."""
+    if isinstance(value, Placeholder):
+        return value.reads
+    if isinstance(value, tuple | list) and len(value) <= _SEARCHED:
+        return frozenset().union(*(reads_of(item) for item in value))
+    return frozenset()
+
+
+_SEARCHED = 64
+
+
+def carry(value: Any, reads: Reads) -> Any:
+    """A value that follows from reads: a number with these reads, a list or tuple of such."""
+    if not reads or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        kind = PlaceholderInt if isinstance(value, int) else PlaceholderFloat
+        number = kind(plain(value))
+        number.reads = reads
+        return number
+    if type(value) in (list, tuple):
+        return type(value)(carry(item, reads) for item in value)
+    return value
+
+
+def _binary(compute: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
+    def method(self: Any, other: Any, *rest: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        first, second = (other, self) if reflected else (self, other)
+        result = compute(plain(first), plain(second), *rest)
+        return carry(result, self.reads | reads_of(other))
+
+    return method
+
+
+def _unary(compute: Callable[..., Any]) -> Any:
+    def method(self: Any, *rest: Any) -> Any:
+        return carry(compute(plain(self), *rest), self.reads)
+
+    return method
+
+
+def _question(compute: Callable[[Any, Any], Any]) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        # The sizes of two tensors made with one number are equal, whatever it is.
+        if not (
+            compute in (operator.eq, operator.ne) and self.reads == reads_of(other) and plain(self) == plain(other)
+        ):
+            _ask(self.reads | reads_of(other))
+        return compute(plain(self), plain(other))
+
+    return method
+
+
+def _ask(reads: Reads) -> None:
+    if listeners:
+        listeners[-1](reads)
+
+
+def _truth(self: Any) -> bool:
+    _ask(self.reads)
+    return bool(plain(self))
+
+
+def _operators(names: str) -> dict[str, Any]:
+    return {name: getattr(operator, f"__{name}__") for name in names.split()}
+
+
+_ARITHMETIC = _operators("add sub mul truediv floordiv mod") | {"divmod": divmod, "pow": pow}
+_BITS = _operators("and or xor lshift rshift")
+
+
+def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
+    for name, compute in binary.items():
+        setattr(kind, f"__{name}__", _binary(compute))
+        setattr(kind, f"__r{name}__", _binary(compute, reflected=True))
+    for name, compute in unary.items():
+        setattr(kind, f"__{name}__", _unary(compute))
+    for name, compute in _operators("eq ne lt le gt ge").items():
+        setattr(kind, f"__{name}__", _question(compute))
+    base: Any = kind.__mro__[1]
+    kind.__hash__ = base.__hash__  # type: ignore[method-assign, assignment]
+    kind.__bool__ = _truth  # type: ignore[attr-defined]
+
+
+_ROUNDED = _operators("neg pos abs") | {"round": round, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
+_equip(PlaceholderInt, _ARITHMETIC | _BITS, _ROUNDED | {"invert": operator.invert})
+_equip(PlaceholderFloat, _ARITHMETIC, _ROUNDED)
+# `n.bit_length()`, as `triton.next_power_of_2` and programs of their own use it.
+PlaceholderInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign]
+
+
+class Address(PlaceholderInt):
+    """The address of a tensor. Its alignment and whether it is another tensor's address are those of a real one."""
+
+    def __mod__(self, other: Any) -> Any:
+        return plain(self) % other if _is_alignment(other) else super().__mod__(other)
+
+    def __and__(self, other: Any) -> Any:
+        is_mask = isinstance(other, int) and _is_alignment(other + 1)
+        return plain(self) & other if is_mask else super().__and__(other)
+
+    def __eq__(self, other: object) -> bool:
+        return plain(self) == plain(other)
+
+    def __ne__(self, other: object) -> bool:
+        return plain(self) != plain(other)
+
+    def __bool__(self) -> bool:
+        return plain(self) != 0
+
+    __hash__ = int.__hash__
+
+
+_ALIGNMENT = 512
+"""Of an allocation, in bytes, as in torch's own allocator."""
+
+
+def _is_alignment(value: Any) -> bool:
+    return isinstance(value, int) and value > 0 and _ALIGNMENT % value == 0
+
+
+def address(value: int, reads: Reads) -> Address:
+    """An address that a program read."""
+    number = Address(value)
+    number.reads = reads
+    return number
 
 
 class Following:
     """The reads of placeholder values of a program on one virtual GPU, and what they decided."""
+
+    is_on = True
+    """Whether there is a virtual GPU."""
 
     def __init__(self, assumed: Mapping[str, str] | None = None) -> None:
         """`assumed`: the values of `--assume`, by name or FILE:LINE."""
@@ -195,6 +394,10 @@ class Following:
     def _decide(self, kind: DecisionKind, place: Place, reads: Reads) -> None:
         self._decided.setdefault((kind, place.text, place.label), set()).update(reads)
 
+    def convert(self, value: Any = None) -> None:
+        """Record that what is read here is followed no further: C code takes it, or the host. `value`: as it is shown."""
+        self.decide("conversion", self.read_of([] if value is None else value))
+
     def launched(self, of_launch: Mapping[Read, list[Decision]]) -> None:
         """Note what placeholder values decided of a launch."""
         for read, decisions in of_launch.items():
@@ -259,9 +462,34 @@ def _kind_of_test(place: Place) -> DecisionKind:
     return "loop" if place.loops else "branch"
 
 
-def current_following() -> Following | None:
-    """The innermost virtual GPU's record of placeholder values, or None without a virtual GPU."""
-    return _following[-1] if _following else None
+class _Unfollowed(Following):
+    """Without a virtual GPU all values are plain, and nothing is recorded."""
+
+    is_on = False
+
+    def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
+        return default
+
+    def question(self, default: bool, *, shown: str = "") -> bool:
+        return default
+
+    def read_of(self, value: Any) -> Reads:
+        return frozenset()
+
+    def address(self, value: int) -> Any:
+        return value
+
+    def decide(self, kind: DecisionKind, reads: Reads) -> None:
+        pass
+
+
+_following: list[Following] = [_Unfollowed()]
+"""One for each virtual GPU, the innermost last."""
+
+
+def current_following() -> Following:
+    """The innermost virtual GPU's record of placeholder values; without a virtual GPU, one that records nothing."""
+    return _following[-1]
 
 
 def measured(value: Any, *, shown: str = "") -> Any:
@@ -271,9 +499,9 @@ def measured(value: Any, *, shown: str = "") -> Any:
         value: a number, a list of them, or a bool, which the program is taken to test.
         shown: as of `Following.read`.
     """
-    following = current_following()
-    if following is None or not is_called_by_program(2):
+    if not is_called_by_program(2):
         return value
+    following = current_following()
     return following.question(value) if isinstance(value, bool) else following.read(value, shown=shown)
 
 
@@ -282,11 +510,11 @@ def follow(assumed: Mapping[str, str] | None = None) -> Iterator[Following]:
     """Follow the placeholder values of the program within."""
     following = Following(assumed)
     _following.append(following)
-    virtual_numbers.listeners.append(following.on_question)
+    listeners.append(following.on_question)
     try:
         yield following
     finally:
-        virtual_numbers.listeners.remove(following.on_question)
+        listeners.remove(following.on_question)
         _following.remove(following)
 
 
@@ -319,3 +547,98 @@ def _filled(shape: list[Any], value: Any) -> list[Any]:
 
 def _assumption(read: Read, decided: tuple[Decision, ...]) -> Assumption:
     return Assumption(read.name or read.place, read.value, read.file, read.line, read.expression, read.given, decided)
+
+
+_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+_MEASURED = "this machine's time"
+
+
+class ClockReading:
+    """A number that the clock gave: its difference to another is a time that was measured on this machine."""
+
+    def converted(self, kind: Any) -> Any:
+        """The reading as an `int` or a `float`."""
+        return _reading(kind(self))
+
+    def __reduce__(self) -> Any:
+        number = _number(self)
+        return type(number), (number,)
+
+
+class _FloatReading(float, ClockReading):
+    pass
+
+
+class _IntReading(int, ClockReading):
+    pass
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, _FloatReading):
+        return float.__float__(value)
+    return int.__int__(value) if isinstance(value, _IntReading) else plain(value)
+
+
+def _reading(value: Any) -> Any:
+    return _FloatReading(value) if isinstance(value, float) else _IntReading(value)
+
+
+def _of_readings(compute: Callable[[Any, Any], Any]) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        result = compute(_number(self), _number(other))
+        if isinstance(result, bool):
+            return current_following().question(result, shown=_MEASURED)
+        if compute is operator.sub and isinstance(other, ClockReading):
+            return current_following().read(result, shown=_MEASURED)
+        return _reading(result)
+
+    return method
+
+
+for _kind in (_FloatReading, _IntReading):
+    for _name, _compute in _operators("add sub mul truediv floordiv lt le gt ge").items():
+        setattr(_kind, f"__{_name}__", _of_readings(_compute))
+    for _name, _compute in _operators("add mul").items():
+        setattr(_kind, f"__r{_name}__", _of_readings(_compute))
+
+
+def install_clock(patches: Patches) -> None:
+    """Follow what a program reads of the clock, until `patches` are closed."""
+    for name in _CLOCKS:
+        for each in (name, f"{name}_ns"):
+            patches.set(time, each, _followed(getattr(time, each)))
+    patches.set(timeit, "default_timer", time.perf_counter)
+    for owner in (timeit, timeit.Timer):
+        for name in ("timeit", "repeat"):
+            patches.set(owner, name, _timed(getattr(owner, name)))
+    patches.enter_context(AfterImport("torch.utils.benchmark.utils.common", partial(_follow_measurements, patches)))
+
+
+def _timed(real: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(real)
+    def time_statement(*args: Any, **options: Any) -> Any:
+        # The standard library's own code reads the clock.
+        return measured(real(*args, **options), shown=_MEASURED)
+
+    return time_statement
+
+
+def _follow_measurements(patches: Patches, module: ModuleType) -> None:
+    """What `torch.utils.benchmark` measured is read as properties of its results."""
+    for name in ("mean", "median", "iqr", "times"):
+        real = vars(module.Measurement)[name]
+
+        def read(measurement: Any, real: property = real) -> Any:
+            return measured(real.__get__(measurement), shown=_MEASURED)
+
+        patches.set(module.Measurement, name, property(read))
+
+
+def _followed(real: Callable[[], Any]) -> Callable[[], Any]:
+    def read_clock() -> Any:
+        return _reading(real()) if is_called_by_program() else real()
+
+    read_clock.__name__ = read_clock.__qualname__ = real.__name__
+    return read_clock
