@@ -1,11 +1,14 @@
-"""One launch of a script, kept in the child with copies of its inputs: variants of it are checked and timed."""
+"""A script on the GPU, in the child: one launch kept with copies of its inputs for variants, or each launch checked."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,25 +16,96 @@ import torch
 
 from irscope.device.measurement import Agreement
 from irscope.errors import DeviceFault, IrscopeError, RecordingError
+from irscope.plan import PassPlan
 from irscope.record.compile.recompile import chosen_options
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.gpu import messages
-from irscope.record.gpu.baselines import other_baselines
-from irscope.record.gpu.exchange import check_outputs, store_inputs, store_outputs, take_inputs
 from irscope.record.gpu.kernels import (
     SeenLaunch,
     arithmetic_of,
     launch,
+    other_baselines,
     pointer_uses_of,
     watched_launches,
     with_binary,
 )
 from irscope.record.gpu.memory import KeptArguments
+from irscope.record.gpu.noise import float_format
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.programs.worker import work
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import is_timing
+
+_POISONS = (0, 1)
+_HEADER = "memory.json"
+
+
+def store_inputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> None:
+    """Store the memory of a launch as it was given, but what is only written."""
+    (folder / _HEADER).write_text(json.dumps(_header(kept)), "utf-8")
+    for number, one in enumerate(kept.storages):
+        if not one.is_output:
+            torch.save(one.pristine.cpu(), folder / str(number))
+            alive()
+
+
+def take_inputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> str:
+    """Put stored inputs in the place of a launch's own; returns why that cannot be done, or an empty text.
+
+    The reference of the launch is no longer one then, unless the inputs were the same.
+    """
+    if json.loads((folder / _HEADER).read_text("utf-8")) != _header(kept):
+        return "the two launches have other numbers or tensors, or use them otherwise"
+    floats: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for number, one in enumerate(kept.storages):
+        if one.is_output:
+            continue
+        given = torch.load(folder / str(number), weights_only=True).to(one.pristine.device)
+        alive()
+        if torch.equal(given, one.pristine):
+            continue
+        if one.mixed or float_format(one.dtype) is None:
+            return f"{one.name} holds other integers when the script is run by the other environment"
+        floats.append((one.pristine, given))
+    for own, given in floats:
+        own.copy_(given)
+    return ""
+
+
+def store_outputs(
+    kept: KeptArguments, run: Callable[[], None], folder: Path, alive: Callable[[], None] = lambda: None
+) -> None:
+    """Launch with each poison, and store the memory that the launch changes."""
+    for poison in _POISONS:
+        kept.fill(poison)
+        run()
+        for number, one in enumerate(kept.storages):
+            if one.reference is not None:
+                torch.save(one.body.cpu(), folder / f"{poison}-{number}")
+                alive()
+
+
+def check_outputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> Agreement:
+    """Compare what `store_outputs` of another process stored with what this launch leaves, as a variant's runs are."""
+    poisons = cycle(_POISONS)
+
+    def put() -> None:
+        poison = next(poisons)
+        for number, one in enumerate(kept.storages):
+            path = folder / f"{poison}-{number}"
+            # What the other launch left alone is as it was at the launch.
+            if path.exists():
+                one.body.copy_(torch.load(path, weights_only=True))
+                alive()
+
+    return kept.check(put, alive, most=len(_POISONS))
+
+
+def _header(kept: KeptArguments) -> list[object]:
+    """What must be the same of two launches: their numbers, the memory behind their tensors, what becomes of it."""
+    memory = [[one.names, one.pristine.numel(), str(one.dtype), one.is_output] for one in kept.storages]
+    return [[repr(one) for one in kept.arguments if isinstance(one, (bool, int, float))], memory]
 
 
 class _StopScript(BaseException):
@@ -270,3 +344,102 @@ def first_line(error: BaseException) -> str:
     """An error as one line."""
     text = str(error).strip().splitlines()
     return text[0].strip() if text else type(error).__name__
+
+
+def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -> None:
+    """Run the script and check its launches."""
+    compiles = Compiles(sink)
+
+    @contextmanager
+    def around(watch: Watch) -> Iterator[None]:
+        with watched_launches(_Checker(compiles, watch, sink, command).on_launch):
+            yield
+
+    work(command.request, compiles, folder, around)
+
+
+class _Checker:
+    def __init__(self, compiles: Compiles, watch: Watch, sink: EventSink, command: messages.CheckScript) -> None:
+        self._compiles = compiles
+        self._watch = watch
+        self._sink = sink
+        self._wanted = command.launch
+        self._every = command.every
+        self._baselines: dict[int, Any] = {}
+        self._counts: dict[int, int] = {}
+        """Launches of each compile so far, those that autotuning times left out."""
+
+    def on_launch(self, seen: SeenLaunch, proceed: Callable[[], Any]) -> Any:
+        """Check a launch, if it is to be checked, and make it."""
+        number = self._compiles.number_of(seen.kernel)
+        if torch.cuda.is_current_stream_capturing():
+            return proceed()
+        where = messages.LaunchPlace(number or 0, 0, seen.kernel_name, seen.grid)
+        if number is not None and not is_timing():
+            count = self._counts[number] = self._counts.get(number, 0) + 1
+            where = replace(where, count=count)
+            if (self._every or count == 1) and self._wanted in (None, number):
+                self._sink(messages.LaunchChecked(where, self._agreement(seen, number, where)))
+        return self._guarded(proceed, where)
+
+    def _agreement(self, seen: SeenLaunch, number: int, where: messages.LaunchPlace) -> Agreement:
+        try:
+            baseline = self._baseline(seen.kernel, number)
+            kept = keep_arguments(seen, baseline)
+        except IrscopeError as error:
+            return Agreement("failed", detail=str(error))
+        except Exception as error:
+            return Agreement("failed", detail=f"it does not compile under the empty plan: {first_line(error)}")
+
+        def run(kernel: Any) -> None:
+            launch(kernel, seen.grid, kept.arguments)
+            torch.cuda.synchronize()
+
+        empty = replace(where, empty_plan=True)
+
+        def others() -> Iterator[tuple[str, Callable[[], None]]]:
+            options = self._compiles.options[number]
+            for label, kernel in other_baselines(
+                baseline, options, lambda own: self._compiled(baseline, options | own)
+            ):
+                yield label, partial(run, kernel)
+
+        try:
+            self._guarded(lambda: kept.take_reference(partial(run, baseline), others), empty)
+        except Exception as error:
+            return Agreement("failed", detail=f"under the empty plan already: {first_line(error)}")
+        alive = partial(self._sink, messages.Alive())
+        try:
+            return self._guarded(lambda: kept.check(partial(run, seen.kernel), alive), where)
+        except Exception as error:
+            return Agreement("failed", detail=first_line(error))
+
+    def _guarded(self, proceed: Callable[[], Any], where: messages.LaunchPlace) -> Any:
+        """Make a launch and wait for it: a fault is then this launch's, not one's that came later."""
+        self._sink(messages.LaunchBegun(where))
+        try:
+            result = proceed()
+            torch.cuda.synchronize()
+        except Exception as error:
+            if is_broken():
+                end_in_fault(first_line(error), self._sink, where)
+            raise
+        finally:
+            self._sink(messages.LaunchEnded())
+        return result
+
+    def _baseline(self, kernel: Any, number: int) -> Any:
+        """The same source compiled under the empty plan, once."""
+        if number not in self._baselines:
+            self._baselines[number] = self._compiled(kernel, self._compiles.options[number])
+        return self._baselines[number]
+
+    def _compiled(self, kernel: Any, options: dict[str, Any]) -> Any:
+        watch = self._watch
+        before = watch.request, watch.sink
+        # Not reported: what is recorded is the plan's own compile.
+        watch.request, watch.sink = replace(watch.request, plan=PassPlan(), snapshots="none"), lambda _: None
+        try:
+            return compile_again(kernel, options)
+        finally:
+            watch.request, watch.sink = before

@@ -15,10 +15,13 @@ from irscope.device.measurement import Agreement
 from irscope.errors import RecordingError
 from irscope.ir.mlir.arithmetic import Arithmetic
 from irscope.ir.mlir.pointer_uses import PointerUses
-from irscope.record.gpu.noise import Difference, Noise, agreement_of, compare_memory
-from irscope.record.gpu.values import (
+from irscope.record.gpu.noise import (
     TF32_UNIT,
+    Difference,
+    Noise,
+    agreement_of,
     bits_of,
+    compare_memory,
     dtype_of_type,
     element_bytes,
     float_format,

@@ -112,6 +112,7 @@ Command = Union[  # noqa: UP007
     StoreInputs,
     MakeAgain,
     CheckOutputs,
+    RunProgram,
 ]
 COMMANDS: tuple[type[Command], ...] = get_args(Command)
 

@@ -128,7 +128,7 @@ def profile_launch(
         program = module_command("irscope.record.gpu.child", *map(str, files), interpreter=request.interpreter)
         profiler = (nsight.path, *_OPTIONS, "--import-source", "yes", "--profile-from-start", "off")
         chosen = ("--kernel-name", f"regex:^{re.escape(captures[0].name)}$", "--launch-count", str(len(captures)))
-        with child_process("irscope.record.gpu.profiler", folder, DEVICE_EVENTS, echo=echo) as child:
+        with child_process("irscope.record.gpu.child", folder, DEVICE_EVENTS, echo=echo) as child:
             child.send(RunProgram((*profiler, *chosen, "--force-overwrite", "--export", str(report), *program)))
             if progress is not None:
                 progress(f"{captures[0].name}: {nsight.name}")

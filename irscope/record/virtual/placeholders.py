@@ -395,7 +395,7 @@ class Following:
         self._decided.setdefault((kind, place.text, place.label), set()).update(reads)
 
     def convert(self, value: Any = None) -> None:
-        """Record that what is read here is followed no further: C code takes it, or the host. `value`: as it is shown."""
+        """Record that what is read here, shown as `value`, is followed no further: C code takes it, or the host."""
         self.decide("conversion", self.read_of([] if value is None else value))
 
     def launched(self, of_launch: Mapping[Read, list[Decision]]) -> None:
