@@ -67,31 +67,17 @@ def load_baseline(path: Path) -> Baseline:
         version = held["irscope_baseline"]
         if version != _VERSION:
             raise ParseError(f"{str(path)!r} is a baseline of version {version!r}; this irscope reads {_VERSION}.")
-        kernels = {
-            str(kernel): {
-                str(variant): {str(name): _value(value) for name, value in facts.items()}
-                for variant, facts in variants.items()
-            }
-            for kernel, variants in held["kernels"].items()
-        }
+        kernels = converted(held["kernels"], dict[str, dict[str, dict[str, BaselineValue]]])
         tolerances = tuple(f"{name}={value}" for name, value in held.get("tolerances", {}).items())
         return Baseline(kernels, tolerances, tuple(map(str, held.get("triton", []))))
     except OSError as error:
         raise ParseError(
             f"cannot read the baseline {str(path)!r}: {error.strerror or error}. --update-baseline writes it."
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CaptureFormatError) as error:
         raise ParseError(
             f"{str(path)!r} is not a baseline of irscope check: {type(error).__name__}: {error}"
         ) from error
-
-
-def _value(value: Any) -> BaselineValue:
-    if isinstance(value, list):
-        return tuple(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
-        return value
-    raise ValueError(f"{value!r} is no fact")
 
 
 def save_baseline(baseline: Baseline, path: Path) -> None:

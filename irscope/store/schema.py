@@ -266,24 +266,18 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
 
 def _with_rare_parts(manifest: Manifest) -> Manifest:
     """The manifest with the types of the parts that few captures hold."""
-    parts: dict[str, Any] = {}
-    if manifest.operations:
-        from irscope.model.evidence import OperationLines
+    if not manifest.operations and not manifest.graphs and manifest.log is None and manifest.profile is None:
+        return manifest
+    from irscope.model import evidence
 
-        parts["operations"] = converted(manifest.operations, tuple[OperationLines, ...], ".operations")
-    if manifest.log is not None:
-        from irscope.model.evidence import CompilerLog
-
-        parts["log"] = converted(manifest.log, CompilerLog, ".log")
-    if manifest.profile is not None:
-        from irscope.model.evidence import Profile
-
-        parts["profile"] = converted(manifest.profile, Profile, ".profile")
-    if manifest.graphs:
-        from irscope.model.evidence import GraphOrigin
-
-        parts["graphs"] = converted(manifest.graphs, tuple[GraphOrigin, ...], ".graphs")
-    return replace(manifest, **parts) if parts else manifest
+    kinds: dict[str, Any] = {
+        "operations": tuple[evidence.OperationLines, ...],
+        "log": evidence.CompilerLog | None,
+        "profile": evidence.Profile | None,
+        "graphs": tuple[evidence.GraphOrigin, ...],
+    }
+    parts = {name: converted(getattr(manifest, name), kind, f".{name}") for name, kind in kinds.items()}
+    return replace(manifest, **parts)
 
 
 def _check_graphs(graphs: tuple[GraphOrigin, ...]) -> None:

@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -98,6 +99,38 @@ class CaptureFacts:
             tuple(f"{origin.graph} {origin.part}".rstrip() for origin in capture.graphs),
             capture.snapshot_level,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A stored capture: its file, and what lists it and finds it."""
+
+    file: str
+    """The name of its file in the folder."""
+    modified_ns: int
+    """When the file was changed, in the store: when the capture was stored, or chosen last."""
+    bytes: int
+    facts: CaptureFacts
+    inode: int = 0
+    """Of its file; 0 outside of the store."""
+    recording: str = ""
+    """The same for all captures of one recording."""
+
+    @property
+    def belongs_to(self) -> str:
+        """The recording; where it is not known, the command and when it began."""
+        return self.recording or f"{self.facts.date} {self.facts.command}"
+
+
+def capture_files(folder: Path) -> dict[str, os.stat_result]:
+    """The captures' files in a folder, by name; other processes may write and remove some meanwhile."""
+    found: dict[str, os.stat_result] = {}
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                with suppress(FileNotFoundError):
+                    found[entry.name] = entry.stat()
+    return found
 
 
 def differences(captures: Sequence[CaptureFacts]) -> list[str]:

@@ -18,10 +18,9 @@ from irscope.store.schema import converted
 
 __all__ = ["TABLE_SUFFIXES", "Journal", "check_table", "load_table", "save_table"]
 
-_INTEGERS = (
-    "line", "num_warps", "num_stages", "num_ctas", "registers", "spilled_bytes", "stack_bytes", "shared_bytes",
-    "tensor_memory_columns", "code_bytes", "instructions", "compile_us",
-)  # fmt: skip
+_KINDS = {item.name: str(item.type) for item in fields(SweepRow)}
+_NUMBERS: dict[str, type[int | float]] = {"int": int, "int | None": int, "float | None": float}
+"""The type of a column of numbers, by that of its field."""
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "'")
 """What a text begins with that spreadsheets run as a formula, and the apostrophe that keeps them from it."""
 
@@ -103,17 +102,15 @@ def _to_parquet(rows: Sequence[SweepRow]) -> bytes:
 
     arrow: Any = pyarrow
 
-    def kind(name: str) -> Any:
-        if name in _INTEGERS:
-            return arrow.int64()
-        special = {
-            "occupancy_percent": arrow.float64(),
-            "counts": arrow.map_(arrow.string(), arrow.int64()),
-            "findings": arrow.list_(arrow.string()),
-        }
-        return special.get(name, arrow.string())
-
-    schema = arrow.schema([(item.name, kind(item.name)) for item in fields(SweepRow)])
+    kinds: dict[str, Any] = {
+        "int": arrow.int64(),
+        "int | None": arrow.int64(),
+        "float | None": arrow.float64(),
+        "str": arrow.string(),
+        "tuple[tuple[str, int], ...]": arrow.map_(arrow.string(), arrow.int64()),
+        "tuple[str, ...]": arrow.list_(arrow.string()),
+    }
+    schema = arrow.schema([(name, kinds[kind]) for name, kind in _KINDS.items()])
     sink = io.BytesIO()
     parquet.write_table(arrow.Table.from_pylist([_clean(asdict(one)) for one in rows], schema=schema), sink)
     return sink.getvalue()
@@ -131,7 +128,7 @@ def _from_parquet(data: bytes) -> Any:
 
 def _to_csv(rows: Sequence[SweepRow]) -> bytes:
     text = io.StringIO()
-    writer = csv.DictWriter(text, [item.name for item in fields(SweepRow)], lineterminator="\n")
+    writer = csv.DictWriter(text, list(_KINDS), lineterminator="\n")
     writer.writeheader()
     for one in rows:
         row = asdict(one)
@@ -148,7 +145,7 @@ def _escaped(value: Any) -> Any:
 
 def _from_csv(data: bytes) -> Any:
     held = csv.DictReader(io.StringIO(data.decode("utf-8", "surrogateescape")))
-    if list(held.fieldnames or ()) != [item.name for item in fields(SweepRow)]:
+    if list(held.fieldnames or ()) != list(_KINDS):
         raise ParseError("its columns are others.")
     rows: list[dict[str, Any]] = []
     for line in held:
@@ -156,9 +153,9 @@ def _from_csv(data: bytes) -> Any:
             name: text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA_SIGNS) else text
             for name, text in line.items()
         }
-        for name in (*_INTEGERS, "occupancy_percent"):
-            number = float if name == "occupancy_percent" else int
-            row[name] = number(row[name]) if row[name] else None
+        for name, kind in _KINDS.items():
+            if kind in _NUMBERS:
+                row[name] = _NUMBERS[kind](row[name]) if row[name] else None
         row["counts"] = list(json.loads(row["counts"]).items())
         row["findings"] = row["findings"].split()
         rows.append(row)
