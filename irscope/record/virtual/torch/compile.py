@@ -31,7 +31,7 @@ from irscope.record.compile.launches import is_users
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.virtual.after_import import AfterImport
-from irscope.record.virtual.torch.memory import CUDA, is_wrapper
+from irscope.record.virtual.torch.memory import CUDA, META, is_wrapper
 from irscope.record.virtual.torch.rescue import EachOperator
 
 
@@ -182,7 +182,7 @@ class Symbols:
 def _outline(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of the same sizes and strides that begins where its memory does, as the fake ones do."""
     with torch._C.DisableTorchFunction():
-        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        return _empty_as(tensor, META)
 
 
 def constant_marks(leaf: Any) -> Marks:
@@ -233,7 +233,11 @@ class Compiler:
         patches.set(torch.nn.Module, "compile", compile_module)
         # In the generated code: the C++ one allocates on a real device.
         guards = torch._C._dynamo.guards
-        patches.set(guards, "_empty_strided_cuda", _empty_strided)
+        patches.set(
+            guards,
+            "_empty_strided_cuda",
+            lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype, device=CUDA),
+        )
         patches.callback(self._written.close)
         dynamo = AfterImport("torch._dynamo", lambda module: self._follow_resets(module, patches))
         dynamo.__enter__()
@@ -406,10 +410,6 @@ class _Graph:
         return self.symbols.hold_for([*self.inputs(leaves), *self.captured])
 
 
-def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
-    return torch.empty_strided(size, stride, dtype=dtype, device=CUDA)
-
-
 def _named(function: Any) -> str:
     """`forward (model.py:12)`"""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
@@ -510,15 +510,10 @@ def _device_of(value: Any) -> torch.device:
     return CUDA if not isinstance(value, torch.Tensor) or value.is_meta else value.device
 
 
-def _fake_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor like another, in the fake mode that is on."""
-    return torch.empty_strided(
-        tensor.shape,
-        tensor.stride(),
-        dtype=tensor.dtype,
-        device=_device_of(tensor),
-        requires_grad=tensor.requires_grad,
-    )
+def _empty_as(tensor: torch.Tensor, device: torch.device, requires_grad: bool = False) -> torch.Tensor:
+    """A tensor of the sizes, strides and dtype of another."""
+    strides, dtype = tensor.stride(), tensor.dtype
+    return torch.empty_strided(tuple(tensor.shape), strides, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 class _Captures(TorchFunctionMode):
@@ -554,7 +549,7 @@ class _Captures(TorchFunctionMode):
             if known is tensor:
                 return own
         self._captured.append(tensor)
-        self._inputs.append(_fake_of(tensor))
+        self._inputs.append(_empty_as(tensor, _device_of(tensor), tensor.requires_grad))
         return self._inputs[-1]
 
 
@@ -573,12 +568,7 @@ def _outputs_alone(graph: Any) -> Any:
 
     def run(inputs: list[Any]) -> list[Any]:
         inputs.clear()
-        return [
-            torch.empty_strided(tuple(value.shape), value.stride(), dtype=value.dtype, device=CUDA)
-            if isinstance(value, torch.Tensor)
-            else value
-            for value in values
-        ]
+        return [_empty_as(value, CUDA) if isinstance(value, torch.Tensor) else value for value in values]
 
     run._boxed_call = True  # type: ignore[attr-defined]
     return run

@@ -6,7 +6,7 @@ import os
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,7 +125,9 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     patches.set_known(cuda.profiler, {**_constants(0, "start stop"), "init": _always(None), "profile": Nothing})
     patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
     patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
-    _install_accelerator(part, memory, stream, patches)
+    # In torch 2.6 and later.
+    if (accelerator := getattr(torch, "accelerator", None)) is not None:
+        patches.set_known(accelerator, _of_accelerator(answers, memory))
     _install_types(patches)
     _install_storage(memory, patches)
     _install_loading(patches)
@@ -190,26 +192,17 @@ def _device_guard(memory: Memory) -> type:
     return DeviceGuard
 
 
-def _install_accelerator(part: DevicePart, memory: Memory, stream: Stream, patches: Patches) -> None:
-    # In torch 2.6 and later.
-    accelerator = getattr(torch, "accelerator", None)
-    if accelerator is None:
-        return
-    answers = {
-        **_constants(True, "is_available"),
-        **_constants(1, "device_count"),
-        **_memory_functions(memory),
-        **dict.fromkeys(("current_device_index", "current_device_idx"), lambda: memory.current_device),
-        **dict.fromkeys(
-            ("set_device_index", "set_device_idx"), lambda device: _nothing(memory.exchange_device(device))
-        ),
-        **_constants(None, _QUIET),
+def _of_accelerator(answers: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
+    """The functions of `torch.accelerator`, by the answers of `torch.cuda`."""
+    same = ("is_available", "device_count", "current_stream", *_QUIET.split(), *_memory_functions(memory))
+    return {
+        **{name: answers[name] for name in same},
+        **dict.fromkeys(("current_device_index", "current_device_idx"), answers["current_device"]),
+        **dict.fromkeys(("set_device_index", "set_device_idx"), answers["set_device"]),
         "current_accelerator": _always(torch.device("cuda")),
-        "current_stream": _always(stream),
-        "get_memory_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
-        "device_index": _device_guard(memory),
+        "get_memory_info": answers["mem_get_info"],
+        "device_index": answers["device"],
     }
-    patches.set_known(accelerator, answers)
 
 
 def _install_types(patches: Patches) -> None:
@@ -358,7 +351,3 @@ def _install_random(memory: Memory, patches: Patches) -> None:
     patches.set(torch, "Generator", Generator)
     for module in (torch.cuda, torch.cuda.random):
         patches.set_known(module, answers)
-
-
-def _nothing(_: Any) -> None:
-    return None

@@ -1,14 +1,14 @@
 """Lets torch run a program written for a GPU without one: each `cuda` tensor is one of torch's `meta` tensors.
 
 A function mode sees every call: it replaces the device `cuda` by `meta`, answers as a GPU tensor would, and lets
-`reads.py` handle reads of data. What runs on the CPU is unchanged.
+`handlers.py` handle reads of data. What runs on the CPU is unchanged.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -49,6 +49,10 @@ class VirtualCuda(TorchFunctionMode):
     def is_on(self) -> bool:
         """Whether the mode sees calls now: torch switches it off within its own handlers."""
         return any(mode is self for mode in _get_current_function_mode_stack())
+
+    def entered(self) -> AbstractContextManager[Any]:
+        """A context in which the mode sees calls."""
+        return nullcontext() if self.is_on else self
 
     # ---- devices
 
@@ -228,50 +232,42 @@ _KEYS = ("CUDA", "CompositeExplicitAutograd")
 """The dispatch keys under which a library's code for the GPU may be registered."""
 
 
-class Operators:
-    """Registers a library's code for tensors without data when its operators are first called."""
+def install_operators(mode: VirtualCuda, patches: Patches) -> None:
+    """Run a library's own code for the GPU on tensors without data, where it registered an operator with torch.
 
-    def __init__(self, mode: VirtualCuda) -> None:
-        self._mode = mode
-        self._registered: set[str] = set()
-        self._libraries: dict[str, Any] = {}
+    torch itself would run the operator's shape function, which launches no kernel, or fail without one. The code is
+    registered for tensors without data when the operator is first called.
+    """
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+    libraries: dict[str, Any] = {}
+    seen: set[str] = set()
 
-    def register(self, func: Any) -> None:
-        """Register the GPU's code of an operator for tensors without data too, unless that was done before."""
+    def register(func: Any) -> None:
         for overload in _overloads(func):
             name = overload.name()
-            if name in self._registered:
+            # Among torch's own are names that are no operators of the dispatcher's.
+            if name in seen or overload.namespace in OWN:
                 continue
-            self._registered.add(name)
-            if overload.namespace in OWN:
-                # Among them are names that are no operators of the dispatcher's.
-                continue
+            seen.add(name)
             if any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in _KEYS):
-                self._register(overload)
+                register_for_meta(overload)
 
-    def close(self) -> None:
-        """Remove the registrations."""
-        for library in self._libraries.values():
-            library._destroy()
-        self._libraries.clear()
-        self._registered.clear()
-
-    def _register(self, overload: Any) -> None:
-        mode = self._mode
-        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
-
+    def register_for_meta(overload: Any) -> None:
         def on_meta(*args: Any, **kwargs: Any) -> Any:
             # Not a call of the operator, which the mode would send back here: a redispatch skips modes.
-            with nullcontext() if mode.is_on else mode:
+            with mode.entered():
                 return overload.redispatch(keys, *args, **kwargs)
 
         namespace = overload.namespace
-        if namespace not in self._libraries:
-            self._libraries[namespace] = torch.library.Library(namespace, "IMPL")
+        if namespace not in libraries:
+            libraries[namespace] = torch.library.Library(namespace, "IMPL")
+            patches.callback(libraries[namespace]._destroy)
         with warnings.catch_warnings():
             # torch warns that the shape function is replaced, which is intended.
             warnings.simplefilter("ignore")
-            self._libraries[namespace].impl(overload, on_meta, "Meta", allow_override=True)
+            libraries[namespace].impl(overload, on_meta, "Meta", allow_override=True)
+
+    mode.on_operator = register
 
 
 def _overloads(func: Any) -> Iterator[Any]:

@@ -8,7 +8,7 @@ import operator
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import reduce
 from types import ModuleType
 from typing import Any
@@ -33,7 +33,7 @@ from irscope.record.virtual.torch.memory import (
     invalidate_all,
     tensors_in,
 )
-from irscope.record.virtual.torch.mode import Operators, VirtualCuda, Wrappers, install_autocast
+from irscope.record.virtual.torch.mode import VirtualCuda, Wrappers, install_autocast, install_operators
 from irscope.record.virtual.torch.rescue import EachOperator
 from irscope.record.virtual.torch.streams import Graph
 
@@ -55,10 +55,9 @@ class TorchSession:
 
         self.mode = mode = VirtualCuda(Memory(part.memory_bytes, note))
         self._patches = patches
-        operators = Operators(mode)
         Handlers(mode).install()
         install_autocast(mode)
-        mode.on_operator = operators.register
+        install_operators(mode, patches)
         install_cuda(part, mode.memory, patches)
         Wrappers(mode, patches)
         Compiler(note).install(patches)
@@ -72,7 +71,6 @@ class TorchSession:
         patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
         # A captured graph writes again, to unknown places.
         patches.set(Graph, "replay", lambda graph: invalidate_all())
-        patches.callback(operators.close)
         patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
         _push_mode(mode)
         patches.callback(self._remove_mode)
@@ -105,7 +103,7 @@ class TorchSession:
         mode = self.mode
 
         def run_in_mode(thread: threading.Thread) -> None:
-            with nullcontext() if mode.is_on else mode:
+            with mode.entered():
                 run(thread)
 
         self._patches.set(threading.Thread, "run", run_in_mode)
@@ -187,8 +185,7 @@ def _follow_backward(mode: VirtualCuda, patches: Patches, before: Callable[[Any]
     def run_in_mode(*args: Any, **kwargs: Any) -> Any:
         before(args[0] if args else kwargs.get("t_outputs", ()))
         with ExitStack() as stack:
-            if not mode.is_on:
-                stack.enter_context(mode)
+            stack.enter_context(mode.entered())
             if not EachOperator.is_on():
                 stack.enter_context(EachOperator())
             return run(*args, **kwargs)
