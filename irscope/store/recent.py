@@ -155,7 +155,7 @@ class CaptureStore:
         megabytes = os.environ.get("IRSCOPE_STORE_LIMIT_MB", "")
         default = int(megabytes) << 20 if megabytes.isdecimal() and len(megabytes) < 10 else _DEFAULT_STORE_LIMIT_BYTES
         self.limit_bytes = default if limit_bytes is None else limit_bytes
-        self._newest_ns = self._held_bytes = 0
+        self._newest_ns = self._stored_bytes = 0
         """As far as this object knows: when a capture was stored last, and the bytes of all; 0 before it looked."""
 
     def add(self, capture: Capture, recording: str = "") -> Path:
@@ -257,8 +257,8 @@ class CaptureStore:
             reason = "no recording was complete. 'irscope ls' lists the captures that are stored"
         else:
             reason = "the store dropped the last recording (IRSCOPE_STORE_LIMIT_MB). 'irscope ls' lists what it holds"
-        if held := [rows[name] for name in names if name in rows]:
-            return held
+        if rows_of_last := [rows[name] for name in names if name in rows]:
+            return rows_of_last
         raise CaptureNotFound(f"'last' is no file, and {reason}.")
 
     def find(self, text: str) -> Path:
@@ -296,14 +296,14 @@ class CaptureStore:
 
     def _prune(self, keep: Path) -> None:
         # What others add meanwhile they count themselves.
-        self._held_bytes += keep.stat().st_size if self._held_bytes else 0
-        if 0 < self._held_bytes <= self.limit_bytes:
+        self._stored_bytes += keep.stat().st_size if self._stored_bytes else 0
+        if 0 < self._stored_bytes <= self.limit_bytes:
             return
         files, total = self._files(), 0
-        self._held_bytes = sum(size for _, _, size in files)
-        if self._held_bytes <= self.limit_bytes:
+        self._stored_bytes = sum(size for _, _, size in files)
+        if self._stored_bytes <= self.limit_bytes:
             return
-        self._held_bytes = 0
+        self._stored_bytes = 0
         spared = min(_leases(self.folder), default=None)
         for path, modified, size in files:
             total += size

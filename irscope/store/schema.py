@@ -35,16 +35,6 @@ else:
     # Few captures hold them: `_with_rare_parts` checks these once there are any.
     CompilerLog = GraphOrigin = OperationLines = Profile = Any
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Manifest",
-    "Members",
-    "check_operations",
-    "checked_manifest",
-    "converted",
-    "read_manifest",
-]
-
 SCHEMA_VERSION = 1
 _MANIFEST = "capture.json"
 
@@ -281,7 +271,9 @@ def _with_rare_parts(manifest: Manifest) -> Manifest:
 
 
 def _check_graphs(graphs: tuple[GraphOrigin, ...]) -> None:
-    rows = sum(1 + len(one.nodes) + len(one.source_nodes) + len(one.operators) + len(one.others) for one in graphs)
+    rows = sum(
+        1 + len(graph.nodes) + len(graph.source_nodes) + len(graph.operators) + len(graph.others) for graph in graphs
+    )
     if rows > _MAX_GRAPH_ROWS:
         raise CaptureFormatError(f"its graphs have {rows:,} nodes and calls; irscope reads up to {_MAX_GRAPH_ROWS:,}.")
 

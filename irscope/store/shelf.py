@@ -124,21 +124,24 @@ class StoredRow:
 
 def capture_files(folder: Path) -> dict[str, os.stat_result]:
     """The captures' files in a folder, by name; other processes may write and remove some meanwhile."""
-    found: dict[str, os.stat_result] = {}
+    files: dict[str, os.stat_result] = {}
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
                 with suppress(FileNotFoundError):
-                    found[entry.name] = entry.stat()
-    return found
+                    files[entry.name] = entry.stat()
+    return files
 
 
 def differences(captures: Sequence[CaptureFacts]) -> list[str]:
     """What tells each capture from the others of its kernel: `BLOCK=64 num_warps=8`; empty where none of these does."""
     return telling_texts(
         [
-            (one.name, {"target": str(one.target), "plan": one.plan, "Triton": one.triton_version} | one.parts)
-            for one in captures
+            (
+                facts.name,
+                {"target": str(facts.target), "plan": facts.plan, "Triton": facts.triton_version} | facts.parts,
+            )
+            for facts in captures
         ]
     )
 
@@ -153,11 +156,11 @@ _Row = TypeVar("_Row", bound=_Listed)
 
 def chosen(rows: Sequence[_Row], text: str) -> list[_Row]:
     """The rows that a text names: a kernel, a pattern of its name (`soft*`), or the first digits of an id."""
-    if named := [one for one in rows if one.facts.name == text]:
+    if named := [row for row in rows if row.facts.name == text]:
         return named
     if any(sign in text for sign in "*?["):
-        return [one for one in rows if fnmatchcase(one.facts.name, text)]
-    return [one for one in rows if len(text) >= _LEAST_DIGITS and one.facts.id.startswith(text)]
+        return [row for row in rows if fnmatchcase(row.facts.name, text)]
+    return [row for row in rows if len(text) >= _LEAST_DIGITS and row.facts.id.startswith(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +292,8 @@ class CaptureFile:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
             return _Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
-        if (held := self._held()) is not None:
-            return outline_of(manifest_in(io.BytesIO(held), len(held), repr(str(self.path))))
+        if (data := self._data()) is not None:
+            return outline_of(manifest_in(io.BytesIO(data), len(data), repr(str(self.path))))
         if self._outline is None:
             if self.path is None or not self.path.is_file():
                 raise CaptureNotFound(f"cannot read {str(self.path)!r}: it was removed meanwhile.")
@@ -330,10 +333,10 @@ class CaptureFile:
             self._capture = None
 
     def _read(self) -> Capture:
-        held = self._held()
-        return load(self.path or "") if held is None else from_bytes(held, repr(str(self.path)))
+        data = self._data()
+        return load(self.path or "") if data is None else from_bytes(data, repr(str(self.path)))
 
-    def _held(self) -> bytes | None:
+    def _data(self) -> bytes | None:
         """The bytes of a file that is held open, or of a part of one; None for any other."""
         if self._descriptor is not None:
             return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)

@@ -43,8 +43,8 @@ def load_table(path: Path) -> tuple[SweepRow, ...]:
     """Read a table; raises ParseError for a file that is none."""
     check_table(path)
     try:
-        held = TABLE_SUFFIXES[path.suffix.lower()][1](path.read_bytes())
-        return converted(held, tuple[SweepRow, ...])
+        rows = TABLE_SUFFIXES[path.suffix.lower()][1](path.read_bytes())
+        return converted(rows, tuple[SweepRow, ...])
     except OSError as error:
         raise ParseError(f"cannot read {str(path)!r}: {error.strerror or error}.") from error
     except MissingTool:
@@ -112,7 +112,7 @@ def _to_parquet(rows: Sequence[SweepRow]) -> bytes:
     }
     schema = arrow.schema([(name, kinds[kind]) for name, kind in _KINDS.items()])
     sink = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist([_clean(asdict(one)) for one in rows], schema=schema), sink)
+    parquet.write_table(arrow.Table.from_pylist([_clean(asdict(row)) for row in rows], schema=schema), sink)
     return sink.getvalue()
 
 
@@ -130,11 +130,9 @@ def _to_csv(rows: Sequence[SweepRow]) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(_KINDS), lineterminator="\n")
     writer.writeheader()
-    for one in rows:
-        row = asdict(one)
-        row["counts"] = json.dumps(dict(one.counts))
-        row["findings"] = " ".join(one.findings)
-        writer.writerow({name: _escaped(value) for name, value in row.items()})
+    for row in rows:
+        cells = asdict(row) | {"counts": json.dumps(dict(row.counts)), "findings": " ".join(row.findings)}
+        writer.writerow({name: _escaped(value) for name, value in cells.items()})
     return text.getvalue().encode("utf-8", "surrogateescape")
 
 
@@ -144,11 +142,11 @@ def _escaped(value: Any) -> Any:
 
 
 def _from_csv(data: bytes) -> Any:
-    held = csv.DictReader(io.StringIO(data.decode("utf-8", "surrogateescape")))
-    if list(held.fieldnames or ()) != list(_KINDS):
+    lines = csv.DictReader(io.StringIO(data.decode("utf-8", "surrogateescape")))
+    if list(lines.fieldnames or ()) != list(_KINDS):
         raise ParseError("its columns are others.")
     rows: list[dict[str, Any]] = []
-    for line in held:
+    for line in lines:
         row: dict[str, Any] = {
             name: text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA_SIGNS) else text
             for name, text in line.items()
@@ -163,8 +161,8 @@ def _from_csv(data: bytes) -> Any:
 
 
 def _to_json(rows: Sequence[SweepRow]) -> bytes:
-    held = [asdict(one) | {"counts": dict(one.counts)} for one in rows]
-    return json.dumps(held, indent=1).encode()
+    plain = [asdict(row) | {"counts": dict(row.counts)} for row in rows]
+    return json.dumps(plain, indent=1).encode()
 
 
 def _from_json(data: bytes) -> Any:
