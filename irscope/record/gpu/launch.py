@@ -41,71 +41,71 @@ _POISONS = (0, 1)
 _HEADER = "memory.json"
 
 
-def store_inputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> None:
+def store_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> None:
     """Store the memory of a launch as it was given, but what is only written."""
-    (folder / _HEADER).write_text(json.dumps(_header(kept)), "utf-8")
-    for number, one in enumerate(kept.storages):
-        if not one.is_output:
-            torch.save(one.pristine.cpu(), folder / str(number))
+    (folder / _HEADER).write_text(json.dumps(_header(arguments)), "utf-8")
+    for number, storage in enumerate(arguments.storages):
+        if not storage.is_output:
+            torch.save(storage.pristine.cpu(), folder / str(number))
             alive()
 
 
-def take_inputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> str:
+def take_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> str:
     """Put stored inputs in the place of a launch's own; returns why that cannot be done, or an empty text.
 
     The reference of the launch is no longer one then, unless the inputs were the same.
     """
-    if json.loads((folder / _HEADER).read_text("utf-8")) != _header(kept):
+    if json.loads((folder / _HEADER).read_text("utf-8")) != _header(arguments):
         return "the two launches have other numbers or tensors, or use them otherwise"
     floats: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for number, one in enumerate(kept.storages):
-        if one.is_output:
+    for number, storage in enumerate(arguments.storages):
+        if storage.is_output:
             continue
-        given = torch.load(folder / str(number), weights_only=True).to(one.pristine.device)
+        given = torch.load(folder / str(number), weights_only=True).to(storage.pristine.device)
         alive()
-        if torch.equal(given, one.pristine):
+        if torch.equal(given, storage.pristine):
             continue
-        if one.mixed or float_format(one.dtype) is None:
-            return f"{one.name} holds other integers when the script is run by the other environment"
-        floats.append((one.pristine, given))
+        if storage.mixed or float_format(storage.dtype) is None:
+            return f"{storage.name} holds other integers when the script is run by the other environment"
+        floats.append((storage.pristine, given))
     for own, given in floats:
         own.copy_(given)
     return ""
 
 
 def store_outputs(
-    kept: KeptArguments, run: Callable[[], None], folder: Path, alive: Callable[[], None] = lambda: None
+    arguments: KeptArguments, run: Callable[[], None], folder: Path, alive: Callable[[], None] = lambda: None
 ) -> None:
     """Launch with each poison, and store the memory that the launch changes."""
     for poison in _POISONS:
-        kept.fill(poison)
+        arguments.fill(poison)
         run()
-        for number, one in enumerate(kept.storages):
-            if one.reference is not None:
-                torch.save(one.body.cpu(), folder / f"{poison}-{number}")
+        for number, storage in enumerate(arguments.storages):
+            if storage.reference is not None:
+                torch.save(storage.body.cpu(), folder / f"{poison}-{number}")
                 alive()
 
 
-def check_outputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> Agreement:
+def check_outputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> Agreement:
     """Compare what `store_outputs` of another process stored with what this launch leaves, as a variant's runs are."""
     poisons = cycle(_POISONS)
 
     def put() -> None:
         poison = next(poisons)
-        for number, one in enumerate(kept.storages):
+        for number, storage in enumerate(arguments.storages):
             path = folder / f"{poison}-{number}"
             # What the other launch left alone is as it was at the launch.
             if path.exists():
-                one.body.copy_(torch.load(path, weights_only=True))
+                storage.body.copy_(torch.load(path, weights_only=True))
                 alive()
 
-    return kept.check(put, alive, most=len(_POISONS))
+    return arguments.check(put, alive, most=len(_POISONS))
 
 
-def _header(kept: KeptArguments) -> list[object]:
+def _header(arguments: KeptArguments) -> list[object]:
     """What must be the same of two launches: their numbers, the memory behind their tensors, what becomes of it."""
-    memory = [[one.names, one.pristine.numel(), str(one.dtype), one.is_output] for one in kept.storages]
-    return [[repr(one) for one in kept.arguments if isinstance(one, (bool, int, float))], memory]
+    memory = [[row.names, row.pristine.numel(), str(row.dtype), row.is_output] for row in arguments.storages]
+    return [[repr(value) for value in arguments.arguments if isinstance(value, (bool, int, float))], memory]
 
 
 class _StopScript(BaseException):
@@ -168,8 +168,8 @@ class _PinnedLaunch:
                 launch=self.number,
                 device=torch.cuda.get_device_name(self.device),
                 bytes=self.kept.compulsory_bytes,
-                outputs=tuple(kept.name for kept in self.kept.storages if kept.reference is not None),
-                poisoned=tuple(kept.name for kept in self.kept.storages if kept.is_output),
+                outputs=tuple(storage.name for storage in self.kept.storages if storage.reference is not None),
+                poisoned=tuple(storage.name for storage in self.kept.storages if storage.is_output),
                 noise=self.kept.noise,
                 scalars=tuple((name, value) for name, value in arguments if isinstance(value, (int, float))),
                 l2_bytes=getattr(torch.cuda.get_device_properties(self.device), "L2_cache_size", None),
@@ -385,14 +385,14 @@ class _Checker:
     def _agreement(self, seen: SeenLaunch, number: int, where: messages.LaunchPlace) -> Agreement:
         try:
             baseline = self._baseline(seen.kernel, number)
-            kept = keep_arguments(seen, baseline)
+            arguments = keep_arguments(seen, baseline)
         except IrscopeError as error:
             return Agreement("failed", detail=str(error))
         except Exception as error:
             return Agreement("failed", detail=f"it does not compile under the empty plan: {first_line(error)}")
 
         def run(kernel: Any) -> None:
-            launch(kernel, seen.grid, kept.arguments)
+            launch(kernel, seen.grid, arguments.arguments)
             torch.cuda.synchronize()
 
         empty = replace(where, empty_plan=True)
@@ -405,12 +405,12 @@ class _Checker:
                 yield label, partial(run, kernel)
 
         try:
-            self._guarded(lambda: kept.take_reference(partial(run, baseline), others), empty)
+            self._guarded(lambda: arguments.take_reference(partial(run, baseline), others), empty)
         except Exception as error:
             return Agreement("failed", detail=f"under the empty plan already: {first_line(error)}")
         alive = partial(self._sink, messages.Alive())
         try:
-            return self._guarded(lambda: kept.check(partial(run, seen.kernel), alive), where)
+            return self._guarded(lambda: arguments.check(partial(run, seen.kernel), alive), where)
         except Exception as error:
             return Agreement("failed", detail=first_line(error))
 

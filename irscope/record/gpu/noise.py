@@ -235,15 +235,15 @@ class Noise:
         if self.moved is None:
             self.moved = torch.zeros(self.reference.numel(), dtype=torch.float32, device=self.reference.device)
         moved = self.moved
-        found = _Judgement()
+        judgement = _Judgement()
         for part in _parts(self.reference):
             error = self._deviation(bits[part], part)
             if untouched is not None:
                 error = torch.where(untouched[part], 0.0, error)
             self._note(error)
             torch.maximum(moved[part], error.to(torch.float32), out=moved[part])
-            self._measure(found, error, self._unit(part))
-        self.typical_moved = max(self.typical_moved, found.typical)
+            self._measure(judgement, error, self._unit(part))
+        self.typical_moved = max(self.typical_moved, judgement.typical)
 
     def add_other(self, bits: torch.Tensor) -> None:
         """Add a run on the inputs as they are, with sums in another order or arithmetic rounded otherwise."""
@@ -251,11 +251,11 @@ class Noise:
             self.other = torch.zeros(self.reference.numel(), dtype=torch.float32, device=self.reference.device)
             self.second = torch.zeros_like(self.other)
         others, seconds = self.other, self.second
-        found = _Judgement()
+        judgement = _Judgement()
         for part in _parts(self.reference):
             error = self._deviation(bits[part], part)
             self._note(error)
-            self._measure(found, error, self._unit(part))
+            self._measure(judgement, error, self._unit(part))
             if self.moved is not None:
                 share = (error - self._floor(part)) / self.moved[part]
                 self.reach = max(self.reach, float(torch.where(self.moved[part] > 0, share, 0.0).max()))
@@ -263,7 +263,7 @@ class Noise:
             torch.maximum(second, torch.minimum(fresh, largest), out=second)
             torch.maximum(largest, fresh, out=largest)
         self.other_runs += 1
-        self.typical_other = max(self.typical_other, found.typical)
+        self.typical_other = max(self.typical_other, judgement.typical)
 
     def finish(self) -> None:
         """Count how often a run strays from the noise that the other runs show."""
@@ -278,51 +278,53 @@ class Noise:
                 self.stray = max(self.stray, float(self.other[part][strayed].max()))
         self.strays = strays / self.other_runs
 
-    def judge(self, found: _Judgement, part: slice, error: torch.Tensor, held: torch.Tensor) -> None:
-        """Add a part of a variant's errors to a judgement. `held`: the elements that are judged by their error."""
+    def judge(self, judgement: _Judgement, part: slice, error: torch.Tensor, compared: torch.Tensor) -> None:
+        """Add a part of a variant's errors to a judgement. `compared`: the elements that are judged by their error."""
         allowed = self._allowed(part, None if self.other is None else self.other[part])
-        error = torch.where(held, error, 0.0)
+        error = torch.where(compared, error, 0.0)
         # An unknown distance (a NaN on one side) is beyond anything.
-        outside = held & ~(error <= allowed)
+        outside = compared & ~(error <= allowed)
         known = torch.where(error.isfinite(), error, 0.0)
-        found.beyond += int(outside.sum())
+        judgement.beyond += int(outside.sum())
         ratio = torch.where(known > 0, known / allowed, 0.0)
-        found.worst = max(found.worst, float(ratio.max()))
-        found.stray = max(found.stray, float(torch.where(outside, known, 0.0).max()))
+        judgement.worst = max(judgement.worst, float(ratio.max()))
+        judgement.stray = max(judgement.stray, float(torch.where(outside, known, 0.0).max()))
         if bool((outside & ~error.isfinite()).any()):
-            found.stray = found.worst = math.inf
-        self._measure(found, known, self._unit(part))
+            judgement.stray = judgement.worst = math.inf
+        self._measure(judgement, known, self._unit(part))
         if self._is_fine and self.shape is not None:
-            self._measure_groups(found, part, torch.where(known > 0, known / self._limit_of_reach(part), 0.0))
+            self._measure_groups(judgement, part, torch.where(known > 0, known / self._limit_of_reach(part), 0.0))
 
-    def _measure_groups(self, found: _Judgement, part: slice, share: torch.Tensor) -> None:
+    def _measure_groups(self, judgement: _Judgement, part: slice, share: torch.Tensor) -> None:
         """Add a part's errors to those of the rows and columns that they are in."""
         assert self.shape is not None
         rows, columns = self.shape
-        if found.rows is None or found.columns is None:
-            found.rows, found.columns = (share.new_zeros(size) for size in (rows, columns))
+        if judgement.rows is None or judgement.columns is None:
+            judgement.rows, judgement.columns = (share.new_zeros(size) for size in (rows, columns))
         place = torch.arange(part.start, part.start + share.numel(), device=share.device)
         squares = share.clamp(max=10.0) ** 2
-        found.rows.index_add_(0, place // columns, squares)
-        found.columns.index_add_(0, place % columns, squares)
+        judgement.rows.index_add_(0, place // columns, squares)
+        judgement.columns.index_add_(0, place % columns, squares)
 
-    def worst_group(self, found: _Judgement) -> tuple[str, float]:
+    def worst_group(self, judgement: _Judgement) -> tuple[str, float]:
         """(`row 3` or `column 3`, the root mean square of its errors) of the worst one; 0.0 if none is judged."""
         worst = ("", 0.0)
-        if self.shape is None or found.rows is None or found.columns is None:
+        if self.shape is None or judgement.rows is None or judgement.columns is None:
             return worst
         rows, columns = self.shape
-        for name, sums, size in (("row", found.rows, columns), ("column", found.columns, rows)):
+        for name, sums, size in (("row", judgement.rows, columns), ("column", judgement.columns, rows)):
             if size >= _LEAST_GROUP:
                 most = float(sums.max())
-                worst = max(worst, (f"{name} {int(sums.argmax())}", math.sqrt(most / size)), key=lambda one: one[1])
+                worst = max(worst, (f"{name} {int(sums.argmax())}", math.sqrt(most / size)), key=lambda group: group[1])
         return worst
 
-    def is_within(self, found: _Judgement) -> bool:
+    def is_within(self, judgement: _Judgement) -> bool:
         """Whether a variant's deviation is no more than noise."""
-        if found.beyond > self.allowed_strays or (found.beyond and found.stray > _STRAY_FACTOR * self.stray):
+        if judgement.beyond > self.allowed_strays or (
+            judgement.beyond and judgement.stray > _STRAY_FACTOR * self.stray
+        ):
             return False
-        return found.typical <= self.typical_limit and self.worst_group(found)[1] <= _GROUP_LIMIT
+        return judgement.typical <= self.typical_limit and self.worst_group(judgement)[1] <= _GROUP_LIMIT
 
     @property
     def allowed_strays(self) -> int:
@@ -393,11 +395,11 @@ class Noise:
         moved = self.moved[part] if self.moved is not None else 0.0
         return self._floor(part) + moved * max(_REACH_FACTOR * self.reach, least)
 
-    def _measure(self, found: _Judgement, error: torch.Tensor, unit: torch.Tensor) -> None:
+    def _measure(self, judgement: _Judgement, error: torch.Tensor, unit: torch.Tensor) -> None:
         share = torch.where(error > 0, error / unit, 0.0)
         # A wild element is judged by itself; here it counts as one that is far out.
-        found.squares += float((share.clamp(max=10.0) ** 2).sum())
-        found.count += error.numel()
+        judgement.squares += float((share.clamp(max=10.0) ** 2).sum())
+        judgement.count += error.numel()
 
 
 def _parts(memory: torch.Tensor) -> list[slice]:
@@ -447,36 +449,38 @@ class Difference:
 
     @property
     def detail(self) -> str:
-        said: list[str] = []
+        sentences: list[str] = []
         if self.nan:
-            said.append(f"{_count(self.nan, 'NaN')} computed, {self.nan_in_reference} of them under the empty plan too")
+            sentences.append(
+                f"{_count(self.nan, 'NaN')} computed, {self.nan_in_reference} of them under the empty plan too"
+            )
         if self.never_written:
-            said.append(f"{_count(self.never_written, 'element')} never written")
+            sentences.append(f"{_count(self.never_written, 'element')} never written")
         if self.newly_written:
-            said.append(f"{_count(self.newly_written, 'element')} written that the empty plan leaves alone")
+            sentences.append(f"{_count(self.newly_written, 'element')} written that the empty plan leaves alone")
         if self.infinite:
-            said.append(f"{_count(self.infinite, 'element')} infinite on one side")
+            sentences.append(f"{_count(self.infinite, 'element')} infinite on one side")
         if self.outside:
-            said.append("written outside of its memory")
+            sentences.append("written outside of its memory")
         if self.beyond_noise and self.noise is not None and self.judgement is not None:
-            said.append(_why_beyond(self.noise, self.judgement))
-        return "; ".join(said)
+            sentences.append(_why_beyond(self.noise, self.judgement))
+        return "; ".join(sentences)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _why_beyond(noise: Noise, judged: _Judgement) -> str:
-    if judged.beyond > noise.allowed_strays:
+def _why_beyond(noise: Noise, judgement: _Judgement) -> str:
+    if judgement.beyond > noise.allowed_strays:
         usual = f", {noise.allowed_strays} are usual" if noise.allowed_strays else ""
-        return f"{_count(judged.beyond, 'element')} beyond the noise{usual}"
-    if judged.typical > noise.typical_limit:
-        return f"in all {judged.typical:.2g} of the noise, where reordering explains {noise.typical_limit:.2g}"
-    group, share = noise.worst_group(judged)
-    if group and not judged.beyond:
+        return f"{_count(judgement.beyond, 'element')} beyond the noise{usual}"
+    if judgement.typical > noise.typical_limit:
+        return f"in all {judgement.typical:.2g} of the noise, where reordering explains {noise.typical_limit:.2g}"
+    group, share = noise.worst_group(judgement)
+    if group and not judgement.beyond:
         return f"{group} is off as a whole: {share:.2g} of what rounding explains of one element"
-    return f"{_count(judged.beyond, 'element')} further beyond the noise than the empty plan's own runs ever are"
+    return f"{_count(judgement.beyond, 'element')} further beyond the noise than the empty plan's own runs ever are"
 
 
 def compare_memory(
@@ -496,8 +500,8 @@ def compare_memory(
     filled with instead. `unwritten`: where the empty plan leaves the poison; None for nowhere. `noise`: what rounding
     explains; None where only the same bits will do.
     """
-    found = Difference(name, noise=noise)
-    judged = found.judgement = None if noise is None else _Judgement()
+    judgement = None if noise is None else _Judgement()
+    difference = Difference(name, noise=noise, judgement=judgement)
     for start in range(0, ours.numel(), CHUNK):
         part = slice(start, start + CHUNK)
         out, expected = ours[part], reference[part]
@@ -512,36 +516,36 @@ def compare_memory(
         nan = values.isnan()
         # Elements that one side alone writes: no error says how far that is off.
         one_sided = torch.zeros_like(differs) if left is None else differs & left
-        found.newly_written += int(one_sided.sum())
+        difference.newly_written += int(one_sided.sum())
         if poison is not None:
             untouched = (out == poison) & (differs if left is None else differs | left)
             nan &= ~untouched
-            found.never_written += int((untouched & differs).sum())
+            difference.never_written += int((untouched & differs).sum())
             one_sided |= untouched & differs
         elif before is not None:
             nan &= differs | (out != before[part])
-        found.nan += int(nan.sum())
-        found.nan_in_reference += int((nan & wanted.isnan()).sum())
+        difference.nan += int(nan.sum())
+        difference.nan_in_reference += int((nan & wanted.isnan()).sum())
         if not any_differs:
             continue
-        found.differing += int(differs.sum())
-        found.infinite += int((differs & (values.isinf() | wanted.isinf())).sum())
+        difference.differing += int(differs.sum())
+        difference.infinite += int((differs & (values.isinf() | wanted.isinf())).sum())
         finite = differs & values.isfinite() & wanted.isfinite()
         error = torch.where(finite, (values - wanted).abs(), 0.0)
         if bool(finite.any()):
-            found.max_abs_error = max(found.max_abs_error or 0.0, float(error.max()))
+            difference.max_abs_error = max(difference.max_abs_error or 0.0, float(error.max()))
             nonzero = finite & (wanted != 0)
             share = torch.where(nonzero, error / wanted.abs(), 0.0)
             if bool(nonzero.any()):
-                found.max_rel_error = max(found.max_rel_error or 0.0, float(share.max()))
-        if noise is None or judged is None:
-            found.far += int(differs.sum())
+                difference.max_rel_error = max(difference.max_rel_error or 0.0, float(share.max()))
+        if noise is None or judgement is None:
+            difference.far += int(differs.sum())
             continue
-        found.far += int(one_sided.sum())
-        noise.judge(judged, part, distances(out, expected, dtype), differs & ~one_sided)
-    if noise is not None and judged is not None and found.differing:
-        found.beyond_noise = not noise.is_within(judged)
-    return found
+        difference.far += int(one_sided.sum())
+        noise.judge(judgement, part, distances(out, expected, dtype), differs & ~one_sided)
+    if noise is not None and judgement is not None and difference.differing:
+        difference.beyond_noise = not noise.is_within(judgement)
+    return difference
 
 
 def agreement_of(runs: list[list[Difference]], noise: str = "", noise_of: str = "") -> Agreement:
@@ -551,34 +555,40 @@ def agreement_of(runs: list[list[Difference]], noise: str = "", noise_of: str = 
     that the noise was measured by.
     """
     worst = max(
-        (found for run in runs for found in run),
-        key=lambda found: (VERDICTS.index(found.verdict), found.far, found.beyond, found.differing),
+        (difference for run in runs for difference in run),
+        key=lambda difference: (
+            VERDICTS.index(difference.verdict),
+            difference.far,
+            difference.beyond,
+            difference.differing,
+        ),
         default=None,
     )
     if worst is None:
         return Agreement("identical")
-    everything = [found for run in runs for found in run]
-    verdicts = [max((found.verdict for found in run), key=VERDICTS.index) for run in runs]
-    said = [worst.detail] if worst.detail else []
+    everything = [difference for run in runs for difference in run]
+    verdicts = [max((difference.verdict for difference in run), key=VERDICTS.index) for run in runs]
+    sentences = [worst.detail] if worst.detail else []
     as_bad = sum(verdict == worst.verdict for verdict in verdicts)
     if as_bad < len(runs):
-        said.append(f"in {as_bad} of {len(runs)} runs on the same inputs")
+        sentences.append(f"in {as_bad} of {len(runs)} runs on the same inputs")
     if noise and worst.verdict != "identical":
-        said.append(noise)
+        sentences.append(noise)
     if worst.verdict == "identical":
         return Agreement("identical", 0.0, 0.0)
-    judged = [found.judgement for found in everything if found.name == worst.name and found.judgement is not None]
+    of_worst = [difference.judgement for difference in everything if difference.name == worst.name]
+    judgements = [judgement for judgement in of_worst if judgement is not None]
     return Agreement(
         worst.verdict,
-        _largest(found.max_abs_error for found in everything),
-        _largest(found.max_rel_error for found in everything),
+        _largest(difference.max_abs_error for difference in everything),
+        _largest(difference.max_rel_error for difference in everything),
         worst.name,
-        max(sum(found.differing for found in run) for run in runs),
-        "; ".join(said),
+        max(sum(difference.differing for difference in run) for run in runs),
+        "; ".join(sentences),
         noise=worst.noise.largest if worst.noise is not None else None,
-        over_noise=_finite(_largest(one.worst for one in judged)),
-        typical_over_noise=_finite(_largest(one.typical for one in judged)),
-        beyond_noise=max(found.beyond for found in everything),
+        over_noise=_finite(_largest(judgement.worst for judgement in judgements)),
+        typical_over_noise=_finite(_largest(judgement.typical for judgement in judgements)),
+        beyond_noise=max(difference.beyond for difference in everything),
         noise_of=noise_of,
     )
 
