@@ -33,7 +33,7 @@ def install_arguments(patches: Patches) -> None:
         decided: _Decided = {}
         names = [*function.arg_names, *([""] * len(args))]
         constants = {parameter.name for parameter in function.params if parameter.is_constexpr}
-        held: dict[str, Any] = {}
+        passed: dict[str, Any] = {}
 
         def taken(name: str, value: Any) -> Any:
             value = _assumed(following, name, value)
@@ -42,14 +42,14 @@ def install_arguments(patches: Patches) -> None:
                 read = read if read.name else replace(read, name=name)
                 kind = "constexpr" if name in constants else "argument"
                 decided.setdefault(read, []).append(Decision(kind, name))
-                held[name] = value
+                passed[name] = value
             return plain(value)
 
         with replaced(_launch, "decided", decided):
             args = tuple(taken(name, value) for name, value in zip(names, args, strict=False))
             kwargs = {name: taken(name, value) for name, value in kwargs.items()}
             try:
-                return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+                return run(function, *args, grid=_watched_grid(grid, passed, decided), warmup=warmup, **kwargs)
             finally:
                 following.launched(decided)
 
@@ -68,7 +68,7 @@ def _assumed(following: Following, name: str, value: Any) -> Any:
     return carry(number, frozenset({Read(name, repr(number), first.file, first.line, first.expression, True)}))
 
 
-def _watched_grid(grid: Any, held: Mapping[str, Any], decided: _Decided) -> Any:
+def _watched_grid(grid: Any, passed: Mapping[str, Any], decided: _Decided) -> Any:
     def noted(chosen: Any) -> Any:
         for index, size in enumerate(chosen if isinstance(chosen, tuple | list) else ()):
             for read in reads_of(size):
@@ -79,7 +79,7 @@ def _watched_grid(grid: Any, held: Mapping[str, Any], decided: _Decided) -> Any:
         return noted(grid)
     called: Callable[[dict[str, Any]], Any] = grid
     # The grid function gets the arguments as the program passed them.
-    return lambda bound: noted(called({**bound, **held} if held else bound))
+    return lambda bound: noted(called({**bound, **passed} if passed else bound))
 
 
 def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
@@ -108,9 +108,9 @@ def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...
 
 def _specialised(made: list[Decision], launch: Launch) -> list[Decision]:
     names = {decision.what for decision in made if decision.kind == "argument"}
-    found = [("attribute", parameter, f": {text}") for parameter, text in launch.attributes]
-    found += [("constexpr", parameter, f"={text}") for parameter, text in launch.constants]
-    return [Decision(kind, parameter + text) for kind, parameter, text in found if parameter.partition("[")[0] in names]
+    rows = [("attribute", parameter, f": {text}") for parameter, text in launch.attributes]
+    rows += [("constexpr", parameter, f"={text}") for parameter, text in launch.constants]
+    return [Decision(kind, parameter + text) for kind, parameter, text in rows if parameter.partition("[")[0] in names]
 
 
 _uses = lru_cache(maxsize=256)(read_pointer_uses)

@@ -289,8 +289,8 @@ class Following:
         if others or read.value != repr(before):
             return reads
         fresh = replace(read, value=repr(after))
-        for key, held in self._seen.items():
-            if held == read:
+        for key, known in self._seen.items():
+            if known == read:
                 self._seen[key] = fresh
         for reads_decided in self._decided.values():
             if read in reads_decided:
@@ -449,8 +449,8 @@ class Following:
 
     def names(self) -> tuple[str, ...]:
         """The names of all reads so far, which `--assume` could set."""
-        found = (f"{read.name} ({read.place})" if read.name else read.place for read in self._seen.values())
-        return tuple(dict.fromkeys(found))
+        names = (f"{read.name} ({read.place})" if read.name else read.place for read in self._seen.values())
+        return tuple(dict.fromkeys(names))
 
 
 _KEPT_QUESTIONS = 10_000

@@ -66,12 +66,12 @@ class SizeHistory:
             constant: how many of the first inputs are a module's own tensors, whose sizes are constants.
         """
         calls = self._compiled.setdefault(str(layout), [])
-        found: list[Marks] = []
+        marks: list[Marks] = []
         for place, leaf in enumerate(leaves):
             before = [call[place] for call in calls]
-            found.append(constant_marks(leaf) if place < constant else self.mark(leaf, before))
+            marks.append(constant_marks(leaf) if place < constant else self.mark(leaf, before))
         calls.append([_seen(leaf) for leaf in leaves])
-        return found
+        return marks
 
     def mark(self, leaf: Any, before: Sequence[Any] = ()) -> Marks:
         """The marks of one input; `before`: its sizes in the earlier compiles."""
@@ -638,9 +638,9 @@ def _users_frames(_: Any, frames: StackSummary) -> StackSummary:
 @contextmanager
 def _without_function_modes() -> Iterator[None]:
     """Switch the function modes off: fake tensors of the device are not virtual ones."""
-    held = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+    modes = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
     try:
         yield
     finally:
-        for each in reversed(held):
-            _push_mode(each)
+        for mode in reversed(modes):
+            _push_mode(mode)

@@ -109,9 +109,9 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     if (dynamo := sys.modules.get("torch._dynamo.device_interface")) is not None:
         # torch itself imports it at once under TORCH_COMPILE_DEBUG: it has taken the functions of the build.
         functions = {
-            name: one if isinstance(one, type) else staticmethod(one)
-            for known, one in answers.items()
-            for name in {known, known.removeprefix("_")}
+            name: answer if isinstance(answer, type) else staticmethod(answer)
+            for public, answer in answers.items()
+            for name in {public, public.removeprefix("_")}
         }
         patches.set_known(dynamo.CudaInterface, {**functions, "get_raw_stream": staticmethod(_always(0))})
     _install_random(memory, patches)

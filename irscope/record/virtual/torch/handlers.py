@@ -119,12 +119,12 @@ class Handlers:
         computed = computed_values(tensor)
         if computed is not None:
             return func(computed, *args[1:], **kwargs)
-        found = values_of(tensor)
-        if found is None:
+        known = values_of(tensor)
+        if known is None:
             holds = tensor.dtype is torch.bool and assumed_result(tensor) is not False
             values = torch.full((), int(holds), dtype=tensor.dtype, device="cpu").expand(tensor.shape)
         else:
-            values = found.values
+            values = known.values
         # Raises the same error as on the GPU for a tensor that is no scalar.
         value = func(values, *args[1:], **kwargs)
         following = current_following()
@@ -167,9 +167,9 @@ class Handlers:
             place += f", grad_fn=<{type(tensor.grad_fn).__name__}>"
         elif tensor.requires_grad:
             place += ", requires_grad=True"
-        found = values_of(tensor)
-        if found is not None:
-            return f"{repr(found.values)[:-1]}{place})"
+        known = values_of(tensor)
+        if known is not None:
+            return f"{repr(known.values)[:-1]}{place})"
         return f"tensor(..., size={tuple(tensor.shape)}, dtype={tensor.dtype}{place})"
 
     @_handles(T.numpy, T.__array__)
@@ -180,9 +180,9 @@ class Handlers:
             return func(*args, **kwargs)
         if computed_values(tensor) is None:
             current_following().convert()
-        found = values_of(tensor)
-        if found is not None:
-            return func(found.values.clone(), *args[1:], **kwargs)
+        known = values_of(tensor)
+        if known is not None:
+            return func(known.values.clone(), *args[1:], **kwargs)
         from irscope.record.virtual.torch.array import placeholder_array
 
         kind = torch.zeros((), dtype=tensor.dtype, device="cpu").numpy().dtype
@@ -242,15 +242,15 @@ class Handlers:
         guessed = False
         for item in where:
             if isinstance(item, T) and item.dim() == 0 and item.dtype is torch.bool and item.is_meta:
-                found = values_of(item)
-                indices.append(assumed_result(item) is not False if found is None else bool(found.values))
-                guessed = guessed or found is None or found.is_placeholder
+                known = values_of(item)
+                indices.append(assumed_result(item) is not False if known is None else bool(known.values))
+                guessed = guessed or known is None or known.is_placeholder
             elif isinstance(item, T) and item.dtype in (torch.bool, torch.uint8) and (tensor.is_meta or item.is_meta):
                 indices.extend(self._places(item))
             elif isinstance(item, T) and item.is_meta and not tensor.is_meta:
-                found = values_of(item)
+                known = values_of(item)
                 zeros = torch.zeros(item.shape, dtype=item.dtype, device="cpu")
-                indices.append(zeros if found is None else found.values)
+                indices.append(zeros if known is None else known.values)
                 if computed_values(item) is None:
                     # A tensor of the host does not remember where its values are from.
                     current_following().convert()
@@ -307,8 +307,8 @@ class Handlers:
         counts = kwargs.get("repeats", args[-1] if len(args) < 3 else args[1])
         if not isinstance(counts, T) or not counts.is_meta or kwargs.get("output_size") is not None:
             return self._mode.call(func, args, kwargs)
-        found = values_of(counts)
-        size = int(found.values.sum()) if found is not None else counts.numel()
+        known = values_of(counts)
+        size = int(known.values.sum()) if known is not None else counts.numel()
         result = self._mode.call(func, args, {**kwargs, "output_size": size})
         if computed_values(counts) is None:
             set_sizes(result, {0: current_following().read_of(size)}, decides=True)
@@ -325,11 +325,11 @@ class Handlers:
 
     def _places(self, mask: torch.Tensor) -> list[torch.Tensor]:
         """The indices of the elements of a mask that are set, one tensor per dimension."""
-        found = values_of(mask)
-        if found is not None:
-            values = torch.nonzero(found.values, as_tuple=True)
-            places = [store_values(place.to("meta"), place, is_placeholder=found.is_placeholder) for place in values]
-            if not found.is_placeholder:
+        known = values_of(mask)
+        if known is not None:
+            values = torch.nonzero(known.values, as_tuple=True)
+            places = [store_values(place.to("meta"), place, is_placeholder=known.is_placeholder) for place in values]
+            if not known.is_placeholder:
                 return places
         else:
             selected = 0 if assumed_result(mask) is False else mask.numel()
@@ -405,7 +405,7 @@ class Handlers:
         return self._upload(tensor, there, dtype, options)
 
     def _upload(self, tensor: torch.Tensor, there: torch.device, dtype: torch.dtype, options: dict[str, Any]) -> Any:
-        found = values_of(tensor)
+        known = values_of(tensor)
         if tensor.is_meta:
             result = tensor.to(dtype, copy=True, **options)
             carry_sizes([tensor], (), result)
@@ -418,18 +418,18 @@ class Handlers:
         self._memory.allocate(result)
         if there != CUDA:
             self._memory.mark(result, there)
-        if found is not None and tensor.numel() <= KNOWN_ELEMENTS:
-            store_values(result, found.values.detach().to(dtype), is_placeholder=found.is_placeholder)
+        if known is not None and tensor.numel() <= KNOWN_ELEMENTS:
+            store_values(result, known.values.detach().to(dtype), is_placeholder=known.is_placeholder)
         return result
 
     def _download(self, tensor: torch.Tensor, dtype: torch.dtype, options: dict[str, Any]) -> Any:
-        found = values_of(tensor)
-        if found is not None and not found.is_placeholder and not tensor.requires_grad:
-            return found.values.to(dtype, copy=True, **options)
+        known = values_of(tensor)
+        if known is not None and not known.is_placeholder and not tensor.requires_grad:
+            return known.values.to(dtype, copy=True, **options)
         # A tensor without data only reports the host's device, and uses no memory.
         result = self._memory.mark(tensor.to(dtype, copy=True, **options), CPU)
-        if found is not None:
-            store_values(result, found.values.to(dtype), is_placeholder=found.is_placeholder)
+        if known is not None:
+            store_values(result, known.values.to(dtype), is_placeholder=known.is_placeholder)
         carry_sizes([tensor], (), result)
         holds = assumed_result(tensor)
         return result if holds is None else assume_result(result, holds)
@@ -455,11 +455,11 @@ class Handlers:
         """A copy from the device to a real tensor of the host: of the known values, else of zeros."""
         target, source = args[0], kwargs.get("src", args[1] if len(args) > 1 else None)
         if isinstance(source, T) and source.is_meta and not target.is_meta:
-            found = values_of(source)
+            known = values_of(source)
             if computed_values(source) is None:
                 current_following().convert()
             with torch.no_grad():
-                return target.zero_() if found is None else target.copy_(found.values)
+                return target.zero_() if known is None else target.copy_(known.values)
         return self._mode.call(func, args, kwargs)
 
     @_handles(T.data.__set__)

@@ -192,8 +192,8 @@ def values_of(tensor: torch.Tensor) -> Known | None:
 
 def computed_values(tensor: torch.Tensor) -> torch.Tensor | None:
     """A tensor's values if they are known, and no placeholder values."""
-    found = values_of(tensor)
-    return None if found is None or found.is_placeholder else found.values
+    known = values_of(tensor)
+    return None if known is None or known.is_placeholder else known.values
 
 
 def has_values(tensor: torch.Tensor) -> bool:
@@ -304,16 +304,16 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if not tensor.is_meta and not most_bytes:
             return {}
-        found = values_of(tensor)
-        if found is None or not tensor.numel() or tensor.is_complex():
+        known = values_of(tensor)
+        if known is None or not tensor.numel() or tensor.is_complex():
             return {}
-        values = found.values.detach().cpu().contiguous()
+        values = known.values.detach().cpu().contiguous()
         row: dict[str, Any] = {}
         if not values.dtype.is_floating_point:
             row = {"least": int(values.min()), "greatest": int(values.max())}
             most_bytes = max(most_bytes, _INDEX_BYTES if tensor.is_meta else 0)
         size = values.numel() * values.element_size()
-        if not found.is_placeholder and size <= most_bytes:
+        if not known.is_placeholder and size <= most_bytes:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
             row["data"] = base64.b85encode(data).decode()
     return row
@@ -335,27 +335,27 @@ def carry_sizes(operands: Sequence[torch.Tensor], numbers: Sequence[Any], result
 
     These are the sizes that are equal to a placeholder size of an operand, or to a placeholder number in the arguments.
     """
-    held = [sizes for tensor in operands if (sizes := _sizes_of(tensor))]
+    placeholders = [sizes for tensor in operands if (sizes := _sizes_of(tensor))]
     integers = [number for number in numbers if isinstance(number, PlaceholderInt)]
-    if not held and not integers:
+    if not placeholders and not integers:
         return
-    for one in result if isinstance(result, list | tuple) else (result,):
-        if not isinstance(one, torch.Tensor) or not one.is_meta or any(one is operand for operand in operands):
+    for made in result if isinstance(result, list | tuple) else (result,):
+        if not isinstance(made, torch.Tensor) or not made.is_meta or any(made is operand for operand in operands):
             continue
-        found: Sizes = {}
+        sizes_of_result: Sizes = {}
         for tensor in operands:
             for place, reads in _sizes_of(tensor).items():
                 size = tensor.shape[-1 - place]
-                if place < one.dim() and one.shape[-1 - place] == size:
-                    found[place] = found.get(place, frozenset()) | reads
-                elif one.shape.count(size) == 1:
-                    place = one.dim() - 1 - one.shape.index(size)
-                    found[place] = found.get(place, frozenset()) | reads
+                if place < made.dim() and made.shape[-1 - place] == size:
+                    sizes_of_result[place] = sizes_of_result.get(place, frozenset()) | reads
+                elif made.shape.count(size) == 1:
+                    place = made.dim() - 1 - made.shape.index(size)
+                    sizes_of_result[place] = sizes_of_result.get(place, frozenset()) | reads
         for number in integers:
-            if one.shape.count(plain(number)) >= 1:
-                found[one.dim() - 1 - one.shape.index(plain(number))] = number.reads
-        if found:
-            set_sizes(one, found, decides=not held)
+            if made.shape.count(plain(number)) >= 1:
+                sizes_of_result[made.dim() - 1 - made.shape.index(plain(number))] = number.reads
+        if sizes_of_result:
+            set_sizes(made, sizes_of_result, decides=not placeholders)
 
 
 def set_sizes(tensor: torch.Tensor, sizes: Sizes, *, decides: bool) -> torch.Tensor:
@@ -456,12 +456,12 @@ class Shadows:
         if func in _PLACES_ONLY or _is_of_a_library(func):
             return
         if func is T.__deepcopy__:
-            found = values_of(args[0])
-            if found is not None:
-                store_values(result, found.values, is_placeholder=found.is_placeholder)
+            known = values_of(args[0])
+            if known is not None:
+                store_values(result, known.values, is_placeholder=known.is_placeholder)
             return
         virtual = [tensor for tensor in call.tensors if tensor.is_meta]
-        written = [one for one, before in zip(virtual, versions, strict=True) if _version(one) != before]
+        written = [tensor for tensor, before in zip(virtual, versions, strict=True) if _version(tensor) != before]
         written += _named_as_written(call)
         if written:
             self._learn_write(call, written)
@@ -527,7 +527,7 @@ class Shadows:
     ) -> bool:
         """Repeat a call on values; returns whether it succeeded."""
         is_placeholder = call.is_placeholder or any(
-            found is not None and found.is_placeholder for found in map(values_of, tensors)
+            known is not None and known.is_placeholder for known in map(values_of, tensors)
         )
         generator = torch.default_generator
         state = generator.get_state()
@@ -548,8 +548,10 @@ class Shadows:
         flat = tensors_in(call.result)
         computed = tensors_in(values)
         if len(flat) == len(computed):
-            pairs = [(one, value) for one, value in zip(flat, computed, strict=True) if any(one is f for f in fresh)]
-            _attach([one for one, _ in pairs], [value for _, value in pairs], is_placeholder)
+            pairs = [
+                (result, value) for result, value in zip(flat, computed, strict=True) if any(result is f for f in fresh)
+            ]
+            _attach([result for result, _ in pairs], [value for _, value in pairs], is_placeholder)
         return True
 
 
@@ -564,30 +566,32 @@ def _is_of_a_library(func: Any) -> bool:
 
 def _attach(results: list[torch.Tensor], values: list[Any], is_placeholder: bool) -> None:
     made: set[int] = set()
-    for one, value in zip(results, values, strict=True):
+    for result, value in zip(results, values, strict=True):
         if (
             not isinstance(value, T)
             or value.device.type != "cpu"
-            or value.shape != one.shape
-            or value.dtype != one.dtype
+            or value.shape != result.shape
+            or value.dtype != result.dtype
         ):
             continue
-        if value.layout is not torch.strided or not has_shadow(one):
+        if value.layout is not torch.strided or not has_shadow(result):
             continue
-        storage = one.untyped_storage()._cdata
+        storage = result.untyped_storage()._cdata
         if storage in made:
-            found = values_of(one)
-            if found is not None:
-                found.values.copy_(value)
+            known = values_of(result)
+            if known is not None:
+                known.values.copy_(value)
             continue
-        store_values(one, value, is_placeholder=is_placeholder)
+        store_values(result, value, is_placeholder=is_placeholder)
         made.add(storage)
 
 
 def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The results with memory of their own."""
-    held = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
-    return [one for one in tensors_in(result) if has_shadow(one) and one.untyped_storage()._cdata not in held]
+    shared = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
+    return [
+        tensor for tensor in tensors_in(result) if has_shadow(tensor) and tensor.untyped_storage()._cdata not in shared
+    ]
 
 
 def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -602,7 +606,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
 
 
 def _all_known(tensors: Sequence[torch.Tensor]) -> bool:
-    return all(map(has_values, tensors)) and sum(one.numel() for one in tensors) <= _OPERAND_ELEMENTS
+    return all(map(has_values, tensors)) and sum(tensor.numel() for tensor in tensors) <= _OPERAND_ELEMENTS
 
 
 def _version(tensor: torch.Tensor) -> int | None:
@@ -612,34 +616,34 @@ def _version(tensor: torch.Tensor) -> int | None:
 
 def _named_as_written(call: Call) -> list[torch.Tensor]:
     """The tensors that a function writes by its name, as version counters may not: `out`, `add_`, `_foreach_mul_`."""
-    found = tensors_in(call.kwargs.get("out"))
+    written = tensors_in(call.kwargs.get("out"))
     name = getattr(call.func, "__name__", "")
     if name == "__setitem__" or (name.startswith("__i") and name[3:-2] in _IN_PLACE):
-        return [*found, *tensors_in(call.args[:1])]
+        return [*written, *tensors_in(call.args[:1])]
     if name.endswith("_") and not name.endswith("__"):
         # Optimisers pass several lists to one function, and write to most.
-        return [*found, *tensors_in(call.args if name.startswith("_") else call.args[:1])]
-    return found
+        return [*written, *tensors_in(call.args if name.startswith("_") else call.args[:1])]
+    return written
 
 
 def _overwritten(call: Call) -> list[torch.Tensor]:
     """The tensors that a function overwrites completely."""
-    found = tensors_in(call.kwargs.get("out"))
+    written = tensors_in(call.kwargs.get("out"))
     if call.func in _OVERWRITES:
-        return [*found, *tensors_in(call.args[:1])]
+        return [*written, *tensors_in(call.args[:1])]
     if call.func is T.__setitem__ and isinstance(call.args[0], T):
         places = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)
         if all(not isinstance(place, T) and (place is Ellipsis or place == slice(None)) for place in places):
-            return [*found, call.args[0]]
-    return found
+            return [*written, call.args[0]]
+    return written
 
 
 def _values(value: Any) -> Any:
     """Arguments with every tensor replaced by its values, and the device by the CPU."""
 
     def values(tensor: torch.Tensor) -> torch.Tensor:
-        found = values_of(tensor)
-        return tensor if found is None else found.values
+        known = values_of(tensor)
+        return tensor if known is None else known.values
 
     return mapped(value, values, CPU)
 

@@ -139,8 +139,8 @@ class VirtualCuda(TorchFunctionMode):
             return value
         kind = type(value)
         if kind is list or kind is tuple:
-            found = [self._argument(item, tensors, numbers) for item in value]
-            return kind(found)
+            items = [self._argument(item, tensors, numbers) for item in value]
+            return kind(items)
         if isinstance(value, Placeholder):
             numbers.append(value)
             return plain(value)

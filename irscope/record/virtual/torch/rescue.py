@@ -117,7 +117,7 @@ def _operator_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], e
         # torch's code does not check the indices of the maxima, which are not known: it would write anywhere.
         matrix, _, dense, _, _, mask = args
         return tuple(
-            torch.empty_like(one) if is_set else None for one, is_set in zip((matrix, dense), mask, strict=True)
+            torch.empty_like(tensor) if is_set else None for tensor, is_set in zip((matrix, dense), mask, strict=True)
         )
     if func is torch.ops.aten.equal.default and not all(map(values_of, tensors)):
         # Called by torch itself to explain an error: "is the window 0 anywhere?" The script's `torch.equal` is a read.
@@ -198,9 +198,9 @@ def _on_cpu(value: Any, fill: _Fill | None = None) -> Any:
     def change(item: torch.Tensor) -> torch.Tensor:
         if not item.is_meta:
             return item
-        found = values_of(item)
-        if found is not None and not (found.is_placeholder and fill is not _valid_values):
-            return found.values
+        known = values_of(item)
+        if known is not None and not (known.is_placeholder and fill is not _valid_values):
+            return known.values
         if item.layout is not torch.strided:
             return fill(item.shape, item.dtype).to_sparse(layout=item.layout)
         # With its own strides: those of the result may follow from them.
