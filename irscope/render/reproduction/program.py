@@ -146,20 +146,22 @@ class _AsWritten(ast.NodeTransformer):
         namespace = _NAMESPACES.get(node.func.id, "gl")
         node.func = ast.parse(f"{namespace}.{node.func.id}", mode="eval").body
         node.args = [self.visit(argument) for argument in node.args]
-        node.keywords = [ast.keyword(one.arg, self.visit(one.value)) for one in node.keywords]
+        node.keywords = [
+            ast.keyword(keyword_argument.arg, self.visit(keyword_argument.value)) for keyword_argument in node.keywords
+        ]
         return node
 
 
 def _attributes(launch: Launch) -> dict[str, str]:
     """Key → expression of the attributes of an argument, as Triton takes them."""
-    found: dict[str, str] = {}
+    rows: dict[str, str] = {}
     for path, text in launch.attributes:
-        rows: list[str] = []
-        for row in text.split(", "):
-            name, _, value = row.partition("=")
-            rows.append(f"[{quoted(name)}, {int(value) if _INTEGER.fullmatch(value) else quoted(value)}]")
-        found[_key(path)] = f"[{', '.join(rows)}]"
-    return found
+        pairs: list[str] = []
+        for attribute in text.split(", "):
+            name, _, value = attribute.partition("=")
+            pairs.append(f"[{quoted(name)}, {int(value) if _INTEGER.fullmatch(value) else quoted(value)}]")
+        rows[_key(path)] = f"[{', '.join(pairs)}]"
+    return rows
 
 
 def _options(capture: Capture) -> dict[str, str]:
@@ -186,15 +188,16 @@ def _expected_rows(launch: Launch, record: LaunchRecord) -> list[str] | None:
 
     What it left as it was is expected so.
     """
-    tensors = [one for one in record.arguments if one.kind != "scalar"]
-    if not any(one.result for one in tensors) or not all(one.data for one in tensors):
+    tensors = [argument for argument in record.arguments if argument.kind != "scalar"]
+    if not any(argument.result for argument in tensors) or not all(argument.data for argument in tensors):
         return None
     places = {name: place for place, (name, _) in enumerate(launch.signature)}
-    return [
-        f"({quoted(one.path)}, {(places[one.path.partition('[')[0]], *map(int, _ELEMENT.findall(one.path)))}, "
-        f"{quoted(one.result or one.data)})"
-        for one in tensors
-    ]
+    rows: list[str] = []
+    for argument in tensors:
+        path = argument.path
+        place = (places[path.partition("[")[0]], *map(int, _ELEMENT.findall(path)))
+        rows.append(f"({quoted(path)}, {place}, {quoted(argument.result or argument.data)})")
+    return rows
 
 
 def _argument(path: str, kind: str, constants: Mapping[str, str], record: LaunchRecord) -> str:
@@ -457,7 +460,7 @@ def future_import(capture: Capture) -> str:
     """The line that the kernel's file began with, if it did."""
     line = "from __future__ import annotations"
     file = capture.launch.kernel.file
-    return f"{line}\n\n" if any(line in one.text for one in capture.sources if one.path == file) else ""
+    return f"{line}\n\n" if any(line in source.text for source in capture.sources if source.path == file) else ""
 
 
 def _header(capture: Capture, notes: list[str]) -> str:
@@ -538,17 +541,17 @@ def _place(place: object) -> str:
 
 def _plan(capture: Capture) -> tuple[str, list[str]]:
     """(code that leaves passes out, lines that switch them)."""
-    skipped = [one for one in capture.passes() if one.outcome == "skipped"]
+    skipped = [snapshot for snapshot in capture.passes() if snapshot.outcome == "skipped"]
     if not skipped:
         return "", []
-    switches = [_SWITCHES[one.name] for one in skipped if one.name in _SWITCHES]
-    off = [
-        f"({quoted(one.stage)}, {quoted(one.name)}, {one.occurrence})" for one in skipped if one.name not in _SWITCHES
-    ]
-    if not off:
+    switches = [_SWITCHES[snapshot.name] for snapshot in skipped if snapshot.name in _SWITCHES]
+    rows = ""
+    for snapshot in skipped:
+        if snapshot.name not in _SWITCHES:
+            rows += f"    ({quoted(snapshot.stage)}, {quoted(snapshot.name)}, {snapshot.occurrence}),\n"
+    if not rows:
         return "", switches
-    rows = "{\n" + "".join(f"    {row},\n" for row in off) + "}"
-    return support.PLAN.format(off=rows), [*switches, "    leave_passes_out()\n"]
+    return support.PLAN.format(off=f"{{\n{rows}}}"), [*switches, "    leave_passes_out()\n"]
 
 
 def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:

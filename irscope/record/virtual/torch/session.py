@@ -19,8 +19,7 @@ from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.arguments import written_arguments
-from irscope.record.virtual.placeholders import current_following
+from irscope.record.virtual.placeholders import current_following, written_arguments
 from irscope.record.virtual.torch.compile import Compiler
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.handlers import Handlers
