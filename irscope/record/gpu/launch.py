@@ -112,7 +112,7 @@ class _StopScript(BaseException):
     """Ends a script at the launch that was wanted; no error, and not for the script to catch."""
 
 
-class Compiles:
+class NumberedCompiles:
     """A sink that passes events on, and knows the number of each compile: its place among the captures, from 1."""
 
     def __init__(self, sink: EventSink) -> None:
@@ -249,12 +249,12 @@ class _PinnedLaunch:
             sink(events.Refused("DeviceFault", f"the timing stopped: {ended.detail}"))
 
 
-def _ceilings(dtype: str, alive: Callable[[], None]) -> messages.Ceilings:
+def _ceilings(dtype: str, alive: Callable[[], None]) -> messages.CeilingsMeasured:
     from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
 
     bytes_per_s = copy_bytes_per_second()
     alive()
-    return messages.Ceilings(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
+    return messages.CeilingsMeasured(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
 
 
 def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
@@ -278,7 +278,7 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
     Raises RecordingError if the script ends without it.
     """
     request, wanted = command.request, command.launch
-    compiles = Compiles(sink)
+    compiles = NumberedCompiles(sink)
     pinned: list[_PinnedLaunch] = []
     refused: list[IrscopeError] = []
 
@@ -348,7 +348,7 @@ def first_line(error: BaseException) -> str:
 
 def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -> None:
     """Run the script and check its launches."""
-    compiles = Compiles(sink)
+    compiles = NumberedCompiles(sink)
 
     @contextmanager
     def around(watch: Watch) -> Iterator[None]:
@@ -359,7 +359,9 @@ def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -
 
 
 class _Checker:
-    def __init__(self, compiles: Compiles, watch: Watch, sink: EventSink, command: messages.CheckScript) -> None:
+    def __init__(
+        self, compiles: NumberedCompiles, watch: Watch, sink: EventSink, command: messages.CheckScript
+    ) -> None:
         self._compiles = compiles
         self._watch = watch
         self._sink = sink

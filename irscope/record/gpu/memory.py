@@ -17,7 +17,7 @@ from irscope.ir.mlir.arithmetic import Arithmetic
 from irscope.ir.mlir.pointer_uses import PointerUses
 from irscope.record.gpu.noise import (
     TF32_UNIT,
-    Difference,
+    MemoryDifference,
     Noise,
     agreement_of,
     bits_of,
@@ -254,7 +254,7 @@ class KeptArguments:
             storage.reference = storage.bits.clone() if changed else None
         self.fill(1)
         run()
-        unsteady: list[Difference] = []
+        unsteady: list[MemoryDifference] = []
         for storage in self.storages:
             if storage.is_output and storage.reference is not None:
                 first, second = poisons_of(storage.dtype)
@@ -271,7 +271,7 @@ class KeptArguments:
 
     def check(self, run: Run, alive: Callable[[], None] = lambda: None, most: int = _MOST_RUNS) -> Agreement:
         """Run a variant up to `most` times, its outputs poisoned, and compare what it leaves with the reference."""
-        runs: list[list[Difference]] = []
+        runs: list[list[MemoryDifference]] = []
         began = time.monotonic()
         for number in range(most):
             if number >= _FEWEST_RUNS and time.monotonic() - began > _ENOUGH_S:
@@ -380,7 +380,9 @@ class KeptArguments:
             if storage.noise is not None:
                 storage.noise.add_other(storage.bits)
 
-    def _judged_again(self, differences: list[Difference], poison: int, alive: Callable[[], None]) -> list[Difference]:
+    def _judged_again(
+        self, differences: list[MemoryDifference], poison: int, alive: Callable[[], None]
+    ) -> list[MemoryDifference]:
         """What a run left, judged by the noise, which is measured now: another run might not go wrong again."""
         left = [storage.body.clone() for storage in self.storages]
         self.measure_noise(alive)
@@ -391,12 +393,12 @@ class KeptArguments:
             difference.outside = before.outside
         return again
 
-    def _run_compared(self, run: Run, poison: int) -> list[Difference]:
+    def _run_compared(self, run: Run, poison: int) -> list[MemoryDifference]:
         self.fill(poison)
         run()
         return [self._compared(storage, poison) for storage in self.storages]
 
-    def _compared(self, storage: _Storage, poison: int) -> Difference:
+    def _compared(self, storage: _Storage, poison: int) -> MemoryDifference:
         before = bits_of(storage.pristine, storage.dtype)
         difference = compare_memory(
             storage.name,

@@ -211,7 +211,7 @@ class VariantsTimed(RecordingEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings(RecordingEvent):
+class CeilingsMeasured(RecordingEvent):
     """What the device reaches at best, measured on the spot."""
 
     bytes_per_s: float

@@ -407,7 +407,7 @@ def _parts(memory: torch.Tensor) -> list[slice]:
 
 
 @dataclass(slots=True)
-class Difference:
+class MemoryDifference:
     """How one stretch of memory differs."""
 
     name: str
@@ -493,7 +493,7 @@ def compare_memory(
     poison: int | None = None,
     unwritten: torch.Tensor | None = None,
     noise: Noise | None = None,
-) -> Difference:
+) -> MemoryDifference:
     """Compare two stretches of memory, given as `bits_of` them.
 
     `before`: what it held before the launch; a NaN that neither side touched is not counted. `poison`: what it was
@@ -501,7 +501,7 @@ def compare_memory(
     explains; None where only the same bits will do.
     """
     judgement = None if noise is None else _Judgement()
-    difference = Difference(name, noise=noise, judgement=judgement)
+    difference = MemoryDifference(name, noise=noise, judgement=judgement)
     for start in range(0, ours.numel(), CHUNK):
         part = slice(start, start + CHUNK)
         out, expected = ours[part], reference[part]
@@ -548,8 +548,8 @@ def compare_memory(
     return difference
 
 
-def agreement_of(runs: list[list[Difference]], noise: str = "", noise_of: str = "") -> Agreement:
-    """One Agreement of several runs of a variant, each a list with a Difference for every stretch of memory.
+def agreement_of(runs: list[list[MemoryDifference]], noise: str = "", noise_of: str = "") -> Agreement:
+    """One Agreement of several runs of a variant, each a list with a MemoryDifference for every stretch of memory.
 
     `noise`: what is known of the empty plan's own runs, said where the outputs are not identical. `noise_of`: the runs
     that the noise was measured by.

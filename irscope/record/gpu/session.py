@@ -129,7 +129,9 @@ class _Ended(DeviceFault):
     """The child ended instead of answering."""
 
 
-_Answer = TypeVar("_Answer", messages.VariantChecked, messages.VariantsTimed, messages.Ceilings, messages.MemoryStored)
+_Answer = TypeVar(
+    "_Answer", messages.VariantChecked, messages.VariantsTimed, messages.CeilingsMeasured, messages.MemoryStored
+)
 
 
 @dataclass
@@ -229,10 +231,10 @@ class DeviceSession:
         """Compare what another session's launch left on this one's inputs with what this one leaves."""
         return self._ask(self._started(), messages.CheckOutputs(str(folder)), messages.VariantChecked).agreement
 
-    def ceilings(self, dtype: str = "") -> messages.Ceilings:
+    def ceilings(self, dtype: str = "") -> messages.CeilingsMeasured:
         """The device's copy bandwidth, and the rate of torch's matrix product of a dtype such as `float16`."""
         try:
-            return self._ask(self._started(), messages.MeasureCeilings(dtype), messages.Ceilings)
+            return self._ask(self._started(), messages.MeasureCeilings(dtype), messages.CeilingsMeasured)
         except TimeoutError:
             raise DeviceFault(f"the ceilings were not measured in {self.launch_timeout_s:g} s.") from None
 
@@ -487,10 +489,10 @@ def check_script_on_device(
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
     first = messages.CheckScript(request, launch, every)
     with own_folder() as folder, device_process(first, folder, progress=progress, echo=echo) as child:
-        return _Follower(child, request.timeout_s, launch_timeout_s).follow()
+        return _ScriptFollower(child, request.timeout_s, launch_timeout_s).follow()
 
 
-class _Follower:
+class _ScriptFollower:
     def __init__(self, child: DeviceProcess, timeout_s: float, launch_timeout_s: float) -> None:
         self._child = child
         self._timeout_s = timeout_s

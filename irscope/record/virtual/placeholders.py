@@ -23,7 +23,7 @@ from irscope.model.launch_record import Assumption, Decision, DecisionKind, join
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced
 from irscope.record.virtual.after_import import AfterImport
-from irscope.record.virtual.places import Place, is_called_by_program, place_of_reader
+from irscope.record.virtual.places import ProgramPlace, is_called_by_program, place_of_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +233,11 @@ class Following:
         self._seen: dict[tuple[str, int, str], Read] = {}
         self._decided: dict[tuple[DecisionKind, str, str], set[Read]] = {}
         """The reads that decided something outside of launches, by kind, text and place."""
-        self._questions: list[tuple[Reads, Place]] = []
+        self._questions: list[tuple[Reads, ProgramPlace]] = []
         """The latest questions, those of the current statement last."""
         self._dropped = 0
         """How many questions came before these."""
-        self._iterations: dict[Place, int] = {}
+        self._iterations: dict[ProgramPlace, int] = {}
         """How often each test went on with its loop."""
         self._of_launches: dict[Read, dict[Decision, None]] = {}
         """What the reads decided of launches, in order."""
@@ -302,7 +302,7 @@ class Following:
                 reads_decided.symmetric_difference_update({read, fresh})
         return frozenset({fresh})
 
-    def _note(self, name: str, value: Any, place: Place, is_set: bool, shown: str = "") -> Read:
+    def _note(self, name: str, value: Any, place: ProgramPlace, is_set: bool, shown: str = "") -> Read:
         key = (place.file, place.line, name)
         text = shown or repr(plain(value))
         read = self._seen.get(key)
@@ -312,7 +312,7 @@ class Following:
             self._seen[key] = read
         return read
 
-    def _assume(self, default: Any, place: Place) -> Any:
+    def _assume(self, default: Any, place: ProgramPlace) -> Any:
         names = place.names if isinstance(default, list) and len(place.names) == len(default) else ()
         if any(name in self._assumed for name in names):
             return [self._cast(name, item) for name, item in zip(names, default, strict=True)]
@@ -389,14 +389,14 @@ class Following:
         """
         self._decide(kind, place_of_reader(), reads)
 
-    def _ask(self, reads: Reads, place: Place) -> None:
+    def _ask(self, reads: Reads, place: ProgramPlace) -> None:
         self._questions.append((reads, place))
         if len(self._questions) > _KEPT_QUESTIONS:
             del self._questions[: _KEPT_QUESTIONS // 2]
             self._dropped += _KEPT_QUESTIONS // 2
         self._decide(_kind_of_test(place), place, reads)
 
-    def _decide(self, kind: DecisionKind, place: Place, reads: Reads) -> None:
+    def _decide(self, kind: DecisionKind, place: ProgramPlace, reads: Reads) -> None:
         self._decided.setdefault((kind, place.text, place.label), set()).update(reads)
 
     def convert(self, value: Any = None) -> None:
@@ -463,7 +463,7 @@ _MOST_ITERATIONS = 1000
 """Of a loop that a placeholder value keeps going."""
 
 
-def _kind_of_test(place: Place) -> DecisionKind:
+def _kind_of_test(place: ProgramPlace) -> DecisionKind:
     return "loop" if place.loops else "branch"
 
 

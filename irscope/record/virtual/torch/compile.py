@@ -35,7 +35,7 @@ from irscope.record.virtual.torch.memory import CUDA, META, is_wrapper
 from irscope.record.virtual.torch.rescue import EachOperator
 
 
-class Size(Enum):
+class SizeKind(Enum):
     """What a size of an input is in a graph."""
 
     CONSTANT = auto()
@@ -45,7 +45,7 @@ class Size(Enum):
     """A symbol of its own."""
 
 
-Marks = tuple[Size, ...] | None
+Marks = tuple[SizeKind, ...] | None
 """The sizes of a tensor; () for an integer that is a symbol; None for anything else, which is no input of the graph."""
 
 
@@ -88,14 +88,14 @@ class SizeHistory:
             for axis, size in enumerate(leaf.shape)
         )
 
-    def _size(self, tensor: torch.Tensor, axis: int, varies: bool) -> Size:
+    def _size(self, tensor: torch.Tensor, axis: int, varies: bool) -> SizeKind:
         if axis in marked_axes(tensor) or axis in vars(tensor).get("_dynamo_weak_dynamic_indices", ()):
-            return Size.OWN
+            return SizeKind.OWN
         if axis in vars(tensor).get("_dynamo_static_indices", ()):
-            return Size.CONSTANT
+            return SizeKind.CONSTANT
         if varies and self._automatic:
-            return Size.OWN
-        return Size.SHARED if self._all else Size.CONSTANT
+            return SizeKind.OWN
+        return SizeKind.SHARED if self._all else SizeKind.CONSTANT
 
     @property
     def _all(self) -> bool:
@@ -160,7 +160,11 @@ class Symbols:
     def _tensor(self, tensor: torch.Tensor, marks: Marks, source: Any, device: torch.device) -> torch.Tensor:
         from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
-        kinds = {Size.CONSTANT: DimDynamic.STATIC, Size.SHARED: DimDynamic.DUCK, Size.OWN: DimDynamic.DYNAMIC}
+        kinds = {
+            SizeKind.CONSTANT: DimDynamic.STATIC,
+            SizeKind.SHARED: DimDynamic.DUCK,
+            SizeKind.OWN: DimDynamic.DYNAMIC,
+        }
         context = StatelessSymbolicContext(dynamic_sizes=[kinds[mark] for mark in marks or ()])
         sizes, strides, _ = self._shapes.create_symbolic_sizes_strides_storage_offset(
             _outline(tensor), source, symbolic_context=context
@@ -187,12 +191,12 @@ def _outline(tensor: torch.Tensor) -> torch.Tensor:
 
 def constant_marks(leaf: Any) -> Marks:
     """The marks of an input without symbols."""
-    return (Size.CONSTANT,) * leaf.dim() if isinstance(leaf, torch.Tensor) else None
+    return (SizeKind.CONSTANT,) * leaf.dim() if isinstance(leaf, torch.Tensor) else None
 
 
 def is_symbolic(leaf: Any, marks: Marks) -> bool:
     """Whether an input with these marks has a symbol."""
-    return marks is not None and (type(leaf) is int or any(size is not Size.CONSTANT for size in marks))
+    return marks is not None and (type(leaf) is int or any(size is not SizeKind.CONSTANT for size in marks))
 
 
 def sizes_of(leaf: Any) -> Any:
@@ -203,7 +207,7 @@ def sizes_of(leaf: Any) -> Any:
 _LONGEST_REASON = 300
 
 
-class Compiler:
+class GraphCompiler:
     """Stands in for `torch.compile` on a virtual GPU."""
 
     def __init__(self, on_note: Callable[[str], None] | None = None) -> None:
@@ -265,7 +269,7 @@ class Compiler:
         if isinstance(model, torch.nn.Module):
             model.forward = self.wrap(model.forward, dynamic, model)
             return model
-        graphs: dict[Any, list[_Graph]] = {}
+        graphs: dict[Any, list[_CompiledGraph]] = {}
         histories: dict[int, SizeHistory] = {}
 
         def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -278,7 +282,7 @@ class Compiler:
             graph = next((graph for graph in known if graph.is_valid(leaves)), None)
             if graph is None:
                 history = histories.setdefault(self._resets, SizeHistory(dynamic))
-                graph = _Graph(leaves, history.marks(leaves, layout, len(state)), history)
+                graph = _CompiledGraph(leaves, history.marks(leaves, layout, len(state)), history)
                 known.append(graph)
                 self._compile(graph, leaves, model, module, layout)
             if graph.run is None:
@@ -312,7 +316,7 @@ class Compiler:
         return kind
 
     def _compile(
-        self, graph: _Graph, leaves: list[Any], model: Any, module: torch.nn.Module | None, layout: Any
+        self, graph: _CompiledGraph, leaves: list[Any], model: Any, module: torch.nn.Module | None, layout: Any
     ) -> None:
         """Give a graph the code that launches TorchInductor's kernels, if a function can be compiled."""
         results: list[Any] = []
@@ -350,7 +354,7 @@ class Compiler:
         self._written.enter_context(environment_variable("TORCHINDUCTOR_CACHE_DIR", self._folder))
 
 
-class _Graph:
+class _CompiledGraph:
     """A function compiled for the inputs of one call, and for others like them."""
 
     def __init__(self, leaves: list[Any], marks: list[Marks], history: SizeHistory) -> None:
@@ -448,7 +452,7 @@ _SETTINGS = {
 }
 
 
-def _compile_with_inductor(function: Any, compiled: _Graph, own: list[Any]) -> Callable[..., Any]:
+def _compile_with_inductor(function: Any, compiled: _CompiledGraph, own: list[Any]) -> Callable[..., Any]:
     """A function of a graph's inputs that launches TorchInductor's kernels, in its backward pass as well.
 
     The backward graph is compiled when a backward pass needs it, as `torch.compile` does. Raises any exception for

@@ -16,8 +16,8 @@ from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.placeholders import measured
 from irscope.record.virtual.torch.handlers import LEGACY_TYPES
-from irscope.record.virtual.torch.memory import CPU, CUDA, META, Memory, store_values, values_of
-from irscope.record.virtual.torch.streams import Capturing, Event, Graph, Nothing, Stream
+from irscope.record.virtual.torch.memory import CPU, CUDA, META, VirtualMemory, store_values, values_of
+from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"
@@ -60,7 +60,7 @@ def _properties_of(part: DevicePart) -> _DeviceProperties:
     )
 
 
-def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
+def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> None:
     """Let torch's modules report a part, until `patches` are closed."""
     cuda = torch.cuda
     properties = _properties_of(part)
@@ -76,7 +76,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "current_device": lambda: memory.current_device,
         "set_device": lambda device: _nothing(memory.exchange_device(device)),
         "utilization": lambda *_: measured(0),
-        "is_current_stream_capturing": lambda: Graph.is_capturing,
+        "is_current_stream_capturing": lambda: CudaGraph.is_capturing,
         **_constants(
             None,
             f"{_QUIET} init _lazy_init _lazy_call ipc_collect reset_max_memory_allocated "
@@ -89,7 +89,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         **dict.fromkeys(("device", "device_of", "_DeviceGuard"), device_guard),
         "graph": Capturing,
         "Event": Event,
-        "CUDAGraph": Graph,
+        "CUDAGraph": CudaGraph,
         "is_bf16_supported": lambda *_, **__: part.backend == "hip" or part.capability >= (8, 0),
         "is_tf32_supported": lambda: part.backend == "cuda" and part.capability >= (8, 0),
         "get_device_capability": _always(part.capability),
@@ -151,7 +151,7 @@ def _nothing(_: Any) -> None:
     return None
 
 
-def _memory_functions(memory: Memory) -> dict[str, Any]:
+def _memory_functions(memory: VirtualMemory) -> dict[str, Any]:
     """How much is allocated: of the large tensors alone, and so a placeholder value."""
     names = "memory_allocated memory_reserved memory_cached"
     present = {name: lambda *_, **__: measured(memory.used_bytes) for name in names.split()}
@@ -174,7 +174,7 @@ class _Statistics(Counter[str]):
         return measured(0)
 
 
-def _device_guard(memory: Memory) -> type:
+def _device_guard(memory: VirtualMemory) -> type:
     class DeviceGuard(Nothing):
         """Stands in for `torch.cuda.device`."""
 
@@ -192,7 +192,7 @@ def _device_guard(memory: Memory) -> type:
     return DeviceGuard
 
 
-def _of_accelerator(answers: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
+def _of_accelerator(answers: Mapping[str, Any], memory: VirtualMemory) -> dict[str, Any]:
     """The functions of `torch.accelerator`, by the answers of `torch.cuda`."""
     same = ("is_available", "device_count", "current_stream", *_QUIET.split(), *_memory_functions(memory))
     return {
@@ -213,7 +213,7 @@ def _install_types(patches: Patches) -> None:
 
 
 def _legacy_type(name: str, dtype: torch.dtype) -> Any:
-    class Kind(type):
+    class LegacyTypeMeta(type):
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, torch.Tensor) and instance.is_cuda and instance.dtype is dtype
 
@@ -222,7 +222,7 @@ def _legacy_type(name: str, dtype: torch.dtype) -> Any:
                 return torch.as_tensor(args[0], dtype=dtype, device=CUDA)
             return torch.empty(args, dtype=dtype, device=CUDA)
 
-    return Kind(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
+    return LegacyTypeMeta(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
 
 
 def _default_tensor_type(original: Any) -> Any:
@@ -237,7 +237,7 @@ def _default_tensor_type(original: Any) -> Any:
     return set_default_tensor_type
 
 
-def _install_storage(memory: Memory, patches: Patches) -> None:
+def _install_storage(memory: VirtualMemory, patches: Patches) -> None:
     real = torch.UntypedStorage.data_ptr
 
     def data_ptr(storage: Any) -> int:
@@ -265,11 +265,11 @@ _DEFAULT_SEED = 67280421310721
 """Source: `default_rng_seed_val` in torch's `c10/core/GeneratorImpl.h`."""
 
 
-def _install_random(memory: Memory, patches: Patches) -> None:
+def _install_random(memory: VirtualMemory, patches: Patches) -> None:
     """Stand in for `torch.Generator` and the functions of `torch.cuda.random`, until `patches` are closed."""
     real = torch.Generator
 
-    class Kind(type(real)):  # type: ignore[misc]
+    class GeneratorMeta(type(real)):  # type: ignore[misc]
         def __instancecheck__(cls, instance: object) -> bool:
             return type.__instancecheck__(real, instance)
 
@@ -277,7 +277,7 @@ def _install_random(memory: Memory, patches: Patches) -> None:
             device = torch.device(device)
             return type.__call__(cls) if device.type == "cuda" else real(device)
 
-    class Generator(real, metaclass=Kind):  # type: ignore[misc, valid-type]
+    class Generator(real, metaclass=GeneratorMeta):  # type: ignore[misc, valid-type]
         """A generator of the device, which generates nothing: the tensors that it would fill have no data."""
 
         def __init__(self) -> None:

@@ -72,7 +72,7 @@ class _Epoch:
     now = 0
 
 
-class Memory:
+class VirtualMemory:
     """The memory of one virtual device: addresses, and the tensors that report another device than `cuda:0`."""
 
     def __init__(self, size_bytes: int, on_note: Callable[[str], None]) -> None:

@@ -20,7 +20,17 @@ from torch.utils import _device as torch_default_device
 from irscope.model.launch_record import DecisionKind
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.placeholders import Placeholder, current_following, plain, reads_of
-from irscope.record.virtual.torch.memory import CUDA, META, OWN, Call, Memory, Shadows, carry_sizes, mapped, tensors_in
+from irscope.record.virtual.torch.memory import (
+    CUDA,
+    META,
+    OWN,
+    Call,
+    Shadows,
+    VirtualMemory,
+    carry_sizes,
+    mapped,
+    tensors_in,
+)
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -28,7 +38,7 @@ _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 class VirtualCuda(TorchFunctionMode):
     """The function mode: one for each virtual GPU."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: VirtualMemory) -> None:
         super().__init__()
         self.memory = memory
         self.handlers: dict[Any, _Handler] = {}

@@ -20,13 +20,13 @@ from torch.utils import _device as torch_default_device
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.placeholders import current_following, written_arguments
-from irscope.record.virtual.torch.compile import Compiler
+from irscope.record.virtual.torch.compile import GraphCompiler
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.handlers import Handlers
 from irscope.record.virtual.torch.memory import (
     CUDA,
     META,
-    Memory,
+    VirtualMemory,
     computed_values,
     invalidate,
     invalidate_all,
@@ -34,7 +34,7 @@ from irscope.record.virtual.torch.memory import (
 )
 from irscope.record.virtual.torch.mode import VirtualCuda, Wrappers, install_autocast, install_operators
 from irscope.record.virtual.torch.rescue import EachOperator
-from irscope.record.virtual.torch.streams import Graph
+from irscope.record.virtual.torch.streams import CudaGraph
 
 
 class TorchSession:
@@ -52,14 +52,14 @@ class TorchSession:
                 notes.add(text)
                 on_note(text)
 
-        self.mode = mode = VirtualCuda(Memory(part.memory_bytes, note))
+        self.mode = mode = VirtualCuda(VirtualMemory(part.memory_bytes, note))
         self._patches = patches
         Handlers(mode).install()
         install_autocast(mode)
         install_operators(mode, patches)
         install_cuda(part, mode.memory, patches)
         Wrappers(mode, patches)
-        Compiler(note).install(patches)
+        GraphCompiler(note).install(patches)
         _follow_backward(mode, patches, _invalidate_gradients)
         self._follow_threads()
         self._spare_dynamo()
@@ -69,7 +69,7 @@ class TorchSession:
         # Not a handler of the mode: torch checks the stream's type before it calls any mode.
         patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
         # A captured graph writes again, to unknown places.
-        patches.set(Graph, "replay", lambda graph: invalidate_all())
+        patches.set(CudaGraph, "replay", lambda graph: invalidate_all())
         patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
         _push_mode(mode)
         patches.callback(self._remove_mode)
