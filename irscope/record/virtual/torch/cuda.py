@@ -6,7 +6,7 @@ import os
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,9 +125,9 @@ def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> N
     patches.set_known(cuda.profiler, {**_constants(0, "start stop"), "init": _always(None), "profile": Nothing})
     patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
     patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
-    # In torch 2.6 and later.
+    # In torch 2.6 and later. Its functions are others than torch.cuda's: torch's own tables have them as keys.
     if (accelerator := getattr(torch, "accelerator", None)) is not None:
-        patches.set_known(accelerator, _of_accelerator(answers, memory))
+        patches.set_known(accelerator, _accelerator_functions(part, memory, stream))
     _install_types(patches)
     _install_storage(memory, patches)
     _install_loading(patches)
@@ -192,16 +192,20 @@ def _device_guard(memory: VirtualMemory) -> type:
     return DeviceGuard
 
 
-def _of_accelerator(answers: Mapping[str, Any], memory: VirtualMemory) -> dict[str, Any]:
-    """The functions of `torch.accelerator`, by the answers of `torch.cuda`."""
-    same = ("is_available", "device_count", "current_stream", *_QUIET.split(), *_memory_functions(memory))
+def _accelerator_functions(part: DevicePart, memory: VirtualMemory, stream: Stream) -> dict[str, Any]:
     return {
-        **{name: answers[name] for name in same},
-        **dict.fromkeys(("current_device_index", "current_device_idx"), answers["current_device"]),
-        **dict.fromkeys(("set_device_index", "set_device_idx"), answers["set_device"]),
+        **_constants(True, "is_available"),
+        **_constants(1, "device_count"),
+        **_constants(None, _QUIET),
+        **_memory_functions(memory),
+        **dict.fromkeys(("current_device_index", "current_device_idx"), lambda: memory.current_device),
+        **dict.fromkeys(
+            ("set_device_index", "set_device_idx"), lambda device: _nothing(memory.exchange_device(device))
+        ),
         "current_accelerator": _always(torch.device("cuda")),
-        "get_memory_info": answers["mem_get_info"],
-        "device_index": answers["device"],
+        "current_stream": _always(stream),
+        "get_memory_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
+        "device_index": _device_guard(memory),
     }
 
 
