@@ -122,8 +122,10 @@ class Measurement:
     @property
     def computes_other(self) -> bool:
         """Whether `after` leaves something else than rounding explains; the same NaNs as `before` are no other."""
-        found = self.agreement
-        return found is not None and not found.passes and not (found.verdict == "nan" and not found.differing)
+        agreement = self.agreement
+        if agreement is None or agreement.passes:
+            return False
+        return agreement.verdict != "nan" or agreement.differing > 0
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -165,7 +167,7 @@ def ratio_of(
 
 
 def _ratios(variant_us: Sequence[float], baseline_us: Sequence[float]) -> list[float]:
-    return sorted(one / other for one, other in zip(variant_us, baseline_us, strict=True))
+    return sorted(time / baseline for time, baseline in zip(variant_us, baseline_us, strict=True))
 
 
 def _rank_of_low(count: int) -> int:

@@ -330,10 +330,10 @@ class _Excess:
 
 def excesses_of(capture: Capture) -> tuple[_Excess, ...]:
     """The resources of which a capture's kernel needs too much; empty if it fits, or its needs are not known."""
-    found = occupancy_of(capture)
+    occupied = occupancy_of(capture)
     arch = capture.target.arch
     rows: list[tuple[str, int, int, str]] = []
-    for cause, blocks in found.limits if found is not None else ():
+    for cause, blocks in occupied.limits if occupied is not None else ():
         if blocks == 0 and capture.target.backend == "cuda":
             rows.append(_of_cuda(capture, CUDA_LIMITS[arch], cause))
         elif blocks == 0:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, overload
 from weakref import ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
@@ -146,15 +146,7 @@ def differences(captures: Sequence[CaptureFacts]) -> list[str]:
     )
 
 
-class _Listed(Protocol):
-    @property
-    def facts(self) -> CaptureFacts: ...
-
-
-_Row = TypeVar("_Row", bound=_Listed)
-
-
-def chosen(rows: Sequence[_Row], text: str) -> list[_Row]:
+def chosen(rows: Sequence[StoredRow], text: str) -> list[StoredRow]:
     """The rows that a text names: a kernel, a pattern of its name (`soft*`), or the first digits of an id."""
     if named := [row for row in rows if row.facts.name == text]:
         return named

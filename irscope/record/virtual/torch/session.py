@@ -32,7 +32,7 @@ from irscope.record.virtual.torch.memory import (
     invalidate_all,
     tensors_in,
 )
-from irscope.record.virtual.torch.mode import VirtualCuda, Wrappers, install_autocast, install_operators
+from irscope.record.virtual.torch.mode import VirtualCuda, follow_wrappers, install_autocast, install_operators
 from irscope.record.virtual.torch.rescue import EachOperator
 from irscope.record.virtual.torch.streams import CudaGraph
 
@@ -58,7 +58,7 @@ class TorchSession:
         install_autocast(mode)
         install_operators(mode, patches)
         install_cuda(part, mode.memory, patches)
-        Wrappers(mode, patches)
+        follow_wrappers(mode, patches)
         GraphCompiler(note).install(patches)
         _follow_backward(mode, patches, _invalidate_gradients)
         self._follow_threads()
