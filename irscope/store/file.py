@@ -32,8 +32,14 @@ from irscope.model.layout import layout_from_json, layout_to_json
 from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically
-from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operations, checked_manifest
-from irscope.store.schema import read_manifest as stored_manifest
+from irscope.store.schema import (
+    SCHEMA_VERSION,
+    Manifest,
+    Members,
+    check_operations,
+    checked_manifest,
+    stored_manifest,
+)
 
 if TYPE_CHECKING:
     from irscope.model.evidence import CompilerLog

@@ -199,7 +199,7 @@ class Members:
             raise CaptureFormatError(f"its texts have more than {_MAX_LINES:,} lines.")
 
 
-def read_manifest(members: Members) -> dict[str, Any]:
+def stored_manifest(members: Members) -> dict[str, Any]:
     """The manifest as plain values, of a schema version that this irscope reads; raises CaptureFormatError."""
     if _MANIFEST not in members:
         raise CaptureFormatError("it is a zip file, but no capture: it has no member capture.json.")
