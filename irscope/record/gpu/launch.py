@@ -112,7 +112,7 @@ class _StopScript(BaseException):
     """Ends a script at the launch that was wanted; no error, and not for the script to catch."""
 
 
-class NumberedCompiles:
+class _NumberedCompiles:
     """A sink that passes events on, and knows the number of each compile: its place among the captures, from 1."""
 
     def __init__(self, sink: EventSink) -> None:
@@ -278,7 +278,7 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
     Raises RecordingError if the script ends without it.
     """
     request, wanted = command.request, command.launch
-    compiles = NumberedCompiles(sink)
+    compiles = _NumberedCompiles(sink)
     pinned: list[_PinnedLaunch] = []
     refused: list[IrscopeError] = []
 
@@ -319,18 +319,18 @@ def _guarded(measure: Callable[[], Agreement], sink: EventSink) -> Agreement:
     try:
         return measure()
     except Exception as error:
-        if is_broken():
-            end_in_fault(first_line(error), sink)
+        if _is_broken():
+            _end_in_fault(first_line(error), sink)
         return Agreement("failed", detail=first_line(error))
 
 
-def end_in_fault(detail: str, sink: EventSink, where: messages.LaunchPlace | None = None) -> NoReturn:
+def _end_in_fault(detail: str, sink: EventSink, where: messages.LaunchPlace | None = None) -> NoReturn:
     """Report a fault, and end the process: nothing more can be launched in it."""
     sink(messages.Fault(detail, where))
     os._exit(1)
 
 
-def is_broken() -> bool:
+def _is_broken() -> bool:
     """Whether the GPU takes nothing more from this process."""
     try:
         torch.cuda.synchronize()
@@ -348,7 +348,7 @@ def first_line(error: BaseException) -> str:
 
 def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -> None:
     """Run the script and check its launches."""
-    compiles = NumberedCompiles(sink)
+    compiles = _NumberedCompiles(sink)
 
     @contextmanager
     def around(watch: Watch) -> Iterator[None]:
@@ -360,7 +360,7 @@ def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -
 
 class _Checker:
     def __init__(
-        self, compiles: NumberedCompiles, watch: Watch, sink: EventSink, command: messages.CheckScript
+        self, compiles: _NumberedCompiles, watch: Watch, sink: EventSink, command: messages.CheckScript
     ) -> None:
         self._compiles = compiles
         self._watch = watch
@@ -423,8 +423,8 @@ class _Checker:
             result = proceed()
             torch.cuda.synchronize()
         except Exception as error:
-            if is_broken():
-                end_in_fault(first_line(error), self._sink, where)
+            if _is_broken():
+                _end_in_fault(first_line(error), self._sink, where)
             raise
         finally:
             self._sink(messages.LaunchEnded())

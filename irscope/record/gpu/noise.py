@@ -1,13 +1,13 @@
 """How far a launch's outputs move by rounding alone, element by element, and whether a variant stays within that.
 
 The empty plan's kernel is run on inputs moved by one unit in the last place, and compiled so that only the order or
-the rounding of its arithmetic differs. `docs/gpu.md` explains the rule. Memory is read as the values of a dtype: bits,
-values, units in the last place, poison patterns.
+the rounding of its arithmetic differs. `docs/gpu.md` explains the rule.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 
 from irscope.device.measurement import VERDICTS, Agreement, Verdict
 
-CHUNK = 1 << 24
+_CHUNK = 1 << 24
 """Elements processed at once: their float64 copies must fit beside the tensors."""
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -128,8 +128,8 @@ def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Genera
     format_ = float_format(dtype)
     if format_ is None:
         return
-    for start in range(0, bits.numel(), CHUNK):
-        part = bits[start : start + CHUNK]
+    for start in range(0, bits.numel(), _CHUNK):
+        part = bits[start : start + _CHUNK]
         up = torch.randint(0, 2, part.shape, generator=generator, device=part.device, dtype=torch.int8)
         # Sign and magnitude: the next number away from zero is one more, with either sign.
         moved = part + (2 * up - 1).to(part.dtype) * unit
@@ -403,7 +403,7 @@ class Noise:
 
 
 def _parts(memory: torch.Tensor) -> list[slice]:
-    return [slice(start, start + CHUNK) for start in range(0, memory.numel(), CHUNK)]
+    return [slice(start, start + _CHUNK) for start in range(0, memory.numel(), _CHUNK)]
 
 
 @dataclass(slots=True)
@@ -502,8 +502,7 @@ def compare_memory(
     """
     judgement = None if noise is None else _Judgement()
     difference = MemoryDifference(name, noise=noise, judgement=judgement)
-    for start in range(0, ours.numel(), CHUNK):
-        part = slice(start, start + CHUNK)
+    for part in _parts(ours):
         out, expected = ours[part], reference[part]
         left = None if unwritten is None else unwritten[part]
         if poison is not None and left is not None:
@@ -597,6 +596,5 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _largest(errors: object) -> float | None:
-    known = [error for error in errors if error is not None]  # type: ignore[attr-defined]
-    return max(known, default=None)
+def _largest(errors: Iterable[float | None]) -> float | None:
+    return max((error for error in errors if error is not None), default=None)

@@ -121,7 +121,7 @@ def device_process(
         yield DeviceProcess(child, assembly, Annotations(assembly.feed, request, server), progress)
 
 
-LAUNCH_TIMEOUT_S = 30.0
+_LAUNCH_TIMEOUT_S = 30.0
 """How long a launch may take before it counts as hanging."""
 
 
@@ -328,7 +328,7 @@ def device_session(
     request: RecordRequest,
     launch: int | None,
     *,
-    launch_timeout_s: float = LAUNCH_TIMEOUT_S,
+    launch_timeout_s: float = _LAUNCH_TIMEOUT_S,
     progress: Progress | None = None,
 ) -> Iterator[DeviceSession]:
     """Run a script on the GPU up to one of its launches, and hold that for variants to be checked and timed.
@@ -469,7 +469,7 @@ def check_script_on_device(
     *,
     launch: int | None = None,
     every: bool = False,
-    launch_timeout_s: float = LAUNCH_TIMEOUT_S,
+    launch_timeout_s: float = _LAUNCH_TIMEOUT_S,
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> ScriptCheck:

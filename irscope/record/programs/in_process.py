@@ -36,7 +36,7 @@ from irscope.record.programs.recording import DEFAULT_TARGET, SourceFiles, descr
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced, replaced_item
 from irscope.record.triton.versions import require_names, untried_note
-from irscope.record.virtual.placeholders import assumptions_under_way
+from irscope.record.virtual.arguments import assumptions_under_way
 from irscope.target import Target as target_Target
 
 

@@ -26,7 +26,7 @@ from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
 from irscope.record.triton.native_calls import note_of_restart, print_reasons
 from irscope.record.triton.versions import refusal_of, require_names, triton_version, untried_note
-from irscope.record.virtual.placeholders import assumptions_under_way, known_values
+from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
 __all__ = ["DEFAULT_TARGET", "SourceFiles", "describe_environment", "recorded_launches", "recording"]
 

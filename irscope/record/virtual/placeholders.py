@@ -1,223 +1,36 @@
-"""Placeholder values: numbers in place of data that has not been computed, followed to what they decide."""
+"""Follows placeholder values from their reads to the branches, checks, loops and launches that they decide.
+
+What a program measures with the clock of this machine is a placeholder value too.
+"""
 
 from __future__ import annotations
 
 import ast
 import math
 import operator
-import sys
-import threading
 import time
 import timeit
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial, wraps
+from dataclasses import replace
+from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
 from irscope.errors import UsageError
-from irscope.ir.mlir.pointer_uses import read_pointer_uses
-from irscope.model.capture import Launch
 from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
-from irscope.record.triton import api as triton_api
-from irscope.record.triton.patches import Patches, replaced
+from irscope.record.triton.patches import Patches
 from irscope.record.virtual.after_import import AfterImport
+from irscope.record.virtual.numbers import (
+    Read,
+    Reads,
+    address,
+    carry,
+    listeners,
+    operators_named,
+    plain,
+)
 from irscope.record.virtual.places import ProgramPlace, is_called_by_program, place_of_reader
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One place at which a program reads data that has not been computed."""
-
-    name: str
-    """The variable that the value is assigned to, or an empty string."""
-    value: str
-    """The value that the program got, as Python prints it."""
-    file: str
-    line: int
-    expression: str = ""
-    """The source text of the read."""
-    given: bool = False
-    """Whether `--assume` set the value."""
-    is_address: bool = False
-    """Whether it is an address: a program that passes it on has read no data."""
-
-    @property
-    def place(self) -> str:
-        """FILE:LINE, without the folder."""
-        return f"{self.file.rpartition('/')[2]}:{self.line}"
-
-
-Reads = frozenset[Read]
-
-listeners: list[Callable[[Reads], None]] = []
-"""Called with the reads of each question, the innermost only, which is last."""
-
-
-class Placeholder:
-    """A number in place of data that has not been computed."""
-
-    reads: Reads
-
-    def __reduce__(self) -> Any:
-        number = plain(self)
-        return type(number), (number,)
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
-
-
-class PlaceholderInt(int, Placeholder):
-    """A placeholder integer."""
-
-
-class PlaceholderFloat(float, Placeholder):
-    """A placeholder float."""
-
-
-def plain(value: Any) -> Any:
-    """A number without its reads, also in tuples and lists; anything else unchanged."""
-    if isinstance(value, PlaceholderInt):
-        return int.__int__(value)
-    if isinstance(value, PlaceholderFloat):
-        return float.__float__(value)
-    if type(value) in (tuple, list) and any(map(reads_of, value)):
-        return type(value)(map(plain, value))
-    return value
-
-
-def reads_of(value: Any) -> Reads:
-    """The reads of a number, or of all in a tuple or list; none for anything that is no placeholder value."""
-    if isinstance(value, Placeholder):
-        return value.reads
-    if isinstance(value, tuple | list) and len(value) <= _SEARCHED:
-        return frozenset().union(*(reads_of(item) for item in value))
-    return frozenset()
-
-
-_SEARCHED = 64
-
-
-def carry(value: Any, reads: Reads) -> Any:
-    """A value that follows from reads: a number with these reads, a list or tuple of such."""
-    if not reads or isinstance(value, bool):
-        return value
-    if isinstance(value, int | float):
-        kind = PlaceholderInt if isinstance(value, int) else PlaceholderFloat
-        number = kind(plain(value))
-        number.reads = reads
-        return number
-    if type(value) in (list, tuple):
-        return type(value)(carry(item, reads) for item in value)
-    return value
-
-
-def _binary(compute: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
-    def method(self: Any, other: Any, *rest: Any) -> Any:
-        if not isinstance(other, int | float):
-            return NotImplemented
-        first, second = (other, self) if reflected else (self, other)
-        result = compute(plain(first), plain(second), *rest)
-        return carry(result, self.reads | reads_of(other))
-
-    return method
-
-
-def _unary(compute: Callable[..., Any]) -> Any:
-    def method(self: Any, *rest: Any) -> Any:
-        return carry(compute(plain(self), *rest), self.reads)
-
-    return method
-
-
-def _question(compute: Callable[[Any, Any], Any]) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        if not isinstance(other, int | float):
-            return NotImplemented
-        # The sizes of two tensors made with one number are equal, whatever it is.
-        if not (
-            compute in (operator.eq, operator.ne) and self.reads == reads_of(other) and plain(self) == plain(other)
-        ):
-            _ask(self.reads | reads_of(other))
-        return compute(plain(self), plain(other))
-
-    return method
-
-
-def _ask(reads: Reads) -> None:
-    if listeners:
-        listeners[-1](reads)
-
-
-def _truth(self: Any) -> bool:
-    _ask(self.reads)
-    return bool(plain(self))
-
-
-def _operators(names: str) -> dict[str, Any]:
-    return {name: getattr(operator, f"__{name}__") for name in names.split()}
-
-
-_ARITHMETIC = _operators("add sub mul truediv floordiv mod") | {"divmod": divmod, "pow": pow}
-_BITS = _operators("and or xor lshift rshift")
-
-
-def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
-    for name, compute in binary.items():
-        setattr(kind, f"__{name}__", _binary(compute))
-        setattr(kind, f"__r{name}__", _binary(compute, reflected=True))
-    for name, compute in unary.items():
-        setattr(kind, f"__{name}__", _unary(compute))
-    for name, compute in _operators("eq ne lt le gt ge").items():
-        setattr(kind, f"__{name}__", _question(compute))
-    base: Any = kind.__mro__[1]
-    kind.__hash__ = base.__hash__  # type: ignore[method-assign, assignment]
-    kind.__bool__ = _truth  # type: ignore[attr-defined]
-
-
-_ROUNDED = _operators("neg pos abs") | {"round": round, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
-_equip(PlaceholderInt, _ARITHMETIC | _BITS, _ROUNDED | {"invert": operator.invert})
-_equip(PlaceholderFloat, _ARITHMETIC, _ROUNDED)
-# `n.bit_length()`, as `triton.next_power_of_2` and programs of their own use it.
-PlaceholderInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign]
-
-
-class Address(PlaceholderInt):
-    """The address of a tensor. Its alignment and whether it is another tensor's address are those of a real one."""
-
-    def __mod__(self, other: Any) -> Any:
-        return plain(self) % other if _is_alignment(other) else super().__mod__(other)
-
-    def __and__(self, other: Any) -> Any:
-        is_mask = isinstance(other, int) and _is_alignment(other + 1)
-        return plain(self) & other if is_mask else super().__and__(other)
-
-    def __eq__(self, other: object) -> bool:
-        return plain(self) == plain(other)
-
-    def __ne__(self, other: object) -> bool:
-        return plain(self) != plain(other)
-
-    def __bool__(self) -> bool:
-        return plain(self) != 0
-
-    __hash__ = int.__hash__
-
-
-_ALIGNMENT = 512
-"""Of an allocation, in bytes, as in torch's own allocator."""
-
-
-def _is_alignment(value: Any) -> bool:
-    return isinstance(value, int) and value > 0 and _ALIGNMENT % value == 0
-
-
-def address(value: int, reads: Reads) -> Address:
-    """An address that a program read."""
-    number = Address(value)
-    number.reads = reads
-    return number
 
 
 class Following:
@@ -603,9 +416,9 @@ def _of_readings(compute: Callable[[Any, Any], Any]) -> Any:
 
 
 for _kind in (_FloatReading, _IntReading):
-    for _name, _compute in _operators("add sub mul truediv floordiv lt le gt ge").items():
+    for _name, _compute in operators_named("add sub mul truediv floordiv lt le gt ge").items():
         setattr(_kind, f"__{_name}__", _of_readings(_compute))
-    for _name, _compute in _operators("add mul").items():
+    for _name, _compute in operators_named("add mul").items():
         setattr(_kind, f"__r{_name}__", _of_readings(_compute))
 
 
@@ -647,122 +460,3 @@ def _followed(real: Callable[[], Any]) -> Callable[[], Any]:
 
     read_clock.__name__ = read_clock.__qualname__ = real.__name__
     return read_clock
-
-
-_Decided = dict[Read, list[Decision]]
-
-_launch = threading.local()
-
-
-def install_arguments(patches: Patches) -> None:
-    """Follow the arguments that kernels are called with, until `patches` are closed."""
-    kernel_class = triton_api.jit_function_class()
-    run = kernel_class.run
-
-    def run_plain(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        following = current_following()
-        if not following.is_on:
-            return run(function, *args, grid=grid, warmup=warmup, **kwargs)
-        decided: _Decided = {}
-        names = [*function.arg_names, *([""] * len(args))]
-        constants = {parameter.name for parameter in function.params if parameter.is_constexpr}
-        passed: dict[str, Any] = {}
-
-        def taken(name: str, value: Any) -> Any:
-            value = _assumed(following, name, value)
-            for read in reads_of(value):
-                # A read without a name has the parameter's.
-                read = read if read.name else replace(read, name=name)
-                kind = "constexpr" if name in constants else "argument"
-                decided.setdefault(read, []).append(Decision(kind, name))
-                passed[name] = value
-            return plain(value)
-
-        with replaced(_launch, "decided", decided):
-            args = tuple(taken(name, value) for name, value in zip(names, args, strict=False))
-            kwargs = {name: taken(name, value) for name, value in kwargs.items()}
-            try:
-                return run(function, *args, grid=_watched_grid(grid, passed, decided), warmup=warmup, **kwargs)
-            finally:
-                following.launched(decided)
-
-    patches.set(kernel_class, "run", run_plain)
-
-
-def _assumed(following: Following, name: str, value: Any) -> Any:
-    """An argument with the value that `--assume` sets by the parameter's name, if the read has another name."""
-    reads = reads_of(value)
-    if not reads or isinstance(value, tuple | list) or any(read.given for read in reads):
-        return value
-    number = following.value_of_parameter(name, value)
-    if number is None:
-        return value
-    first = min(reads, key=lambda read: (read.file, read.line))
-    return carry(number, frozenset({Read(name, repr(number), first.file, first.line, first.expression, True)}))
-
-
-def _watched_grid(grid: Any, passed: Mapping[str, Any], decided: _Decided) -> Any:
-    def noted(chosen: Any) -> Any:
-        for index, size in enumerate(chosen if isinstance(chosen, tuple | list) else ()):
-            for read in reads_of(size):
-                decided.setdefault(read, []).append(Decision("grid", f"grid[{index}]={plain(size)}"))
-        return tuple(map(plain, chosen)) if reads_of(chosen) else chosen
-
-    if not callable(grid):
-        return noted(grid)
-    called: Callable[[dict[str, Any]], Any] = grid
-    # The grid function gets the arguments as the program passed them.
-    return lambda bound: noted(called({**bound, **passed} if passed else bound))
-
-
-def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
-    """What is known of the data of a launch's tensor, as fields of an Argument; of anything but torch's, nothing.
-
-    `most_bytes`: the data of a larger tensor are left out.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(tensor, torch.Tensor):
-        return {}
-    from irscope.record.virtual.torch.memory import recorded_values
-
-    return recorded_values(tensor, most_bytes)
-
-
-def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...]:
-    """All assumptions up to now.
-
-    `launch`: what is compiled; with it, also what its arguments decided of its attributes and constants.
-    """
-    decided: _Decided = getattr(_launch, "decided", {})
-    if launch is not None:
-        decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}
-    return current_following().assumptions(decided)
-
-
-def _specialised(made: list[Decision], launch: Launch) -> list[Decision]:
-    names = {decision.what for decision in made if decision.kind == "argument"}
-    rows = [("attribute", parameter, f": {text}") for parameter, text in launch.attributes]
-    rows += [("constexpr", parameter, f"={text}") for parameter, text in launch.constants]
-    return [Decision(kind, parameter + text) for kind, parameter, text in rows if parameter.partition("[")[0] in names]
-
-
-_uses = lru_cache(maxsize=256)(read_pointer_uses)
-
-
-def written_arguments(kernel: Any, signature: Mapping[str, Any], arguments: tuple[Any, ...]) -> list[Any] | None:
-    """Those of a launch's arguments that the compiled kernel may write through; None if it may write to any memory."""
-    # One that is being compiled has these already; its other texts would be waited for.
-    known = getattr(kernel, "known_texts", None) or kernel.asm
-    text = next((known[stage] for stage in ("ttir", "ttgir") if isinstance(known.get(stage), str)), None)
-    if text is None:
-        return list(arguments)
-    uses = _uses(text)
-    if uses.elsewhere:
-        return None
-    kinds = list(signature.values())
-    passed = zip(kinds, arguments, strict=False)
-    pointers = [argument for kind, argument in passed if str(kind).startswith(("*", "tensordesc"))]
-    if len(kinds) != len(arguments) or len(pointers) != len(uses.parameters):
-        # A tuple holds pointers that are not among these.
-        return list(arguments)
-    return [argument for use, argument in zip(uses.parameters, pointers, strict=True) if use.written]

@@ -26,7 +26,8 @@ from types import CodeType
 from typing import Any
 
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.placeholders import ClockReading, Placeholder, carry, current_following, plain, reads_of
+from irscope.record.virtual.numbers import Placeholder, carry, plain, reads_of
+from irscope.record.virtual.placeholders import ClockReading, current_following
 from irscope.record.virtual.places import is_followed, is_of_program
 
 NAME = "__irscope__"

@@ -248,7 +248,7 @@ compile_kernel()
 def python_text(capture: Capture) -> str:
     """The kernel with the functions and constants that it uses, as Python; raises RecordingError without them."""
     needed = _needed(capture)
-    return f"{future_import(capture)}{sorted_imports(needed.imports)}\n\n{pieces_text(needed)}"
+    return f"{_future_import(capture)}{_sorted_imports(needed.imports)}\n\n{pieces_text(needed)}"
 
 
 def driver_of(capture: Capture, path: Path) -> str:
@@ -257,12 +257,14 @@ def driver_of(capture: Capture, path: Path) -> str:
     Functions stay where that file has them, and locations too.
     """
     try:
-        tables, imports = launch_tables(capture, _needed(capture))
+        tables, imports = _launch_tables(capture, _needed(capture))
     except NotExpressible as reason:
         raise _refusal(capture, str(reason)) from reason
     lines = ["import gc", "import triton", "from triton.backends.compiler import GPUTarget", *imports]
-    code = compiling_code(capture, "{}")
-    return sorted_imports(lines) + _DRIVER.format(path=str(path), tables=tables, target=target_line(capture), code=code)
+    code = _compiling_code(capture, "{}")
+    return _sorted_imports(lines) + _DRIVER.format(
+        path=str(path), tables=tables, target=_target_line(capture), code=code
+    )
 
 
 def _needed(capture: Capture) -> NeededSource:
@@ -335,18 +337,18 @@ def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
     notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
     if "torch" in needed.other_modules:
         notes.append("It needs torch to compile: the kernel's own text uses it.")
-    tables, more_imports = launch_tables(capture, needed)
+    tables, more_imports = _launch_tables(capture, needed)
     imports = [*needed.imports, *more_imports]
     places = {quoted(name): _place(place) for name, place in needed.places.items()}
     launching, why_not = _launching(capture, needed)
     if why_not:
         notes.append(f"It compiles and does not launch: {why_not}.")
-    code = compiling_code(capture, _rows(places)) + launching
+    code = _compiling_code(capture, _rows(places)) + launching
     text = _file(capture, notes, ["import gc", *imports], f"{body}\n\n{tables}\n", code)
     return Reproduction(text, "python", tuple(notes))
 
 
-def launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
+def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
     """(signature, constants, attributes and options as code, the imports of that and of the compile).
 
     Raises NotExpressible.
@@ -373,7 +375,7 @@ def launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str
     return text, imports
 
 
-def compiling_code(capture: Capture, places: str) -> str:
+def _compiling_code(capture: Capture, places: str) -> str:
     """The functions that compile the kernel; `places`: where functions stood, as code."""
     is_gluon = capture.launch.language == "gluon"
     if not _is_name(capture.name):
@@ -385,7 +387,7 @@ def compiling_code(capture: Capture, places: str) -> str:
     )
 
 
-def target_line(capture: Capture) -> str:
+def _target_line(capture: Capture) -> str:
     """The target as code."""
     target = capture.target
     arch = str(int(target.arch)) if target.arch.isdecimal() else quoted(target.arch)
@@ -429,15 +431,15 @@ def _file(capture: Capture, notes: list[str], imports: list[str], body: str, cod
     lines = [*imports, "import triton", "from triton.backends.compiler import GPUTarget"]
     lines += ["from triton.compiler.compiler import make_backend"] if plan else []
     standard |= {line for line in lines if line in ("import gc", "import types")}
-    others = sorted_imports(line for line in lines if line not in standard)
+    others = _sorted_imports(line for line in lines if line not in standard)
     parts = [
         _header(capture, notes),
-        future_import(capture),
+        _future_import(capture),
         "\n".join(sorted(standard)) + "\n\n",
         _variables(capture),
         others + "\n",
         body,
-        f"\n{target_line(capture)}",
+        f"\n{_target_line(capture)}",
         plan,
         code,
         support.MAIN.format(
@@ -451,12 +453,12 @@ def _file(capture: Capture, notes: list[str], imports: list[str], body: str, cod
     return "".join(parts)
 
 
-def sorted_imports(lines: Iterable[str]) -> str:
+def _sorted_imports(lines: Iterable[str]) -> str:
     """Lines of imports, each once, by what they import."""
     return "".join(f"{line}\n" for line in sorted(set(lines), key=lambda line: (line.split()[1], line)))
 
 
-def future_import(capture: Capture) -> str:
+def _future_import(capture: Capture) -> str:
     """The line that the kernel's file began with, if it did."""
     line = "from __future__ import annotations"
     file = capture.launch.kernel.file

@@ -12,7 +12,8 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.launch_record import Decision
-from irscope.record.virtual.placeholders import Following, current_following, follow, plain, reads_of
+from irscope.record.virtual.numbers import plain, reads_of
+from irscope.record.virtual.placeholders import Following, current_following, follow
 from irscope.record.virtual.rewrite import rewrite
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from irscope.record.virtual.placeholders import current_following, reads_of
+from irscope.record.virtual.numbers import reads_of
+from irscope.record.virtual.placeholders import current_following
 from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.memory import (
     CPU,

@@ -19,18 +19,10 @@ from torch.utils import _device as torch_default_device
 
 from irscope.model.launch_record import DecisionKind
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.placeholders import Placeholder, current_following, plain, reads_of
-from irscope.record.virtual.torch.memory import (
-    CUDA,
-    META,
-    OWN,
-    Call,
-    Shadows,
-    VirtualMemory,
-    carry_sizes,
-    mapped,
-    tensors_in,
-)
+from irscope.record.virtual.numbers import Placeholder, plain, reads_of
+from irscope.record.virtual.placeholders import current_following
+from irscope.record.virtual.torch.memory import CUDA, META, VirtualMemory, carry_sizes
+from irscope.record.virtual.torch.shadow import OWN, Call, Shadows, mapped, tensors_in
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from irscope.record.virtual.placeholders import current_following, plain, reads_of
-from irscope.record.virtual.torch.memory import CPU, OWN, computed_values, mapped, set_sizes, tensors_in, values_of
+from irscope.record.virtual.numbers import plain, reads_of
+from irscope.record.virtual.placeholders import current_following
+from irscope.record.virtual.torch.memory import CPU, computed_values, set_sizes, values_of
+from irscope.record.virtual.torch.shadow import OWN, mapped, tensors_in
 
 _SMALL = 1 << 22
 """Up to this many elements in all, an operator is tried on the CPU, for the shapes of its results."""

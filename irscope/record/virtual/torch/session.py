@@ -19,21 +19,15 @@ from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.placeholders import current_following, written_arguments
+from irscope.record.virtual.arguments import written_arguments
+from irscope.record.virtual.placeholders import current_following
 from irscope.record.virtual.torch.compile import GraphCompiler
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.handlers import Handlers
-from irscope.record.virtual.torch.memory import (
-    CUDA,
-    META,
-    VirtualMemory,
-    computed_values,
-    invalidate,
-    invalidate_all,
-    tensors_in,
-)
+from irscope.record.virtual.torch.memory import CUDA, META, VirtualMemory, computed_values, invalidate, invalidate_all
 from irscope.record.virtual.torch.mode import VirtualCuda, follow_wrappers, install_autocast, install_operators
 from irscope.record.virtual.torch.rescue import EachOperator
+from irscope.record.virtual.torch.shadow import tensors_in
 from irscope.record.virtual.torch.streams import CudaGraph
 
 
@@ -63,7 +57,7 @@ class TorchSession:
         _follow_backward(mode, patches, _invalidate_gradients)
         self._follow_threads()
         self._spare_dynamo()
-        spare_symbols(patches)
+        _spare_symbols(patches)
         self._follow_default_device()
         self._accept_comparisons()
         # Not a handler of the mode: torch checks the stream's type before it calls any mode.
@@ -318,7 +312,7 @@ _FOR_NUMBERS: dict[str, Callable[..., Any]] = {
 """Functions of `symbolic_shapes`, as they are for plain numbers and sequences of them."""
 
 
-def spare_symbols(patches: Patches) -> None:
+def _spare_symbols(patches: Patches) -> None:
     """Put the replacements in place, unless the real modules are loaded, until `patches` are closed."""
     if _SYMBOLIC_SHAPES in sys.modules or "sympy" in sys.modules:
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from irscope.record.virtual.placeholders import written_arguments
+from irscope.record.virtual.arguments import written_arguments
 
 PARAMETERS = "%a: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %b: !tt.ptr<f32>, %n: i32"
 HEAD = f"module {{\n  tt.func public @k({PARAMETERS}) attributes {{noinline = false}} {{\n"
