@@ -126,8 +126,10 @@ class Measurement:
     @property
     def computes_other(self) -> bool:
         """Whether `after` leaves something else than rounding explains; the same NaNs as `before` are no other."""
-        found = self.agreement
-        return found is not None and not found.passes and not (found.verdict == "nan" and not found.differing)
+        agreement = self.agreement
+        if agreement is None or agreement.passes:
+            return False
+        return agreement.verdict != "nan" or agreement.differing > 0
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -169,7 +171,7 @@ def ratio_of(
 
 
 def _ratios(variant_us: Sequence[float], baseline_us: Sequence[float]) -> list[float]:
-    return sorted(one / other for one, other in zip(variant_us, baseline_us, strict=True))
+    return sorted(time / baseline for time, baseline in zip(variant_us, baseline_us, strict=True))
 
 
 def _rank_of_low(count: int) -> int:
@@ -178,15 +180,11 @@ def _rank_of_low(count: int) -> int:
         raise ValueError(f"{count} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
     # P(fewer than rank + 1 of the ratios lie below the true median) stays under half of what may go wrong.
     allowed = (1.0 - _CONFIDENCE) / 2.0
-    log_half = count * math.log(0.5)
-    below, rank = 0.0, -1
-    while True:
-        next_rank = rank + 1
-        log_choose = math.lgamma(count + 1) - math.lgamma(next_rank + 1) - math.lgamma(count - next_rank + 1)
-        below += math.exp(log_choose + log_half)
-        if below > allowed:
-            return rank
-        rank = next_rank
+    below, rank = 0.5**count, 0
+    while below <= allowed:
+        rank += 1
+        below += math.comb(count, rank) / 2**count
+    return rank - 1
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

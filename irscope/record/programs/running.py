@@ -213,10 +213,10 @@ def _as_python_would(name: str, arguments: tuple[str, ...], folder: Path) -> Ite
 
 def compiled(source: str, filename: str, flags: int = 0) -> CodeType:
     """A program's code; on the virtual GPU rewritten as that of a file is."""
-    from irscope.record.virtual.follow import current_following
+    from irscope.record.virtual.placeholders import current_following
     from irscope.record.virtual.rewrite import rewrite
 
-    tree = rewrite(source, filename) if current_following() is not None else ast.parse(source, filename)
+    tree = rewrite(source, filename) if current_following().is_on else ast.parse(source, filename)
     return compile(tree, filename, "exec", flags, dont_inherit=True)
 
 

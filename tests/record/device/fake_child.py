@@ -19,7 +19,7 @@ from irscope.model.capture import Environment, Kernel, Launch, Target
 from irscope.record.gpu.messages import (
     COMMANDS,
     Alive,
-    Ceilings,
+    CeilingsMeasured,
     CheckOutputs,
     CheckScript,
     CheckVariant,
@@ -139,7 +139,7 @@ def serve(waiting: Iterator[object], sink: MessageWriter) -> None:
         elif isinstance(command, CheckOutputs):
             sink(VariantChecked(Agreement(Path(command.folder, "left").read_text(), differing=3)))  # type: ignore[arg-type]
         elif isinstance(command, MeasureCeilings):
-            sink(Ceilings(4e12, 8e14 if command.dtype else None))
+            sink(CeilingsMeasured(4e12, 8e14 if command.dtype else None))
 
 
 def make_again(command: MakeAgain, sink: MessageWriter) -> None:

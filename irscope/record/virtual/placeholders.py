@@ -1,26 +1,43 @@
-"""Follows placeholder values from their reads to the branches, checks, loops and launches that they decide."""
+"""Follows placeholder values from their reads to the branches, checks, loops and launches that they decide.
+
+What a program measures with the clock of this machine is a placeholder value too.
+"""
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import operator
+import time
+import timeit
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial, wraps
+from types import ModuleType
 from typing import Any
 
 from irscope.errors import UsageError
 from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
-from irscope.record.virtual import numbers as virtual_numbers
-from irscope.record.virtual.numbers import Read, Reads, address, carry, plain
-from irscope.record.virtual.places import Place, is_called_by_program, place_of_reader
-
-_following: list[Following] = []
-"""One for each virtual GPU, the innermost last."""
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.after_import import AfterImport
+from irscope.record.virtual.numbers import (
+    Read,
+    Reads,
+    address,
+    carry,
+    listeners,
+    operators_named,
+    plain,
+)
+from irscope.record.virtual.places import ProgramPlace, is_called_by_program, place_of_reader
 
 
 class Following:
     """The reads of placeholder values of a program on one virtual GPU, and what they decided."""
+
+    is_on = True
+    """Whether there is a virtual GPU."""
 
     def __init__(self, assumed: Mapping[str, str] | None = None) -> None:
         """`assumed`: the values of `--assume`, by name or FILE:LINE."""
@@ -29,11 +46,11 @@ class Following:
         self._seen: dict[tuple[str, int, str], Read] = {}
         self._decided: dict[tuple[DecisionKind, str, str], set[Read]] = {}
         """The reads that decided something outside of launches, by kind, text and place."""
-        self._questions: list[tuple[Reads, Place]] = []
+        self._questions: list[tuple[Reads, ProgramPlace]] = []
         """The latest questions, those of the current statement last."""
         self._dropped = 0
         """How many questions came before these."""
-        self._iterations: dict[Place, int] = {}
+        self._iterations: dict[ProgramPlace, int] = {}
         """How often each test went on with its loop."""
         self._of_launches: dict[Read, dict[Decision, None]] = {}
         """What the reads decided of launches, in order."""
@@ -90,15 +107,15 @@ class Following:
         if others or read.value != repr(before):
             return reads
         fresh = replace(read, value=repr(after))
-        for key, held in self._seen.items():
-            if held == read:
+        for key, known in self._seen.items():
+            if known == read:
                 self._seen[key] = fresh
         for reads_decided in self._decided.values():
             if read in reads_decided:
                 reads_decided.symmetric_difference_update({read, fresh})
         return frozenset({fresh})
 
-    def _note(self, name: str, value: Any, place: Place, is_set: bool, shown: str = "") -> Read:
+    def _note(self, name: str, value: Any, place: ProgramPlace, is_set: bool, shown: str = "") -> Read:
         key = (place.file, place.line, name)
         text = shown or repr(plain(value))
         read = self._seen.get(key)
@@ -108,7 +125,7 @@ class Following:
             self._seen[key] = read
         return read
 
-    def _assume(self, default: Any, place: Place) -> Any:
+    def _assume(self, default: Any, place: ProgramPlace) -> Any:
         names = place.names if isinstance(default, list) and len(place.names) == len(default) else ()
         if any(name in self._assumed for name in names):
             return [self._cast(name, item) for name, item in zip(names, default, strict=True)]
@@ -185,15 +202,19 @@ class Following:
         """
         self._decide(kind, place_of_reader(), reads)
 
-    def _ask(self, reads: Reads, place: Place) -> None:
+    def _ask(self, reads: Reads, place: ProgramPlace) -> None:
         self._questions.append((reads, place))
         if len(self._questions) > _KEPT_QUESTIONS:
             del self._questions[: _KEPT_QUESTIONS // 2]
             self._dropped += _KEPT_QUESTIONS // 2
         self._decide(_kind_of_test(place), place, reads)
 
-    def _decide(self, kind: DecisionKind, place: Place, reads: Reads) -> None:
+    def _decide(self, kind: DecisionKind, place: ProgramPlace, reads: Reads) -> None:
         self._decided.setdefault((kind, place.text, place.label), set()).update(reads)
+
+    def convert(self, value: Any = None) -> None:
+        """Record that what is read here, shown as `value`, is followed no further: C code takes it, or the host."""
+        self.decide("conversion", self.read_of([] if value is None else value))
 
     def launched(self, of_launch: Mapping[Read, list[Decision]]) -> None:
         """Note what placeholder values decided of a launch."""
@@ -246,8 +267,8 @@ class Following:
 
     def names(self) -> tuple[str, ...]:
         """The names of all reads so far, which `--assume` could set."""
-        found = (f"{read.name} ({read.place})" if read.name else read.place for read in self._seen.values())
-        return tuple(dict.fromkeys(found))
+        names = (f"{read.name} ({read.place})" if read.name else read.place for read in self._seen.values())
+        return tuple(dict.fromkeys(names))
 
 
 _KEPT_QUESTIONS = 10_000
@@ -255,13 +276,38 @@ _MOST_ITERATIONS = 1000
 """Of a loop that a placeholder value keeps going."""
 
 
-def _kind_of_test(place: Place) -> DecisionKind:
+def _kind_of_test(place: ProgramPlace) -> DecisionKind:
     return "loop" if place.loops else "branch"
 
 
-def current_following() -> Following | None:
-    """The innermost virtual GPU's record of placeholder values, or None without a virtual GPU."""
-    return _following[-1] if _following else None
+class _Unfollowed(Following):
+    """Without a virtual GPU all values are plain, and nothing is recorded."""
+
+    is_on = False
+
+    def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
+        return default
+
+    def question(self, default: bool, *, shown: str = "") -> bool:
+        return default
+
+    def read_of(self, value: Any) -> Reads:
+        return frozenset()
+
+    def address(self, value: int) -> Any:
+        return value
+
+    def decide(self, kind: DecisionKind, reads: Reads) -> None:
+        pass
+
+
+_following: list[Following] = [_Unfollowed()]
+"""One for each virtual GPU, the innermost last."""
+
+
+def current_following() -> Following:
+    """The innermost virtual GPU's record of placeholder values; without a virtual GPU, one that records nothing."""
+    return _following[-1]
 
 
 def measured(value: Any, *, shown: str = "") -> Any:
@@ -271,9 +317,9 @@ def measured(value: Any, *, shown: str = "") -> Any:
         value: a number, a list of them, or a bool, which the program is taken to test.
         shown: as of `Following.read`.
     """
-    following = current_following()
-    if following is None or not is_called_by_program(2):
+    if not is_called_by_program(2):
         return value
+    following = current_following()
     return following.question(value) if isinstance(value, bool) else following.read(value, shown=shown)
 
 
@@ -282,11 +328,11 @@ def follow(assumed: Mapping[str, str] | None = None) -> Iterator[Following]:
     """Follow the placeholder values of the program within."""
     following = Following(assumed)
     _following.append(following)
-    virtual_numbers.listeners.append(following.on_question)
+    listeners.append(following.on_question)
     try:
         yield following
     finally:
-        virtual_numbers.listeners.remove(following.on_question)
+        listeners.remove(following.on_question)
         _following.remove(following)
 
 
@@ -319,3 +365,98 @@ def _filled(shape: list[Any], value: Any) -> list[Any]:
 
 def _assumption(read: Read, decided: tuple[Decision, ...]) -> Assumption:
     return Assumption(read.name or read.place, read.value, read.file, read.line, read.expression, read.given, decided)
+
+
+_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+_MEASURED = "this machine's time"
+
+
+class ClockReading:
+    """A number that the clock gave: its difference to another is a time that was measured on this machine."""
+
+    def converted(self, kind: Any) -> Any:
+        """The reading as an `int` or a `float`."""
+        return _reading(kind(self))
+
+    def __reduce__(self) -> Any:
+        number = _number(self)
+        return type(number), (number,)
+
+
+class _FloatReading(float, ClockReading):
+    pass
+
+
+class _IntReading(int, ClockReading):
+    pass
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, _FloatReading):
+        return float.__float__(value)
+    return int.__int__(value) if isinstance(value, _IntReading) else plain(value)
+
+
+def _reading(value: Any) -> Any:
+    return _FloatReading(value) if isinstance(value, float) else _IntReading(value)
+
+
+def _of_readings(compute: Callable[[Any, Any], Any]) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        result = compute(_number(self), _number(other))
+        if isinstance(result, bool):
+            return current_following().question(result, shown=_MEASURED)
+        if compute is operator.sub and isinstance(other, ClockReading):
+            return current_following().read(result, shown=_MEASURED)
+        return _reading(result)
+
+    return method
+
+
+for _kind in (_FloatReading, _IntReading):
+    for _name, _compute in operators_named("add sub mul truediv floordiv lt le gt ge").items():
+        setattr(_kind, f"__{_name}__", _of_readings(_compute))
+    for _name, _compute in operators_named("add mul").items():
+        setattr(_kind, f"__r{_name}__", _of_readings(_compute))
+
+
+def install_clock(patches: Patches) -> None:
+    """Follow what a program reads of the clock, until `patches` are closed."""
+    for name in _CLOCKS:
+        for each in (name, f"{name}_ns"):
+            patches.set(time, each, _followed(getattr(time, each)))
+    patches.set(timeit, "default_timer", time.perf_counter)
+    for owner in (timeit, timeit.Timer):
+        for name in ("timeit", "repeat"):
+            patches.set(owner, name, _timed(getattr(owner, name)))
+    patches.enter_context(AfterImport("torch.utils.benchmark.utils.common", partial(_follow_measurements, patches)))
+
+
+def _timed(real: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(real)
+    def time_statement(*args: Any, **options: Any) -> Any:
+        # The standard library's own code reads the clock.
+        return measured(real(*args, **options), shown=_MEASURED)
+
+    return time_statement
+
+
+def _follow_measurements(patches: Patches, module: ModuleType) -> None:
+    """What `torch.utils.benchmark` measured is read as properties of its results."""
+    for name in ("mean", "median", "iqr", "times"):
+        real = vars(module.Measurement)[name]
+
+        def read(measurement: Any, real: property = real) -> Any:
+            return measured(real.__get__(measurement), shown=_MEASURED)
+
+        patches.set(module.Measurement, name, property(read))
+
+
+def _followed(real: Callable[[], Any]) -> Callable[[], Any]:
+    def read_clock() -> Any:
+        return _reading(real()) if is_called_by_program() else real()
+
+    read_clock.__name__ = read_clock.__qualname__ = real.__name__
+    return read_clock

@@ -11,8 +11,7 @@ import pytest
 
 from irscope.device.measurement import Measurement
 from irscope.errors import UsageError
-from irscope.record.gpu.pair import measure_pair
-from irscope.record.gpu.session import DeviceSession, device_session
+from irscope.record.gpu.session import DeviceSession, device_session, measure_pair
 from irscope.record.process.requests import RecordRequest
 
 FAKE = Path(__file__).parents[1] / "device" / "fake_child.py"

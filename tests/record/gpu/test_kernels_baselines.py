@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.record.gpu.baselines import ROUNDINGS, other_baselines, rounded_otherwise
+from irscope.record.gpu.kernels import ROUNDINGS, other_baselines, rounded_otherwise
 
 
 def test_only_arithmetic_rounds_otherwise_and_what_makes_integers_stays() -> None:
