@@ -95,8 +95,8 @@ def _write_gifs(
 ) -> None:
     """Write the first capture's movie to a file, or each one's to a folder."""
     from irscope.cli.dump.stages import file_names
+    from irscope.render.canvas import sized
     from irscope.render.movie.forms import render_gif, timed_frames
-    from irscope.render.theme import sized
 
     if output is None:
         raise UsageError("a GIF is written to a file: -o movie.gif.")

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from irscope.analysis.diff.texts import diff_texts
-from irscope.analysis.flow.dataflow import read_dataflow
-from irscope.analysis.flow.dataflow_view import structured
+from irscope.analysis.flow.dataflow import read_dataflow, structured
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.analysis.passes.effects import count_text
 from irscope.analysis.source.map import source_map

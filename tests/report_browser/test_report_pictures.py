@@ -11,7 +11,7 @@ import pytest
 from irscope.analysis.source.beside import beside
 from irscope.model.capture import Artifact, Capture
 from irscope.render.canvas import Rect
-from irscope.render.warps.picture import warps_picture
+from irscope.render.warps import warps_picture
 from tests.analysis.flow.test_warp_turns import WARPS
 from tests.render.poster.texts import texts_of, wrong_boxes
 from tests.report_browser.captures import softmax

@@ -239,7 +239,7 @@ def _show_page(
     """Write the page: the capture, or layouts alone, opened at the first of the chosen ones."""
     from irscope.cli.layout.conflict_counts import compilers_ways
     from irscope.cli.output.page import emit_report
-    from irscope.render.report.memory import between_layouts, capture_of_layouts
+    from irscope.render.report.facts import between_layouts, capture_of_layouts
 
     shown = [*found, *(item for item in chosen if item not in found)]
     pair = (chosen[-2], chosen[-1]) if compared else None

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from irscope.analysis.flow.block_parts import PARTS, Part, Row, parts_of
-from irscope.analysis.flow.control_flow_fold import mentions
+from irscope.analysis.flow.control_flow_fold import PARTS, Part, PartRow, mentions, parts_of
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
 from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.ir.asm.instructions import Instruction
@@ -101,13 +100,13 @@ class _Drawer:
             self.nested.setdefault(outer[-1] if outer else -1, []).append(place)
             self.home.update(dict.fromkeys(loop.body, place))
 
-    def draw(self, rows: Mapping[int, Sequence[Row]]) -> None:
+    def draw(self, rows: Mapping[int, Sequence[PartRow]]) -> None:
         """Add the function's blocks and jumps."""
         self._loop(self.graph, -1, rows)
         for number, jump in enumerate(self.flow.jumps):
             self._jump(number, jump)
 
-    def _loop(self, graph: Drawing, place: int, rows: Mapping[int, Sequence[Row]]) -> None:
+    def _loop(self, graph: Drawing, place: int, rows: Mapping[int, Sequence[PartRow]]) -> None:
         for block in self.flow.blocks:
             if self.home.get(block.number, -1) == place:
                 self._block(graph, block, rows[block.number])
@@ -124,7 +123,7 @@ class _Drawer:
         python = self._python([block.instructions[-1] for block in latches if block is not None])
         return f"<B>loop</B>  ·  {_counted(count, 'instruction')}" + (f"  ·  {text(python)}" if python else "")
 
-    def _block(self, graph: Drawing, block: BasicBlock, rows: Sequence[Row]) -> None:
+    def _block(self, graph: Drawing, block: BasicBlock, rows: Sequence[PartRow]) -> None:
         style = {"shape": "box", "style": "filled", "color": INK, "fillcolor": PAPER, "margin": "0.06,0.04"}
         if block.blocks > 1 or block.is_loop:
             style |= {"style": "filled,rounded,dashed", "color": SOFT}
@@ -135,7 +134,7 @@ class _Drawer:
         tooltip = plain("\n".join(item.text for item in block.instructions[:40])[:1500])
         graph.node(f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=tooltip, **style)
 
-    def _label(self, block: BasicBlock, rows: Sequence[Row]) -> str:
+    def _label(self, block: BasicBlock, rows: Sequence[PartRow]) -> str:
         kind = "loop of " if block.is_loop else ""
         held = f"{kind}{_counted(block.blocks, 'block')}, " if block.blocks > 1 or block.is_loop else ""
         name = block.name if block.labels or block.number else "entry"
@@ -217,7 +216,7 @@ def _mono(content: str) -> str:
     return f'<FONT FACE="Courier" POINT-SIZE="9">{text(content, 76)}</FONT>'
 
 
-def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[Row]]) -> list[str]:
+def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[PartRow]]) -> list[str]:
     """What the colours and the lines mean, as far as they are drawn."""
     seen = {row.part for found in rows for row in found}
     colors = "  ".join(f"{_mark(part)} {text(meaning)}" for part, meaning in PARTS.items() if part in seen)

@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from irscope.errors import IrscopeError, MissingTool, ToolTooSlow, UsageError
+from irscope.render.canvas import sized, theme_named
 from irscope.render.text.tables import visible
-from irscope.render.theme import sized, theme_named
 from irscope.tools import ToolLimits, run_tool
 
 INK, SOFT, PAPER, PLAIN = "#16181d", "#6b7280", "#ffffff", "#f1f3f5"

@@ -8,9 +8,8 @@ from pathlib import Path
 from textwrap import wrap
 
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import Node, read_dataflow
+from irscope.analysis.flow.dataflow import Node, read_dataflow, structured
 from irscope.analysis.flow.dataflow_fold import fold
-from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import (
     LoopSchedule,
     PipelinedLoop,

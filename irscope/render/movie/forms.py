@@ -11,9 +11,8 @@ from typing import Any
 from irscope.analysis.movie.model import Frame, Movie
 from irscope.errors import MissingTool, UsageError
 from irscope.model.capture import Capture
-from irscope.render.canvas import render_png
+from irscope.render.canvas import render_png, theme_named
 from irscope.render.movie.scene import Answers, Scene
-from irscope.render.theme import theme_named
 
 
 def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:

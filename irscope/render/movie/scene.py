@@ -15,10 +15,9 @@ from irscope.layout.maps import MemoryMap, Preimage, ThreadMap, span
 from irscope.layout.typed import parse_typed
 from irscope.model.capture import Capture, Target
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LayoutRow
-from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect
+from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect, Theme
 from irscope.render.layout.figure import sizes_of
 from irscope.render.text.figures import short_name
-from irscope.render.theme import Theme
 
 __all__ = ["COLORS", "HIGH", "WIDE", "Drawn", "Scene", "draw_tile", "layouts_wanted", "state_text", "title_of_tile"]
 

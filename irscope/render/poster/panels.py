@@ -18,7 +18,7 @@ from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
 from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
-from irscope.render.poster.facts import WORST, Facts, Registers
+from irscope.render.poster.poster import WORST, Facts, Registers
 from irscope.render.roofline import duration_text, floor_line
 from irscope.render.text.figures import percent
 

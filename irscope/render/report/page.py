@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.render.assets import read_asset
-from irscope.render.report.memory import Between
+from irscope.render.report.facts import Between
 from irscope.render.report.payload import Payload
 from irscope.render.report.pictures import poster_style
 from irscope.render.report.results import Results

@@ -15,19 +15,17 @@ from itertools import pairwise
 from typing import Any, cast
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.movie.follow import Followed
-from irscope.analysis.movie.make import movie_of
+from irscope.analysis.movie.make import Followed, movie_of
 from irscope.analysis.movie.model import Change, Frame, Held
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture
-from irscope.render.canvas import style_of
+from irscope.render.canvas import style_of, theme_named
 from irscope.render.dot.graph import Drawing, render_svgs
 from irscope.render.dot.stages import StageGraph, loops_graph, passes_graph, stage_graph
 from irscope.render.movie.scene import Drawn, draw_tile, state_text, title_of_tile
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import theme_named
-from irscope.render.warps.picture import warps_picture
+from irscope.render.warps import warps_picture
 
 _STYLE = re.compile(r"<style>[^<]*</style>")
 # class="t b", and .b{font-weight:600}: prefixed, for the page has looks called `bar` and `line` too.

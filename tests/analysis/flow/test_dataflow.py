@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
-from irscope.analysis.flow.dataflow_fold import HARDEST, at_level, fold
-from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
-from irscope.analysis.flow.dataflow_select import around, on_lines
-from irscope.analysis.flow.dataflow_view import structured
+from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow, structured
+from irscope.analysis.flow.dataflow_fold import HARDEST, around, at_level, fold, on_lines
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.errors import UsageError
 from irscope.ir.mlir.reader import Operation, parse_mlir

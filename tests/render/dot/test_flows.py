@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, read_dataflow
+from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, read_dataflow, read_llvm_dataflow, structured
 from irscope.analysis.flow.dataflow_fold import fold
-from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
-from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import read_schedules
 from irscope.analysis.passes.effects import PassEffect
 from irscope.errors import MissingTool, UsageError

@@ -15,10 +15,9 @@ import pytest
 from irscope.__main__ import run
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Kernel, Resources
-from irscope.render.canvas import LEAST, Canvas, Rect, luminance
+from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, luminance, sized, theme_named, themed
 from irscope.render.poster.panels import draw_source
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import THEMES, sized, theme_named, themed
 from irscope.store.file import load, save
 from tests.analysis.in_flight.launched import matmul
 from tests.analysis.roofline.launched import attention

@@ -11,15 +11,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-import irscope.render.report.memory as memory_data
+import irscope.render.report.facts as memory_data
 from irscope.memory.access import Access, Certainty, Cost, Span, Traffic
 from irscope.memory.allocation import Buffer, allocations_of
 from irscope.memory.costs import as_json, costs_of
 from irscope.model.capture import Capture
 from irscope.model.evidence import OperationLines
 from irscope.render.layout.timeline import timeline_svg
-from irscope.render.report.facts import stage_locations
-from irscope.render.report.memory import Holder, Memory, MemoryOverTime, packed_memory
+from irscope.render.report.facts import Holder, Memory, MemoryOverTime, packed_memory, stage_locations
 from tests.hostile.payload import with_payload
 from tests.memory.cases import too_large
 from tests.report_browser.captures import attention, failed, hostile, softmax

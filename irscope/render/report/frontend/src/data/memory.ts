@@ -1,4 +1,4 @@
-// The memory of a capture, as irscope/render/report/memory.py packs it: a test compares the fields with its dataclasses.
+// The memory of a capture, as irscope/render/report/facts.py packs it: a test compares the fields with its dataclasses.
 
 /** The least and the most that it can be; equal where it is known. */
 export type Span = [number, number];
