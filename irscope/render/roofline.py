@@ -6,7 +6,7 @@ takes its least time. Where the counts lie between bounds the point is a line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import atan2, ceil, cos, degrees, floor, inf, log10, radians, sin
 from typing import Any
@@ -18,7 +18,7 @@ from irscope.memory.programs.footprint import SECTOR_BYTES
 from irscope.render.assets import read_asset
 from irscope.render.canvas import Elements, width_of
 from irscope.render.text.bench import rate_text
-from irscope.render.text.tables import table
+from irscope.render.text.tables import picked, table
 
 _MOST_ROWS = 12
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -192,85 +192,50 @@ def _notes(roofline: Roofline) -> list[str]:
 
 def roofline_json(roofline: Roofline) -> dict[str, Any]:
     """As JSON; a bound that is not known is null."""
-    peaks = roofline.peaks
-    return {
-        "id": roofline.capture_id,
-        "kernel": roofline.kernel,
-        "target": roofline.target,
-        "grid": roofline.grid,
-        "part": peaks and {
-            "name": peaks.part,
-            "title": peaks.name,
-            "matrix_clock_mhz": peaks.clocks_mhz[0],
-            "clock_mhz": peaks.clocks_mhz[1],
-            "source": peaks.source,
-        },
-        "other_parts": roofline.other_parts,
-        "memory": {
-            "dram_bytes": _span(roofline.dram_bytes),
-            "distinct_bytes": _span(roofline.distinct_bytes),
-            "bytes_per_s": roofline.bytes_per_s,
-            "time_s": _times(roofline.memory_time_s),
-            "requested_bytes": roofline.requested and _span(roofline.requested.bytes),
-            "cache_bytes": roofline.requested and _span(roofline.requested.moved_bytes),
-            "cache_certainty": roofline.requested and roofline.requested.certainty,
-            "l2_bytes": roofline.l2_bytes,
-            "spilled_bytes": roofline.spilled_bytes,
-            "atomic_elements": _span(roofline.atomics),
-            "arguments": [
-                {
-                    "argument": one.argument,
-                    "access": "read" if one.is_read else "written",
-                    "distinct_bytes": _span(one.distinct_bytes),
-                    "sectors": _span(one.sectors),
-                    "requested_bytes": _span(one.requested_bytes),
-                }
+    peaks, requested, ceilings = roofline.peaks, roofline.requested, roofline.ceilings
+    clocks = "matrix_clock_mhz clock_mhz".split()
+    return picked(
+        roofline,
+        "id=capture_id kernel target grid other_parts bound_by assumed notes",
+        part=peaks and picked(peaks, "name=part title=name source", **dict(zip(clocks, peaks.clocks_mhz, strict=True))),
+        memory=picked(
+            roofline,
+            "bytes_per_s l2_bytes spilled_bytes",
+            **_spans(roofline, "dram_bytes distinct_bytes atomic_elements=atomics"),
+            time_s=_times(roofline.memory_time_s),
+            requested_bytes=requested and _span(requested.bytes),
+            cache_bytes=requested and _span(requested.moved_bytes),
+            cache_certainty=requested and requested.certainty,
+            arguments=[
+                _spans(one, "distinct_bytes sectors requested_bytes")
+                | {"argument": one.argument, "access": "read" if one.is_read else "written"}
                 for one in roofline.touched
             ],
-        },
-        "units": [
-            {
-                "unit": one.unit.kind,
-                "dtype": one.unit.dtype,
-                "flops": _span(one.flops),
-                "executed_flops": _span(one.executed_flops),
-                "flops_per_s": one.rate,
-                "measured_flops_per_s": one.measured_rate,
-                "time_s": _times(one.time_s),
-                "intensity": _times(roofline.intensity(one)),
-                "ridge": roofline.ridge(one),
-            }
+        ),
+        units=[
+            picked(one, "unit=unit.kind dtype=unit.dtype flops_per_s=rate measured_flops_per_s=measured_rate")
+            | _spans(one, "flops executed_flops")
+            | {"time_s": _times(one.time_s), "intensity": _times(roofline.intensity(one)), "ridge": roofline.ridge(one)}
             for one in roofline.units
         ],
-        "operations": [
-            {
-                "line": one.line,
-                "operation": one.operation,
-                "source": one.place,
-                "unit": one.unit.kind,
-                "dtype": one.unit.dtype,
-                "flops_each": one.flops_each,
-                "executions": _span(one.executions),
-                "flops": _span(one.flops),
-                "copies": one.copies,
-            }
+        operations=[
+            picked(one, "line operation source=place unit=unit.kind dtype=unit.dtype flops_each copies")
+            | _spans(one, "executions flops")
             for one in roofline.operations
         ],
-        "floor_s": _times(roofline.floor_s),
-        "bound_by": roofline.bound_by,
-        "measured": roofline.ceilings and {
-            "device": roofline.ceilings.device,
-            "date": roofline.ceilings.date,
-            "bytes_per_s": roofline.ceilings.bytes_per_s,
-            "flops_per_s": dict(roofline.ceilings.flops_per_s),
-            "time_s": roofline.measured_s,
-        },
-        "assumed": roofline.assumed,
-        "notes": roofline.notes,
-    }  # fmt: skip
+        floor_s=_times(roofline.floor_s),
+        measured=ceilings
+        and picked(
+            ceilings, "device date bytes_per_s", flops_per_s=dict(ceilings.flops_per_s), time_s=roofline.measured_s
+        ),
+    )
 
 
-def _span(span: Span) -> dict[str, int | None]:
+def _spans(value: object, names: str) -> dict[str, Any]:
+    return {name: _span(span) for name, span in picked(value, names).items()}
+
+
+def _span(span: Sequence[int]) -> dict[str, int | None]:
     return {"least": span[0], "most": None if span[1] >= MOST else span[1]}
 
 

@@ -1,4 +1,4 @@
-"""The lives of operations and values as text and as JSON."""
+"""What passes did as text and as JSON: the lives of operations and values, and the log of the compiler."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from irscope.analysis.lives.values import ValueEvent
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.user import chain_texts, line_text, place_of
 from irscope.ir.logs.reasons.decisions import Decision
-from irscope.ir.logs.reasons.entries import LogEntry, read_entries
+from irscope.ir.logs.reasons.entries import read_entries
 from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
 from irscope.model.evidence import PassLog
-from irscope.render.text.tables import table
+from irscope.render.text.tables import picked, table
 
 _MOST_NAMES = 4
 _NOT_KNOWN = "–"
@@ -180,8 +180,7 @@ def lives_json(lives: Lives, at: int, where: str, file: str) -> dict[str, Any]:
         "where": where,
         "first_count": sum(life.counted_from < 0 for life in lives.lives),
         "counts": [
-            {"passes": _labels(trail, one.step), "count": one.count, "made": one.made, "removed": one.removed}
-            | {"certain": one.is_certain}
+            picked(one, "count made removed certain=is_certain", passes=_labels(trail, one.step))
             for one in lives.counts()
         ],
         "operations": [_life_json(trail, life, at, file) for life in lives.lives],
@@ -191,40 +190,32 @@ def lives_json(lives: Lives, at: int, where: str, file: str) -> dict[str, Any]:
 
 def _life_json(trail: Trail, life: OperationLife, at: int, file: str) -> dict[str, Any]:
     removal = life.removal
-    return {
-        "name": life.last.name,
-        "survives": life.is_there(at),
-        "line": life.line_after(at) if life.is_there(at) else None,
-        "text": life.last.text,
-        "certain": life.is_certain,
-        "made_by": [_labels(trail, step) for step in life.made_by],
-        "origin": _origin_json(life.births[0].origin) if len(life.births) == 1 else None,
-        "removed_by": None if removal is None else _labels(trail, removal.step),
-        "removed_among": None if removal is None else removal.among,
-        "replacements": [] if removal is None else list(removal.replacements),
-        "python": line_text(place_of(life.chain, file)),
-        "chain": list(chain_texts(life.chain)),
-    }
+    return picked(
+        life,
+        "name=last.name text=last.text certain=is_certain",
+        survives=life.is_there(at),
+        line=life.line_after(at) if life.is_there(at) else None,
+        made_by=[_labels(trail, step) for step in life.made_by],
+        origin=_origin_json(life.births[0].origin) if len(life.births) == 1 else None,
+        removed_by=None if removal is None else _labels(trail, removal.step),
+        removed_among=None if removal is None else removal.among,
+        replacements=[] if removal is None else list(removal.replacements),
+        **_place_json(life.chain, file),
+    )
 
 
 def value_json(trail: Trail, events: Sequence[ValueEvent], file: str) -> list[dict[str, Any]]:
     """The life of a value as JSON holds it."""
+    names = "what value operation=sighting.name line=sighting.line text=sighting.text replacements among"
     return [
-        {
-            "passes": _labels(trail, event.step),
-            "what": event.what,
-            "value": event.value,
-            "operation": event.sighting.name,
-            "line": event.sighting.line,
-            "text": event.sighting.text,
-            "origin": _origin_json(event.origin),
-            "replacements": list(event.replacements),
-            "among": event.among,
-            "python": line_text(place_of(event.sighting.chain, file)),
-            "chain": list(chain_texts(event.sighting.chain)),
-        }
+        picked(event, names, passes=_labels(trail, event.step), origin=_origin_json(event.origin))
+        | _place_json(event.sighting.chain, file)
         for event in events
     ]
+
+
+def _place_json(chain: Chain, file: str) -> dict[str, Any]:
+    return {"python": line_text(place_of(chain, file)), "chain": list(chain_texts(chain))}
 
 
 def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
@@ -277,36 +268,24 @@ def log_json(capture: Capture, logs: Sequence[PassLog]) -> list[dict[str, Any]]:
     """As docs/json.md describes it."""
     labels = _pass_labels(capture)
     return [
-        {
-            "stage": item.stage,
-            "index": item.index,
-            "pass": labels.get((item.stage, item.index)),
-            "lines_left_out": item.lines_left_out,
-            "decisions": [_decision_json(decision) for decision in read_decisions(item)],
-            "entries": [_entry_json(entry) for entry in read_entries(item.text)],
-        }
+        picked(item, "stage index lines_left_out")
+        | {"pass": labels.get((item.stage, item.index))}
+        | {"decisions": [_decision_json(decision) for decision in read_decisions(item)]}
+        | {"entries": [asdict(entry) | _chain_json(entry.chain) for entry in read_entries(item.text)]}
         for item in logs
     ]
 
 
 def _decision_json(decision: Decision) -> dict[str, Any]:
-    facts = {field.name: getattr(decision, field.name) for field in fields(decision)}
-    for name in ("stage", "index", "line", "operation"):
-        del facts[name]
+    left_out = ("stage", "index", "line", "operation")
+    facts = {field.name: getattr(decision, field.name) for field in fields(decision) if field.name not in left_out}
     operation = decision.operation
-    return {
-        "kind": decision.kind,
-        "line": decision.line,
-        "operation": operation.name if operation is not None else "",
-        "value": operation.value if operation is not None else "",
-        "chain": [str(frame) for frame in decision.chain],
-        "said": decision.said,
-        "facts": facts,
-    }
+    named = {"operation": operation.name, "value": operation.value} if operation else {"operation": "", "value": ""}
+    return picked(decision, "kind line said", facts=facts, **named, **_chain_json(decision.chain))
 
 
-def _entry_json(entry: LogEntry) -> dict[str, Any]:
-    return asdict(entry) | {"chain": [str(frame) for frame in entry.chain]}
+def _chain_json(chain: Sequence[object]) -> dict[str, Any]:
+    return {"chain": [str(frame) for frame in chain]}
 
 
 def _pass_labels(capture: Capture) -> dict[tuple[str, int | None], str]:
