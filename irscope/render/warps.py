@@ -24,6 +24,7 @@ from irscope.ir.tables.operations import opcode_of
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, theme_named, width_of
 from irscope.render.dot.stages import python_lines
+from irscope.render.text.tables import counted
 
 _NAMES = {
     "async_tma_copy_global_to_local": "TMA load",
@@ -57,11 +58,6 @@ def warps_text(one: Partition) -> str:
         return "number of warps not known"
     first = one.first_warp
     return counted(one.warps, "warp") + ("" if first is None else f" ({first}–{first + one.warps - 1})")
-
-
-def counted(count: int, what: str) -> str:
-    """`1 warp`, `2 warps`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def label_of(event: WarpEvent) -> str:
@@ -171,7 +167,7 @@ class _Picture:
     def svg(self, title: tuple[str, str]) -> str:
         """Draw all of it."""
         canvas, grid = self.canvas, self.grid
-        used = canvas.text(24, 40, title[0], size=22, bold=True, room=grid.width - 400)
+        canvas.head(title[0], "", title[1])
         warps = sum(one.warps or 0 for one in self.found.partitions)
         channels = sum(card.channel is not None for card in grid.cards)
         line = f" · line {self.lines[self.found.line]}" if self.found.line in self.lines else ""
@@ -182,7 +178,6 @@ class _Picture:
             counted(len(self._barriers()), "barrier"),
         ]
         canvas.text(24, 60, f"{' · '.join(counts)}{line}", look="m", room=grid.width - 48)
-        canvas.text(grid.width - 24, 40, title[1], size=14, anchor="end", room=grid.width - 72 - used)
         self._grounds()
         for ring, x in grid.rings.items():
             self._ring(self.rings[ring], x)
@@ -236,8 +231,7 @@ class _Picture:
         canvas.rect(Rect(area.left, area.top, area.width, 22), f"f{look}", radius=6)
         canvas.text(area.left + 10, area.top + 16, one.name, look=f"x{look}", size=13, bold=True, room=area.width - 16)
         registers = f"{one.registers} registers a thread" if one.registers is not None else "registers: no request"
-        texts = [warps_text(one), registers]
-        for place, text in enumerate(texts):
+        for place, text in enumerate((warps_text(one), registers)):
             canvas.text(area.left + 10, area.top + 38 + 14 * place, text, size=LEAST, room=area.width - 16)
         if not any(event.partition == one.name for row in self.grid.rows for event in row.events):
             for place, (name, count) in enumerate(one.operations[: int(ALONE / 15) - 2]):
@@ -266,8 +260,7 @@ class _Picture:
 
     def _mark(self, x: float, y: float, state: str) -> None:
         """The sign of a barrier: a disc where its waits need data, a ring where they need room, else a dashed one."""
-        look = {_FULL: "t", _EMPTY: "edge"}.get(state, "off")
-        self.canvas.path(f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", look)
+        self.canvas.disc(x, y, 4, {_FULL: "t", _EMPTY: "edge"}.get(state, "off"))
 
     def _state(self, ring: WarpRing) -> str:
         """What the waits of partitions for a barrier wait for, as far as their first phases tell."""
@@ -324,7 +317,7 @@ class _Picture:
             if waits is not None:
                 canvas.rect(box, "band", radius=4)
                 dashed = "off" if waits.first_phase == 1 else f"edge s{look}"
-                canvas.path(_outline(box), dashed)
+                canvas.outline(box, dashed)
             else:
                 canvas.rect(box, f"f{look}", radius=4)
             ink = "t" if waits is not None else f"x{look}"
@@ -347,9 +340,9 @@ class _Picture:
         tip = x - toward * 3 if use.action in _TO_RING else start
         canvas.path(f"M{tip:.1f} {y:.1f}l{-7 * toward:.1f} -4v8Z", f"f{look}")
         if use.action in ("arrives", "waits"):
-            canvas.path(f"M{x - 3.5:.1f} {y:.1f}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", f"f{look}")
+            canvas.disc(x, y, 3.5, f"f{look}")
         elif use.action == "expects":
-            canvas.path(f"M{x - 3.5:.1f} {y:.1f}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", f"line s{look}")
+            canvas.disc(x, y, 3.5, f"line s{look}")
         else:
             canvas.rect(Rect(x - 4, y - 4, 8, 8), f"f{look}")
 
@@ -363,7 +356,7 @@ class _Picture:
             box = Rect(area.left + 6, row.top + 1, area.width - 12, grid.row - 3)
             with canvas.node("; ".join(told(one, self.rings) for one in events)):
                 canvas.rect(box, "band", radius=4)
-                canvas.path(_outline(box), f"line s{look}")
+                canvas.outline(box, f"line s{look}")
                 text = f"{len(events)} {_SUMS[row.part]}"
                 canvas.text(box.left + 7, row.top + grid.row / 2 + 3, text, look="m", size=LEAST, room=box.width - 12)
 
@@ -418,10 +411,6 @@ class _Picture:
 
 def _lines(numbers: Sequence[str]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
-
-
-def _outline(box: Rect) -> str:
-    return f"M{box.left:.1f} {box.top:.1f}h{box.width:.1f}v{box.height:.1f}h{-box.width:.1f}Z"
 
 
 BAND = 22.0
@@ -525,8 +514,10 @@ def grid_of(found: WarpSpecialization) -> Grid:
     x = (width - sum(widths) - gap * (len(order) - 1)) / 2
     for item, own in zip(order, widths, strict=True):
         area = Rect(x, _TOP, own, card)
-        cards.append(Card(area, item if isinstance(item, Partition) else None, _channel(item)))
-        if isinstance(item, WarpChannel):
+        if isinstance(item, Partition):
+            cards.append(Card(area, item, None))
+        else:
+            cards.append(Card(area, None, item))
             step = own / len(item.rings)
             rings |= {one.line: x + step * (at + 0.5) for at, one in enumerate(item.rings)}
         x += own + gap
@@ -540,10 +531,6 @@ def grid_of(found: WarpSpecialization) -> Grid:
         rows.append(Row(top + level * row, part, own, has_sums and part != "loop", is_first))
     left_out = len(events) - sum(len(one.events) for one in rows)
     return Grid(width, height, tuple(cards), rings, tuple(rows), row, left_out)
-
-
-def _channel(item: Partition | WarpChannel) -> WarpChannel | None:
-    return item if isinstance(item, WarpChannel) else None
 
 
 def _order(found: WarpSpecialization, channels: Sequence[WarpChannel]) -> list[Partition | WarpChannel]:

@@ -292,9 +292,9 @@ def _show_pictures(
     from irscope.render.layout.svg import render_svg
 
     if output is not None and is_folder(output) and not compared:
-        write_pictures(((_file_name(one), render_svg([one])) for one in figures), form, output, looks)
+        write_pictures(((_file_name(one), render_svg([one], looks.theme)) for one in figures), form, output, looks)
     else:
-        write_picture(render_svg(figures, beside=compared), form, output, looks)
+        write_picture(render_svg(figures, looks.theme, beside=compared), form, output, looks)
     return 0
 
 

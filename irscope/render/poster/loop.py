@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.text.figures import short_name
+from irscope.render.text.tables import counted
 
 __all__ = ["Column", "Lane", "Scale", "draw_loop", "key_of", "lanes_of", "names_of", "scale_of", "title_of"]
 
@@ -336,8 +337,7 @@ def _partition(
             canvas.path(f"M{area.left:.1f} {y - _GAP / 2:.1f}H{area.right:.1f}", "line")
         canvas.text(area.left, y + row / 2 + 4, names[number], size=LEAST, room=_PARTITIONS - 6)
     elif at == 1 and own is not None and own.warps is not None:
-        text = f"{own.warps} warp{'s' * (own.warps > 1)}"
-        canvas.text(area.left, y + row / 2 + 4, text, look="m", size=LEAST, room=_PARTITIONS - 6)
+        canvas.text(area.left, y + row / 2 + 4, counted(own.warps, "warp"), look="m", size=LEAST, room=_PARTITIONS - 6)
 
 
 def _is_drawn(ring: Ring) -> bool:
@@ -419,14 +419,7 @@ def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, row: Rect
     look = f"f{step.tile % TILES}" if step.tile is not None else "soft"
     canvas.rect(box, f"{look} cell", radius=3, tip=tip)
     if step.tile is not None:
-        _number(canvas, box, step.tile)
-
-
-def _number(canvas: Canvas, box: Rect, tile: int) -> None:
-    text = str(tile)
-    if len(text) * LEAST * 0.6 <= box.width:
-        middle = box.left + box.width / 2
-        canvas.text(middle, box.top + box.height / 2 + 4, text, look=f"x{tile % TILES}", size=LEAST, anchor="middle")
+        canvas.within(box, str(step.tile), f"x{step.tile % TILES}")
 
 
 def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float) -> float:
@@ -481,7 +474,7 @@ def _stay(
     if stop > landed:
         box = Rect(landed, top, stop - landed, height)
         canvas.rect(box, f"{look} cell", radius=2, tip=f"{tip}: there")
-        _number(canvas, box, stay.tile)
+        canvas.within(box, str(stay.tile), f"x{stay.tile % TILES}")
     for step in stay.read:
         left = scale.left(step)
         if left is not None and left < stop:
@@ -495,26 +488,15 @@ def _turn_lines(canvas: Canvas, scale: Scale, top: float, bottom: float) -> None
 
 def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, int]) -> float:
     """What the looks mean, and how many rings and lanes are not drawn."""
-    x, y = area.left, area.top
     looks = [("f0", "tile 0 in its slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
     if any(step.kind == "copy" for step in flight.steps):
         looks.insert(0, ("way", "on its way into the slot"))
     if any(step.is_off for step in flight.steps):
         looks.append(("off", "masked off"))
-    for look, name in looks:
-        box = Rect(x, y + 3, 16, 11)
-        if look == "edge":
-            canvas.path(f"M{x:.1f} {y + 12:.1f}h16", "edge")
-        else:
-            canvas.rect(box, look)
-        x += 22 + canvas.text(x + 22, y + 13, name, look="m", size=LEAST) + 16
-    names = (
-        f"{count} more {name}{'s' * (count > 1)}"
-        for count, name in zip(left_out, ("ring", "lane"), strict=True)
-        if count
-    )
-    canvas.text(x, y + 13, ", ".join(names), look="m", size=LEAST, room=area.right - x)
-    return y + 18
+    x, y = canvas.legend(area.left, area.top + 13, looks)
+    names = [f"{counted(count, name)} more" for count, name in zip(left_out, ("ring", "lane"), strict=True) if count]
+    canvas.text(x, y, ", ".join(names), look="m", size=LEAST, room=area.right - x)
+    return area.top + 18
 
 
 def title_of(flight: InFlight) -> tuple[str, str]:

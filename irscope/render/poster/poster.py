@@ -81,18 +81,21 @@ def poster_svg(
 
 def _head(canvas: Canvas, capture: Capture) -> None:
     launch = capture.launch
-    kernel = launch.kernel
-    used = canvas.text(_EDGE, 40, capture.name, size=24, bold=True, room=640)
-    place = f"{short_name(kernel.file)}:{kernel.line}" if kernel.file else ""
-    canvas.text(_EDGE + used + 14, 40, place, look="m", size=13, room=260)
-    right = f"{capture.target} · Triton {capture.environment.triton_version or 'version not known'}"
-    canvas.text(WIDTH - _EDGE, 40, right, size=14, anchor="end", room=330)
+    draw_head(canvas, capture)
     options = [f"{name}={launch.option(name)}" for name in ("num_warps", "num_stages", "num_ctas")]
     constants = [f"{name}={text}" for name, text in launch.constants if not name.startswith("stride")]
     grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid not known"
     parts = [grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
     canvas.text(_EDGE, 60, _fitting(parts, 1060), look="m", room=1060)
     canvas.text(WIDTH - _EDGE, 60, f"irscope {capture.id[:8]}", look="m", size=LEAST, anchor="end")
+
+
+def draw_head(canvas: Canvas, capture: Capture) -> None:
+    """Write the kernel, its place, the target and the version of Triton."""
+    kernel = capture.launch.kernel
+    place = f"{short_name(kernel.file)}:{kernel.line}" if kernel.file else ""
+    right = f"{capture.target} · Triton {capture.environment.triton_version or 'version not known'}"
+    canvas.head(capture.name, place, right)
 
 
 def _fitting(parts: Sequence[str], room: float) -> str:
@@ -236,7 +239,7 @@ class Facts:
 
 def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Sequence[Finding] | None = None) -> Facts:
     """The facts of a capture; `costs` are those of `costs_of`, and `findings` the worst first, if they are known."""
-    known = tuple(costs if costs is not None else _costs(capture))
+    known = tuple(costs if costs is not None else known_costs(capture))
     if findings is None:
         studied = Studied(capture, known, follows_operations=False)
         findings = [one for one in every_finding(studied) if not is_silenced(one, capture)]
@@ -244,7 +247,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Se
     return Facts(
         capture,
         in_flight(capture),
-        _allocations(capture),
+        known_allocations(capture),
         known,
         tuple(findings),
         occupancy_of(capture),
@@ -267,18 +270,20 @@ def roofline_of_assumed(capture: Capture) -> Roofline | None:
         return None
 
 
-def _costs(capture: Capture) -> Sequence[Cost]:
+def known_costs(capture: Capture) -> Sequence[Cost]:
+    """The costs of layouts and accesses, the worst first; none of a damaged capture."""
     try:
         return costs_of(capture)
     except DAMAGE:
+        # Layouts come from the capture's file, which may say anything.
         return ()
 
 
-def _allocations(capture: Capture) -> tuple[Allocation, ...]:
+def known_allocations(capture: Capture) -> tuple[Allocation, ...]:
+    """The memories over time; none of a damaged capture."""
     try:
         return allocations_of(capture)
     except DAMAGE:
-        # The IR comes from the capture's file, which may say anything.
         return ()
 
 

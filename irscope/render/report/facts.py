@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -31,16 +30,19 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import layout_rows
 from irscope.memory.access import Cost
-from irscope.memory.allocation import Allocation, Buffer, allocations_of
+from irscope.memory.allocation import Allocation, Buffer
 from irscope.memory.conflicts import first_request
-from irscope.memory.costs import as_json, costs_of
-from irscope.model.capture import Capture, Kernel, Launch, stage_named
+from irscope.memory.costs import as_json
+from irscope.model.capture import Artifact, Capture, Kernel, Launch, stage_named
 from irscope.model.layout import LayoutRefusal, layout_to_json
 from irscope.render.layout.comparison import between_facts
 from irscope.render.layout.figure import memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
+from irscope.render.poster.poster import known_allocations
+from irscope.render.report.pictures import for_page
 from irscope.render.text.figures import percent
 from irscope.render.text.profile import stall_text
+from irscope.render.text.tables import picked
 
 _MOST = 8
 _MOST_WORST = 3
@@ -58,7 +60,7 @@ def findings_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding
 
     Args:
         capture: the capture.
-        costs: those of `costs_of_layouts`.
+        costs: those of `known_costs`.
         found: those of `findings_in`.
     """
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
@@ -73,7 +75,7 @@ def findings_in(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> 
 
     Args:
         capture: the capture.
-        costs: those of `costs_of_layouts`.
+        costs: those of `known_costs`.
         evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
     """
     if not evaluates:
@@ -126,15 +128,6 @@ def _costs(costs: Sequence[Cost]) -> list[dict[str, Any]]:
     ]
 
 
-def costs_of_layouts(capture: Capture) -> list[Cost]:
-    """The costs of layouts and accesses, the worst first; none if the capture's layouts are damaged."""
-    try:
-        return costs_of(capture)
-    except DAMAGE:
-        # Layouts come from the capture's file, which may say anything.
-        return []
-
-
 def _slow_passes(capture: Capture) -> list[dict[str, Any]]:
     timed = [(item.duration_us, item.label) for item in capture.passes() if item.duration_us]
     total = sum(duration for duration, _ in timed)
@@ -153,69 +146,45 @@ def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) 
     """All but the texts of a capture, as JSON holds it; `found` are its findings."""
     launch = capture.launch
     occupancy = occupancy_of(capture)
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "file": launch.kernel.file,
-        "line": launch.kernel.line,
-        "firstLine": launch.kernel.first_line,
-        "target": str(capture.target),
-        "warpSize": capture.target.warp_size,
-        "status": capture.status,
-        "failure": asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
-        "plan": str(capture.plan),
-        "language": launch.language,
-        "signature": list(launch.signature),
-        "constants": list(launch.constants),
-        "attributes": list(launch.attributes),
-        "options": list(launch.options),
-        "grid": launch.grid,
-        "autotuning": asdict(launch.autotuning) if launch.autotuning else None,
-        "resources": resource_rows(capture),
-        "occupancy": occupancy and occupancy.as_json(),
-        "families": instruction_families(capture),
-        "environment": {key: value for key, value in asdict(capture.environment).items() if value != ()},
-        "metadata": list(capture.metadata),
-        "notes": list(capture.notes),
-        "compileUs": capture.compile_us,
-        "snapshotLevel": capture.snapshot_level,
-        "stages": [
-            {
-                "stage": item.stage,
-                "kind": stage_named(item.stage).kind,
-                "title": stage_named(item.stage).title,
-                "us": item.duration_us,
-                "bytes": len(item.data),
-                "lines": item.data.count("\n") if isinstance(item.data, str) else None,
-                "digest": None if isinstance(item.data, str) else sha256(item.data).hexdigest()[:16],
-            }
-            for item in capture.artifacts
-        ],
-        "passes": [_pass(effect) for effect in pass_effects(capture)],
-        "findings": findings_of(capture, costs, found),
-    }
+    kernel = "kernel=name file=launch.kernel.file line=launch.kernel.line firstLine=launch.kernel.first_line"
+    compiled = "language=launch.language signature=launch.signature constants=launch.constants grid=launch.grid"
+    return picked(
+        capture,
+        f"id {kernel} {compiled} attributes=launch.attributes options=launch.options warpSize=target.warp_size status "
+        "metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
+        target=str(capture.target),
+        failure=asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
+        plan=str(capture.plan),
+        autotuning=asdict(launch.autotuning) if launch.autotuning else None,
+        resources=resource_rows(capture),
+        occupancy=occupancy and occupancy.as_json(),
+        families=instruction_families(capture),
+        environment={key: value for key, value in asdict(capture.environment).items() if value != ()},
+        stages=[_stage(item) for item in capture.artifacts],
+        passes=[_pass(effect) for effect in pass_effects(capture)],
+        findings=findings_of(capture, costs, found),
+    )
+
+
+def _stage(item: Artifact) -> dict[str, Any]:
+    is_text = isinstance(item.data, str)
+    return picked(
+        stage_named(item.stage),
+        "kind title",
+        stage=item.stage,
+        us=item.duration_us,
+        bytes=len(item.data),
+        lines=item.text.count("\n") if is_text else None,
+        digest=sha256(item.data).hexdigest()[:16] if isinstance(item.data, bytes) else None,
+    )
 
 
 def _pass(effect: PassEffect) -> dict[str, Any]:
-    snapshot = effect.snapshot
-    row: dict[str, Any] = {
-        "stage": snapshot.stage,
-        "name": snapshot.name,
-        "n": snapshot.occurrence,
-        "index": snapshot.index,
-        "argument": snapshot.argument,
-        "options": snapshot.options,
-        "outcome": snapshot.outcome,
-        "changed": snapshot.changed,
-        "us": snapshot.duration_us,
-        "group": snapshot.group,
-        "scope": snapshot.scope,
-        "leftOut": snapshot.text_left_out,
-    }
+    names = "stage name n=occurrence index argument options outcome changed us=duration_us group scope"
+    row = picked(effect.snapshot, names, leftOut=effect.snapshot.text_left_out)
     counts = [effect.lines, effect.operations, effect.layouts, effect.convert_layouts]
     if any(counts):
-        row["counts"] = counts
-        row["byOperation"] = list(effect.by_operation[:_LARGEST])
+        row |= {"counts": counts, "byOperation": list(effect.by_operation[:_LARGEST])}
     return {name: value for name, value in row.items() if value not in ("", None, False) or name == "changed"}
 
 
@@ -420,23 +389,14 @@ def capture_of_layouts(layouts: Sequence[DescribedLayout]) -> Capture:
 
 def _packed_layout(described: DescribedLayout) -> dict[str, Any]:
     threads, memory = described.threads, described.memory
-    return {
-        **layout_to_json(described.row),
-        "name": described.name,
-        "title": described.encoding.title,
-        "space": described.encoding.space,
-        "shapeText": described.shape_text,
-        "parameters": described.parameters,
-        "elementBits": described.element_bits,
-        "vector": max((threads.contiguous(at) for at in range(len(threads.shape))), default=1) if threads else 1,
-        "banks": memory.banks if memory else _TENSOR_MEMORY_BANKS,
-        "reason": described.row.reason,
-        "facts": [*thread_facts(described), *memory_facts(described)],
-    }
-
-
-Node = tuple[str, dict[str, str], list[Any]]
-"""An element of a picture: name, attributes, and what is in it, elements and texts."""
+    names = "name title=encoding.title space=encoding.space shapeText=shape_text parameters elementBits=element_bits"
+    return layout_to_json(described.row) | picked(
+        described,
+        names + " reason=row.reason",
+        vector=max((threads.contiguous(at) for at in range(len(threads.shape))), default=1) if threads else 1,
+        banks=memory.banks if memory else _TENSOR_MEMORY_BANKS,
+        facts=[*thread_facts(described), *memory_facts(described)],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,30 +436,24 @@ class Memory:
     reasons: tuple[str, ...]
     """Why it could not be found out which operation each instruction is from, if that was tried."""
     memories: tuple[MemoryOverTime, ...]
-    picture: Node | None
-    """All of them over time; None if the capture does not hold the IR after the allocation."""
+    picture: str
+    """All of them over time, as SVG for the page; empty if the capture does not hold the IR after the allocation."""
 
 
 def packed_memory(capture: Capture, costs: Iterable[Cost]) -> dict[str, Any]:
     """The memory of a capture as JSON holds it; `costs` are those of the capture."""
-    try:
-        allocations = allocations_of(capture)
-    except (ValueError, KeyError, IndexError):
-        # The IR comes from the capture's file, which may say anything.
-        allocations = ()
-    svg = timeline_svg(f"{capture.name} {capture.target}", allocations, styled=False) if allocations else ""
+    allocations = known_allocations(capture)
     memory = Memory(
         tuple(cost for cost in costs if cost.kind != "conversion"),
         next((stage for stage in ("ptx", "amdgcn") if stage in capture.stages), ""),
         tuple(dict.fromkeys(row.reason for row in capture.operations if row.reason)),
         tuple(map(_over_time, allocations)),
-        _node(ElementTree.fromstring(svg)) if svg else None,
+        for_page(timeline_svg(f"{capture.name} {capture.target}", allocations)) if allocations else "",
     )
     return asdict(memory)
 
 
 def _over_time(memory: Allocation) -> MemoryOverTime:
-    holders = (Holder(owner_text(one), one.is_live(memory.peak), one) for one in memory.buffers)
     return MemoryOverTime(
         memory.space,
         memory.unit,
@@ -508,14 +462,5 @@ def _over_time(memory: Allocation) -> MemoryOverTime:
         memory.held_at_peak,
         headline(memory),
         peak_line(memory) if memory.buffers else "",
-        tuple(holders),
+        tuple(Holder(owner_text(one), one.is_live(memory.peak), one) for one in memory.buffers),
     )
-
-
-def _node(element: ElementTree.Element) -> Node:
-    """An element of SVG without its namespace: the page makes elements of it, and never reads markup."""
-    inner: list[Any] = [element.text] if element.text else []
-    for child in element:
-        inner.append(_node(child))
-    attributes = {name: value for name, value in element.attrib.items() if not name.startswith("{")}
-    return element.tag.rpartition("}")[2], attributes, inner

@@ -18,10 +18,10 @@ from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.model.evidence import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.graph import has_dot
+from irscope.render.poster.poster import known_costs
 from irscope.render.report.facts import (
     NO_LIVES,
     Between,
-    costs_of_layouts,
     facts_of,
     findings_in,
     packed_layouts,
@@ -123,7 +123,7 @@ class Payload:
         self.chunks.append(blobs)
         self._kernel = capture.name
         self._numbers.clear()
-        costs = costs_of_layouts(capture) if self._studies else []
+        costs = known_costs(capture) if self._studies else ()
         found = findings_in(capture, costs, evaluates=self._evaluates)
         row = facts_of(capture, costs, found)
         texts = capture.texts

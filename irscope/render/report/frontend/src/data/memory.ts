@@ -119,13 +119,11 @@ export interface MemoryOverTime {
   holders: Holder[];
 }
 
-/** An element of a picture: name, attributes, and what is in it. */
-export type Node = [string, Record<string, string>, (Node | string)[]];
-
 export interface Memory {
   costs: Cost[];
   assembly: string;
   reasons: string[];
   memories: MemoryOverTime[];
-  picture: Node | null;
+  /** SVG. */
+  picture: string;
 }

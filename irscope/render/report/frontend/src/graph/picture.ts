@@ -7,7 +7,7 @@ const ATTRIBUTES = new Set(
     ["class", "transform", "d", "points", "x", "y", "y2", "cx", "cy", "rx", "ry", "width", "height"],
     ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity"],
     ["text-anchor", "font-size", "font-weight", "font-style"],
-    ["patternUnits", "patternTransform"],
+    ["patternUnits", "patternTransform", "data-buffer"],
   ].flat(),
 );
 const PART = /<(\/?)([a-z]+)((?:\s+[\w:.-]+="[^"]*")*)\s*(\/?)>|([^<]+)/g;
