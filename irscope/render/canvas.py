@@ -322,13 +322,13 @@ class Canvas:
         used = self.text(24, 40, title, size=24, bold=True, room=self.width - end - 80)
         self.text(24 + used + 14, 40, place, look="m", size=13, room=self.width - end - used - 76)
 
-    def svg(self, title: str, style: str = "") -> str:
-        """The whole picture; `style`: more rules of CSS."""
+    def svg(self, title: str, style: str = "", ground: str = "page") -> str:
+        """The whole picture; `style`: more rules of CSS; `ground`: the class of what is behind it all."""
         wide, high = number(self.width), number(self.height)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
             f'role="img">{_title(title)}<style>{style_of(self.theme)}{style}</style>{_DEFINED}'
-            f'<rect class="page" width="{wide}" height="{high}"/>{"".join(self.parts)}</svg>\n'
+            f'<rect class="{ground}" width="{wide}" height="{high}"/>{"".join(self.parts)}</svg>\n'
         )
 
 

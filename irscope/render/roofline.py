@@ -327,7 +327,7 @@ def roofline_svg(roofline: Roofline, theme: str | None = None) -> str:
         _roof(canvas, axes, one, number % _COLORS, bandwidth)
     for number, one in enumerate(drawn):
         _point(canvas, axes, roofline, one, number % _COLORS)
-    return canvas.svg(headline(roofline))
+    return canvas.svg(headline(roofline), ground="on")
 
 
 def _axes(roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> _Axes:

@@ -209,10 +209,8 @@ def render_svg(
         top += _figures(canvas, group, top, int(canvas.width - _MARGIN) // len(group)) + _MARGIN
     canvas.height = round(top)
     counts = {max(figure.colors, 1) for figure in figures}
-    return canvas.svg(
-        "; ".join(figure.title for figure in figures),
-        style_in(canvas.theme, lambda one: _palettes(counts, one.is_dark)),
-    )
+    style = style_in(canvas.theme, lambda theme: _palettes(counts, theme.is_dark))
+    return canvas.svg("; ".join(figure.title for figure in figures), style, "on")
 
 
 def _palettes(counts: set[int], is_dark: bool) -> str:

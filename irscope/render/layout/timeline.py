@@ -141,7 +141,7 @@ def timeline_svg(title: str, allocations: Sequence[Allocation], theme: str | Non
         y = panel.bottom + 44
         before += len(allocation.buffers)
     canvas.height = round(y)
-    return canvas.svg(title)
+    return canvas.svg(title, ground="on")
 
 
 class _Panel:
