@@ -480,7 +480,7 @@ def _style(theme: Theme) -> str:
         f".mark{{stroke:{theme.text};fill:none;stroke-width:1.5;stroke-dasharray:5 4}}"
         f".roof{{fill:none;stroke-width:2}}.peak{{stroke:{theme.text}}}.measured{{stroke-dasharray:6 4}}"
         f".drop{{stroke-dasharray:2 3}}.frame{{fill:none;stroke-width:2;stroke:{theme.text}}}"
-        f".around{{fill:none;stroke-width:4;stroke:{theme.panel}}}.faint{{opacity:.85}}"
+        f".around{{fill:none;stroke-width:4;stroke:{theme.panel}}}.d{{opacity:.85}}"
         f".held{{fill:{theme.text};fill-opacity:.62}}.made{{fill:{theme.accent}}}.gone{{fill:{theme.bad}}}"
         f".now{{fill:none;stroke:{theme.text};stroke-width:1.5}}"
         f".fresh{{fill:none;stroke:{theme.accent};stroke-width:2.5}}{tiles}{lines}"

@@ -286,11 +286,9 @@ def _label(canvas: Canvas, figure: Figure, run: Run, box: Rect, lettering: _Lett
     middle = box.left + box.width / 2
     first = box.top + box.height / 2 + (-size * 0.12 if how == "below" else size * 0.36)
     detail = run.detail if how == "beside" else ""
-    canvas.text(middle, first, run.label, look=color, size=size, anchor="middle", behind=detail)
+    canvas.text(middle, first, run.label, look=f"l {color}", size=size, anchor="middle", behind=detail)
     if how == "below":
-        canvas.text(
-            middle, first + size * 1.05, run.detail, look=f"faint {color}", size=size * _DETAIL, anchor="middle"
-        )
+        canvas.text(middle, first + size * 1.05, run.detail, look=f"d {color}", size=size * _DETAIL, anchor="middle")
 
 
 def _fitting(run: Run, w: float, h: float, lettering: _Lettering) -> tuple[str, float]:

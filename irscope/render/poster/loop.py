@@ -494,7 +494,7 @@ def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, i
     if any(step.is_off for step in flight.steps):
         looks.append(("off", "masked off"))
     x, y = canvas.legend(area.left, area.top + 13, looks)
-    names = [f"{counted(count, name)} more" for count, name in zip(left_out, ("ring", "lane"), strict=True) if count]
+    names = [counted(count, f"more {name}") for count, name in zip(left_out, ("ring", "lane"), strict=True) if count]
     canvas.text(x, y, ", ".join(names), look="m", size=LEAST, room=area.right - x)
     return area.top + 18
 

@@ -1,4 +1,4 @@
-"""The facts of a poster, and its panels beside the loop: limits, findings, tiles, buffers, registers, accesses, source."""
+"""The facts of a poster, and its panels beside the loop: limits, findings, tiles, buffers, registers, accesses."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ from urllib.parse import urlencode
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.render.capture.page import summary_html
 from irscope.render.report.facts import Between
 from irscope.render.report.payload import Payload
 from irscope.render.report.pictures import poster_style
 from irscope.render.report.results import Results
-from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack, printed
 
 _POLICY = (
