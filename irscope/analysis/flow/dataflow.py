@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from irscope.ir.asm.llvm import llvm_role, operation_name, symbol_of
 from irscope.ir.body.reader import Body, read_body
-from irscope.ir.mlir.model import Block
+from irscope.ir.mlir.model import Block, Value
 from irscope.ir.mlir.reader import MlirModule, Operation, Region, parse_mlir
 from irscope.ir.tables.operations import OperationKind
 
@@ -46,8 +46,6 @@ class Node:
     """What a picture shows besides its name."""
     faded: bool = False
     """Whether it is only a neighbour of the selected nodes."""
-    types: tuple[str, ...] = ()
-    """Types of the values that it makes, as they are written."""
     operation: Operation | None = field(default=None, compare=False, repr=False)
     """None for a block argument, and in graphs of LLVM IR."""
 
@@ -104,79 +102,6 @@ class Dataflow:
         return Dataflow(nodes, among, self.scopes, self.aliases)
 
 
-def read_dataflow(text: str) -> Dataflow:
-    """The definitions and uses of a module of MLIR as the compiler has them: operations and block arguments are nodes.
-
-    Never raises; what cannot be read is left out.
-    """
-    module = parse_mlir(text)
-    reader = _Reader(module)
-    reader.region(-1, "", [Block("", (), module.operations)], 0)
-    reader.connect()
-    return Dataflow(tuple(reader.nodes), tuple(reader.edges), tuple(reader.scopes), dict(module.aliases))
-
-
-class _Reader:
-    def __init__(self, module: MlirModule) -> None:
-        self.module = module
-        self.nodes: list[Node] = []
-        self.edges: list[Edge] = []
-        self.scopes: list[Scope] = []
-        self.makers: dict[tuple[int, int], int] = {}
-        self.read: list[tuple[int, Operation]] = []
-
-    def region(self, parent: int, name: str, blocks: Iterable[Block], line: int, title: str = "") -> None:
-        """Take in the blocks of a region, without recursion, since the nesting may be of any depth."""
-        waiting: list[tuple[int, str, Iterable[Block], int, str]] = [(parent, name, blocks, line, title)]
-        while waiting:
-            parent, name, blocks, line, title = waiting.pop()
-            number = len(self.scopes)
-            self.scopes.append(Scope(number, parent, name, title, line))
-            listed = list(blocks)
-            for block in listed:
-                home = number
-                if len(listed) > 1:
-                    home = len(self.scopes)
-                    self.scopes.append(Scope(home, number, block.label or "^entry", block.label, line))
-                for argument in block.arguments:
-                    kind = str(self.module.type_of(argument))
-                    self.makers[argument.number, argument.index] = len(self.nodes)
-                    self.nodes.append(Node(len(self.nodes), "", (argument.name,), home, line, types=(kind,)))
-                for operation in block.operations:
-                    self.read.append((self._node(operation, home), operation))
-                    for region in operation.regions:
-                        waiting.append(
-                            (home, operation.name, region.blocks, operation.first_line, _title(operation, region))
-                        )
-
-    def _node(self, operation: Operation, region: int) -> int:
-        number = len(self.nodes)
-        names = tuple(value.name for value in operation.results)
-        types = tuple(map(str, operation.result_types))
-        text = f"{operation.text}\n{operation.closing}" if operation.closing else operation.text
-        name = operation.name or _UNREAD
-        self.nodes.append(
-            Node(number, name, names, region, operation.first_line, text, types=types, operation=operation)
-        )
-        for value in operation.results:
-            self.makers[value.number, value.index] = number
-        return number
-
-    def connect(self) -> None:
-        """Add the edges, once every value's maker is known: a block may read what stands behind it."""
-        for node, operation in self.read:
-            for place, value in enumerate(operation.operands):
-                maker = self.makers.get((value.number, value.index))
-                if maker is not None:
-                    self.edges.append(Edge(maker, node, value.name, place))
-
-
-def _title(operation: Operation, region: Region) -> str:
-    if operation.name == "scf.if":
-        return "then" if operation.regions[0] is region else "else"
-    return operation.name
-
-
 _ROLES: dict[OperationKind, Role] = {
     **dict.fromkeys(("arithmetic", "view", "memory_view", "index", "pointer"), "trivial"),
     **dict.fromkeys(("barrier", "wait", "arrive", "commit", "fence"), "sync"),
@@ -187,7 +112,7 @@ _ROLES: dict[OperationKind, Role] = {
     "conversion": "convert",
     "dot": "dot",
 }
-_COLLAPSED = ("reduction", "scan", "arithmetic")
+_COLLAPSED: tuple[OperationKind | None, ...] = ("reduction", "scan", "arithmetic")
 """Operations whose regions say what they compute of each element."""
 
 
@@ -204,165 +129,163 @@ def role_of(operation: Operation) -> Role:
     return "plain" if info.kind == "allocation" else "memory"
 
 
-def structured(raw: Dataflow) -> Dataflow:
-    """The graph that is drawn, of the graph that the compiler has.
+def read_dataflow(text: str) -> Dataflow:
+    """The dataflow of a module of MLIR as a reader expects it; never raises, and what cannot be read is left out.
 
-    `module`, functions and loops become frames; what `scf.yield` hands on goes, as a carried edge, to the argument of
-    the next iteration, and from where it was made to whoever reads the loop's result; a branch's results come from both
+    `module`, functions and loops are frames; what `scf.yield` hands on goes, as a carried edge, to the argument of the
+    next iteration, and from where it was made to whoever reads the loop's result; a branch's results come from both
     sides; the operations within a reduction are a part of it.
     """
-    return _Structure(raw).build()
+    module = parse_mlir(text)
+    reader = _Reader(module)
+    reader.region(-1, "", [Block("", (), module.operations)], 0, "")
+    return reader.flow()
 
 
-class _Structure:
-    def __init__(self, raw: Dataflow) -> None:
-        self.raw = raw
-        self.inputs: dict[int, list[Edge]] = {}
-        for edge in raw.edges:
-            self.inputs.setdefault(edge.target, []).append(edge)
-        self.arguments: dict[int, list[Node]] = {}
-        self.terminators: dict[int, Node] = {}
-        for node in raw.nodes:
-            if not node.name:
-                self.arguments.setdefault(node.region, []).append(node)
-            else:
-                self.terminators[node.region] = node
-        self.of_region: dict[int, list[int]] = {}
-        for node in raw.nodes:
-            self.of_region.setdefault(node.region, []).append(node.number)
-        self.regions: dict[tuple[str, int], list[Scope]] = {}
-        self.inner: dict[int, list[int]] = {}
-        self.blocks: dict[int, dict[str, int]] = {}
-        """Region -> its blocks' numbers by label."""
-        for scope in raw.scopes:
-            self.inner.setdefault(scope.parent, []).append(scope.number)
-            if scope.name.startswith("^"):
-                self.blocks.setdefault(scope.parent, {})[scope.title] = scope.number
-            else:
-                self.regions.setdefault((scope.name, scope.line), []).append(scope)
-        self.owners = {(node.name, node.line): node for node in raw.nodes if node.name}
+_Use = tuple[int, Value, int, bool]
+"""(node that reads it, value, operand, whether it goes to the next iteration)."""
+
+
+class _Reader:
+    def __init__(self, module: MlirModule) -> None:
+        self.module = module
+        self.nodes: list[Node] = []
+        self.scopes: list[Scope] = []
+        self.makers: dict[tuple[int, int], int] = {}
+        """(number, index) of a value -> the node that makes it."""
+        self.plain: list[_Use] = []
+        self.handed: list[_Use] = []
+        """What loops and branches hand to arguments of blocks."""
+        self.passed: dict[tuple[int, int], list[Value]] = {}
+        """Result of a loop or a branch -> the values that it is, made within its regions."""
+        self.blocks: dict[tuple[int, str], Block] = {}
+        """By region and label."""
         self.hidden: set[int] = set()
-        self.edges: list[Edge] = []
-        self.results: dict[str, list[tuple[int, str]]] = {}
-        self.passed: dict[tuple[int, str], list[tuple[int, str]]] = {}
-        """(operation, its value) -> where that value was made, within its regions."""
+        self.loops: list[tuple[Operation, Block]] = []
+        self.jumps: list[tuple[Node, Operation]] = []
 
-    def build(self) -> Dataflow:
-        for node in self.raw.nodes:
-            kind = node.operation.kind if node.operation is not None else None
-            if kind in ("module", "function"):
-                self.hidden.add(node.number)
-            elif kind in _COLLAPSED:
-                self._collapse(node)
-        for node in self.raw.nodes:
-            if node.name == "scf.for":
-                self._loop(node)
-            elif node.name == "scf.if":
-                self._branch(node)
-            elif node.operation is not None and node.operation.kind == "branch":
-                self._jump(node, node.operation)
-        nodes = [self._named(node) for node in self.raw.nodes if node.number not in self.hidden]
-        types = {
-            (node.number, value): kind
-            for node in self.raw.nodes
-            for value, kind in zip(node.values, node.types, strict=False)
-        }
-        edges = [*self._plain(), *self.edges]
-        typed = [replace(edge, type=edge.type or types.get((edge.source, edge.value), "")) for edge in edges]
-        titled = (
-            replace(one, title=_scope_title(one, self.owners.get((one.name, one.line)))) for one in self.raw.scopes
-        )
-        return replace(self.raw, scopes=tuple(titled)).with_nodes(nodes, dict.fromkeys(typed))
+    def region(self, parent: int, name: str, blocks: Sequence[Block], line: int, title: str) -> None:
+        """Take in the blocks of a region, without recursion, since the nesting may be of any depth."""
+        waiting = [(parent, name, blocks, line, title)]
+        while waiting:
+            parent, name, blocks, line, title = waiting.pop()
+            number = self._scope(parent, name, title, line)
+            for block in blocks:
+                home = number
+                if len(blocks) > 1:
+                    home = self._scope(number, block.label or "^entry", block.label, line)
+                self.blocks[number, block.label] = block
+                for argument in block.arguments:
+                    self._node("", (argument,), home, line, "argument", str(self.module.type_of(argument)))
+                for operation in block.operations:
+                    self._operation(operation, home)
+                    is_one = operation.kind in _COLLAPSED
+                    for region in operation.regions:
+                        inner = () if is_one else region.blocks
+                        waiting.append((home, operation.name, inner, operation.first_line, _title(operation, region)))
 
-    def _collapse(self, node: Node) -> None:
-        for scope in self.regions.get((node.name, node.line), ()):
-            waiting = [scope.number]
-            while waiting:
-                number = waiting.pop()
-                self.hidden.update(self.of_region.get(number, ()))
-                waiting.extend(self.inner.get(number, ()))
+    def _scope(self, parent: int, name: str, title: str, line: int) -> int:
+        self.scopes.append(Scope(len(self.scopes), parent, name, title, line))
+        return len(self.scopes) - 1
 
-    def _loop(self, node: Node) -> None:
-        """Bounds go to the induction variable, first values to the arguments, yielded ones to the next iteration."""
-        scopes = self.regions.get((node.name, node.line), [])
-        arguments = self.arguments.get(scopes[0].number, []) if scopes else []
-        operands = sorted(self.inputs.get(node.number, []), key=lambda edge: edge.operand)
-        if not arguments:
+    def _node(
+        self, name: str, values: Sequence[Value], region: int, line: int, role: Role, kind: str, text: str = "",
+        detail: str = "", operation: Operation | None = None,
+    ) -> Node:  # fmt: skip
+        names = tuple(value.name for value in values)
+        node = Node(len(self.nodes), name, names, region, line, text, kind, role, (), detail, False, operation)
+        self.nodes.append(node)
+        self.makers.update(((value.number, value.index), node.number) for value in values)
+        return node
+
+    def _operation(self, operation: Operation, home: int) -> None:
+        loop = operation.regions[0].blocks[:1] if operation.name == "scf.for" and operation.regions else ()
+        if operation.kind in ("module", "function") or self._yields(operation, home):
             return
-        self.hidden.add(node.number)
-        first = [edge for edge in operands if edge.operand >= 3]
-        for edge in operands[: len(operands) - len(first)]:
-            self.edges.append(replace(edge, target=arguments[0].number))
-        by_place = {edge.operand - 3: edge for edge in first}
-        yielded = {edge.operand: edge for edge in self._yielded(scopes[0])}
-        for place, argument in enumerate(arguments[1:]):
-            if place in by_place:
-                self.edges.append(replace(by_place[place], target=argument.number, operand=0))
-            if place in yielded:
-                self.edges.append(replace(yielded[place], target=argument.number, operand=1, carried=True))
-                self._hand_on(node, place, yielded[place])
+        if loop and loop[0].arguments:
+            self.loops.append((operation, loop[0]))
+            return
+        types = [str(kind) for kind in operation.result_types[:1]]
+        text = f"{operation.text}\n{operation.closing}" if operation.closing else operation.text
+        node = self._node(
+            operation.name or _UNREAD, operation.results, home, operation.first_line, role_of(operation),
+            types[0] if types else _stored(operation), text, _detail(operation), operation,
+        )  # fmt: skip
+        if operation.name == "scf.if":
+            for region in operation.regions:
+                self._hand_on(operation, region)
+        elif operation.kind == "branch":
+            self.jumps.append((node, operation))
+            return
+        self.plain += [(node.number, value, place, False) for place, value in enumerate(operation.operands)]
 
-    def _branch(self, node: Node) -> None:
-        for scope in self.regions.get((node.name, node.line), ()):
-            for edge in self._yielded(scope):
-                self._hand_on(node, edge.operand, edge)
+    def _yields(self, operation: Operation, home: int) -> bool:
+        """Whether it only hands on the results of a loop or a branch."""
+        return operation.name == "scf.yield" and self.scopes[home].name in ("scf.for", "scf.if")
 
-    def _yielded(self, scope: Scope) -> list[Edge]:
-        """The values that `scf.yield` hands on at the end of a region; it is hidden itself."""
-        ends = self.terminators.get(scope.number)
-        if ends is None or ends.name != "scf.yield":
-            return []
-        self.hidden.add(ends.number)
-        return self.inputs.get(ends.number, [])
+    def _hand_on(self, operation: Operation, region: Region) -> Sequence[Value]:
+        """Note that the results of an operation are what a region of it yields; returns these."""
+        block = region.blocks[-1] if region.blocks else None
+        last = block.operations[-1] if block is not None and block.operations else None
+        yielded = last.operands if last is not None and last.name == "scf.yield" else ()
+        for result, value in zip(operation.results, yielded, strict=False):
+            self.passed.setdefault((result.number, result.index), []).append(value)
+        return yielded
 
-    def _hand_on(self, node: Node, place: int, edge: Edge) -> None:
-        if place < len(node.values):
-            self.passed.setdefault((node.number, node.values[place]), []).append((edge.source, edge.value))
+    def flow(self) -> Dataflow:
+        """The finished graph."""
+        for loop, body in self.loops:
+            self._loop(loop, body)
+        for node, branch in self.jumps:
+            self._jump(node, branch)
+        kinds = {(node.number, value): node.type for node in self.nodes for value in node.values[:1]}
+        edges: dict[Edge, None] = {}
+        for target, value, operand, carried in [*self.plain, *self.handed]:
+            for source, name in self._sources(value, 0):
+                kind = kinds.get((source, name)) or self._kind(source, name)
+                edges[Edge(source, target, name, operand, kind, carried)] = None
+        nodes = [node for node in self.nodes if node.number not in self.hidden]
+        return Dataflow((), (), tuple(self.scopes), dict(self.module.aliases)).with_nodes(nodes, edges)
 
-    def _jump(self, node: Node, operation: Operation) -> None:
+    def _kind(self, source: int, name: str) -> str:
+        """The type of a result that is not the first."""
+        operation = self.nodes[source].operation
+        if operation is None:
+            return ""
+        pairs = zip(operation.results, operation.result_types, strict=False)
+        return next((str(kind) for value, kind in pairs if value.name == name), "")
+
+    def _sources(self, value: Value, depth: int) -> list[tuple[int, str]]:
+        """(node, name) of where a value is made: within loops and branches where it is a result of theirs."""
+        key = value.number, value.index
+        makers = self.passed.get(key)
+        if makers is not None and depth <= 32:
+            return list(dict.fromkeys(one for maker in makers for one in self._sources(maker, depth + 1)))
+        return [(self.makers[key], value.name)] if key in self.makers else []
+
+    def _loop(self, loop: Operation, body: Block) -> None:
+        """Bounds go to the induction variable, first values to the arguments, yielded ones to the next iteration."""
+        numbers = [self.makers[one.number, one.index] for one in body.arguments]
+        self.handed += [(numbers[0], value, place, False) for place, value in enumerate(loop.operands[:3])]
+        yielded = self._hand_on(loop, loop.regions[0])
+        for place, number in enumerate(numbers[1:]):
+            self.handed += [(number, value, 0, False) for value in loop.operands[3 + place : 4 + place]]
+            self.handed += [(number, value, 1, True) for value in yielded[place : place + 1]]
+
+    def _jump(self, node: Node, branch: Operation) -> None:
         """The operands of a branch go to the arguments of the block, in order."""
-        blocks = self.blocks.get(self.raw.scopes[node.region].parent, {})
-        edges = {edge.operand: edge for edge in self.inputs.get(node.number, [])}
-        passed = sum(len(values) for _, values in operation.branches)
-        place = len(operation.operands) - passed
-        moved: set[int] = set()
-        for label, values in operation.branches:
-            arguments = self.arguments.get(blocks.get(label, -1), [])
-            for offset, argument in enumerate(arguments[: len(values)]):
-                if (edge := edges.get(place + offset)) is not None:
-                    back = argument.line <= node.line and argument.region <= node.region
-                    self.edges.append(replace(edge, target=argument.number, operand=0, carried=back))
-                    moved.add(edge.operand)
-            place += len(values)
-        self.inputs[node.number] = [edge for operand, edge in sorted(edges.items()) if operand not in moved]
-        if not self.inputs[node.number]:
+        region = self.scopes[node.region].parent
+        place = len(branch.operands) - sum(len(values) for _, values in branch.branches)
+        for number, value in enumerate(branch.operands[:place]):
+            self.plain.append((node.number, value, number, False))
+        for label, values in branch.branches:
+            block = self.blocks.get((region, label))
+            for argument, value in zip(block.arguments if block is not None else (), values, strict=False):
+                target = self.nodes[self.makers[argument.number, argument.index]]
+                back = target.line <= node.line and target.region <= node.region
+                self.handed.append((target.number, value, 0, back))
+        if not place:
             self.hidden.add(node.number)
-
-    def _plain(self) -> list[Edge]:
-        """The other edges; one from a loop's result begins where the value was made."""
-        edges: list[Edge] = []
-        for number, inputs in self.inputs.items():
-            for edge in inputs:
-                if number not in self.hidden:
-                    edges.extend(self._resolved(edge, 0))
-        self.edges = [one for edge in self.edges for one in self._resolved(edge, 0)]
-        return edges
-
-    def _resolved(self, edge: Edge, depth: int) -> list[Edge]:
-        makers = self.passed.get((edge.source, edge.value))
-        if makers is None or depth > 32:
-            return [edge]
-        return [
-            one
-            for source, value in dict.fromkeys(makers)
-            for one in self._resolved(replace(edge, source=source, value=value), depth + 1)
-        ]
-
-    def _named(self, node: Node) -> Node:
-        if node.operation is None:
-            return replace(node, role="argument", type=next(iter(node.types), ""))
-        kind = next(iter(node.types), "") if node.values else _stored(node.operation)
-        return replace(node, role=role_of(node.operation), type=kind, detail=_detail(node.operation))
 
 
 def _stored(operation: Operation) -> str:
@@ -386,11 +309,9 @@ def _detail(operation: Operation) -> str:
     return ""
 
 
-def _scope_title(scope: Scope, owner: Node | None) -> str:
-    if scope.name.startswith("^"):
-        return scope.title
-    operation = owner.operation if owner is not None else None
-    if operation is None or operation.kind == "module":
+def _title(operation: Operation, region: Region) -> str:
+    """What stands above the frame of a region."""
+    if operation.kind == "module":
         return ""
     if operation.kind == "function":
         return operation.symbol
@@ -398,9 +319,11 @@ def _scope_title(scope: Scope, owner: Node | None) -> str:
         first, last, step = (value.name for value in operation.operands[:3])
         index = operation.regions[0].blocks[0].arguments[0].name
         return f"for {index} = {first} to {last} step {step}"
-    if operation.name == "scf.if" and (condition := operation.operand("condition")) is not None:
-        return f"if {condition.name}: {scope.title}"
-    return scope.title or scope.name
+    if operation.name == "scf.if":
+        side = "then" if operation.regions[0] is region else "else"
+        condition = operation.operand("condition")
+        return f"if {condition.name}: {side}" if condition is not None else side
+    return operation.name
 
 
 # %12 = load <4 x float>, ptr addrspace(1) %11      %9 = add nsw i32 %8, 1      %14 = icmp slt i32 %1, %2

@@ -58,7 +58,7 @@ def fold(
     """Fold no more than is needed to make the graph small enough.
 
     Args:
-        flow: the graph, as `structured` gives it.
+        flow: the graph, as `read_dataflow` gives it.
         lines: text line -> the line of Python that it comes from, as a text.
         level: 0 to 7, the least to fold; by default 1. Harder levels follow only if they are needed.
         most: nodes that are few enough.

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow, structured
+from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
 from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, around, fold, on_lines
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.cli.dump.stages import one_pass, parse_lines, snapshot_text
@@ -121,7 +121,7 @@ def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
 
 
 def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
-    flow = read_llvm_dataflow(text) if kind == "llvm" else structured(read_dataflow(text))
+    flow = read_llvm_dataflow(text) if kind == "llvm" else read_dataflow(text)
     lines = python_lines(capture, text, kind)
     if wanted.lines is not None:
         flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))

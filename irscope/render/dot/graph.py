@@ -220,10 +220,10 @@ def lines_text(shown: Iterable[str]) -> str:
     distinct = list(dict.fromkeys(shown))
     if not distinct:
         return ""
-    return f"line{'' if len(distinct) == 1 else 's'} {', '.join(_ranges(distinct))}"
+    return f"line{'' if len(distinct) == 1 else 's'} {', '.join(ranges(distinct))}"
 
 
-def _ranges(shown: Iterable[str]) -> list[str]:
+def ranges(shown: Iterable[str]) -> list[str]:
     """Lines as texts, those that follow one another joined: `23`, `27–30`; at most six of them."""
     numbers = sorted({int(one) for one in shown if one.isdecimal()})
     parts: list[list[int]] = []

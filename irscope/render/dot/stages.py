@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import Node, read_dataflow, structured
+from irscope.analysis.flow.dataflow import Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import fold
 from irscope.analysis.flow.loop_stages import (
     LoopSchedule,
@@ -301,7 +301,7 @@ def stage_graph(capture: Capture, stage: str) -> StageGraph | None:
         return None
     title, python = f"{capture.name} · {capture.target} · {stage}", python_lines(capture, text, kind)
     if kind == "mlir":
-        dataflow = fold(structured(read_dataflow(text)), python)
+        dataflow = fold(read_dataflow(text), python)
         drawing = render_dataflow(dataflow.flow, title=title, notes=[dataflow.note], lines=python)
         return StageGraph(drawing, {f"n{node.number}": tuple(_lines(node)) for node in dataflow.flow.nodes})
     if not (flows := read_control_flow(text, kind)):
