@@ -65,7 +65,7 @@ def poster(
 
 def _as_json(capture: Capture) -> dict[str, Any]:
     from irscope.analysis.in_flight.find import as_json, in_flight
-    from irscope.render.poster.panels import live_registers
+    from irscope.render.poster.facts import live_registers
 
     flight, live = in_flight(capture), live_registers(capture)
     return {

@@ -151,13 +151,13 @@ def _on_scale(share: float) -> Rgb:
 
 # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Anchor = Literal["start", "middle", "end"]
+_Anchor = Literal["start", "middle", "end"]
 
 
 class Canvas:
     """The elements of a picture in the order of drawing; what they look like is named by the classes of `style_of`."""
 
-    def __init__(self, theme: Theme | None, width: float = WIDTH, height: float = HEIGHT) -> None:
+    def __init__(self, theme: _Theme | None, width: float = WIDTH, height: float = HEIGHT) -> None:
         """Begin a picture; None as a theme follows the reader's system."""
         self.parts: list[str] = []
         self.theme = theme
@@ -172,7 +172,7 @@ class Canvas:
         *,
         look: str = "t",
         size: float = 12.0,
-        anchor: Anchor = "start",
+        anchor: _Anchor = "start",
         room: float | None = None,
         bold: bool = False,
         angle: float | None = None,
@@ -223,7 +223,9 @@ class Canvas:
                 area.left + area.width / 2, area.top + area.height / 2 + 4, text, look=look, size=LEAST, anchor="middle"
             )
 
-    def label(self, x: float, y: float, text: str, look: str, *, anchor: Anchor = "start", size: float = LEAST) -> None:
+    def label(
+        self, x: float, y: float, text: str, look: str, *, anchor: _Anchor = "start", size: float = LEAST
+    ) -> None:
         """Write a line of text on the nearest line downwards where it meets no other label."""
         wide = width_of(text, size)
         area = Rect(x - wide if anchor == "end" else x, y - size, wide, size + 3)
@@ -258,11 +260,6 @@ class Canvas:
     def outline(self, area: Rect, look: str) -> None:
         """Draw the outline of a rectangle."""
         self.path(f"M{area.left:.1f} {area.top:.1f}h{area.width:.1f}v{area.height:.1f}h{-area.width:.1f}Z", look)
-
-    def ticks(self, places: Iterable[tuple[float, float, str]], anchor: Anchor = "start", size: float = LEAST) -> None:
-        """Write the numbers of an axis."""
-        for x, y, text in places:
-            self.text(x, y, text, look="m", size=size, anchor=anchor)
 
     def legend(
         self, left: float, y: float, rows: Iterable[tuple[str, str]], right: float = inf, *, look: str = "m"
@@ -444,19 +441,19 @@ _DEFINED = (
 )
 
 
-def style_of(theme: Theme | None) -> str:
+def style_of(theme: _Theme | None) -> str:
     """The rules of CSS that give a picture its colours; without a theme they follow the reader's system."""
     return style_in(theme, _style)
 
 
-def style_in(theme: Theme | None, rules: Callable[[Theme], str]) -> str:
+def style_in(theme: _Theme | None, rules: Callable[[_Theme], str]) -> str:
     """Rules of CSS in a theme; without one those of the light theme, and where the reader's system is dark the dark."""
     if theme is not None:
         return rules(theme)
     return f"{rules(_NAMED['light'])}@media(prefers-color-scheme:dark){{{rules(_NAMED['dark'])}}}"
 
 
-def _style(theme: Theme) -> str:
+def _style(theme: _Theme) -> str:
     tiles = "".join(
         f".f{index}{{fill:{shade.fill}}}.x{index}{{fill:{shade.text}}}.s{index}{{stroke:{shade.fill}}}"
         for index, shade in enumerate(shades(TILES, theme.is_dark))
@@ -465,7 +462,7 @@ def _style(theme: Theme) -> str:
         f".c{index}{{stroke:{color}}}.k{index}{{fill:{color}}}" for index, color in enumerate(_LINES[theme.is_dark])
     )
     return (
-        f"text{{font-family:{MONOSPACE}}}.b{{font-family:{SANS};font-weight:600}}"
+        f"text{{font-family:{_MONOSPACE}}}.b{{font-family:{_SANS};font-weight:600}}"
         f".page{{fill:{theme.page}}}.panel{{fill:{theme.panel};stroke:{theme.line}}}.t{{fill:{theme.text}}}"
         f".m{{fill:{theme.muted}}}.a{{fill:{theme.accent}}}.bad{{fill:{theme.bad}}}.warn{{fill:{theme.warn}}}"
         f".on{{fill:{theme.panel}}}.soft{{fill:{theme.line}}}.bar{{fill:{theme.accent}}}"
@@ -512,9 +509,9 @@ def render_png(svg: str, zoom: float = 2.0) -> bytes:
 _ThemeName = Literal["light", "dark", "print"]
 THEMES: tuple[_ThemeName, ...] = get_args(_ThemeName)
 
-MONOSPACE = 'ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace'
+_MONOSPACE = 'ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace'
 """For what is written in code: generic in the end, so that it works where none of these is installed."""
-SANS = 'system-ui,"DejaVu Sans",sans-serif'
+_SANS = 'system-ui,"DejaVu Sans",sans-serif'
 
 # <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1280 720" width="1280" height="720"
 # <svg width="960pt" height="1094pt"
@@ -522,7 +519,7 @@ _SIZE = re.compile(r'width="(?P<width>[\d.]{1,12})(?:pt)?" height="(?P<height>[\
 
 
 @dataclass(frozen=True, slots=True)
-class Theme:
+class _Theme:
     """The colours of one look. Text on its grounds has a contrast of at least 4.5 to 1."""
 
     name: _ThemeName
@@ -546,14 +543,14 @@ class Theme:
 _NAMED = {
     one.name: one
     for one in (
-        Theme("light", "#f3f5f8", "#ffffff", "#d4d9e1", "#16181d", "#565c66", "#0072b2", "#b3261e", "#8a5300"),
-        Theme("dark", "#101216", "#191c22", "#383e49", "#eceef2", "#a9b0bc", "#56b4e9", "#ff8a80", "#ffc266"),
-        Theme("print", "#ffffff", "#ffffff", "#8c929c", "#000000", "#3f444c", "#1f1f1f", "#7a0c06", "#5e3a00"),
+        _Theme("light", "#f3f5f8", "#ffffff", "#d4d9e1", "#16181d", "#565c66", "#0072b2", "#b3261e", "#8a5300"),
+        _Theme("dark", "#101216", "#191c22", "#383e49", "#eceef2", "#a9b0bc", "#56b4e9", "#ff8a80", "#ffc266"),
+        _Theme("print", "#ffffff", "#ffffff", "#8c929c", "#000000", "#3f444c", "#1f1f1f", "#7a0c06", "#5e3a00"),
     )
 }
 
 
-def theme_named(name: str) -> Theme:
+def theme_named(name: str) -> _Theme:
     """A theme; raises UsageError for a name that is none."""
     if (found := next((one for one in _NAMED.values() if one.name == name), None)) is None:
         raise UsageError(f"--theme {name!r} is no theme.{did_you_mean(name, THEMES)}")

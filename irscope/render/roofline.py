@@ -17,11 +17,12 @@ from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
+from irscope.render.text.figures import scaled
 from irscope.render.text.tables import picked, table
 
 _MOST_ROWS = 12
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def roofline_text(roofline: Roofline, *, width: int | None = None, color: bool = False) -> str:
@@ -271,18 +272,12 @@ def _intensity_text(sides: tuple[float, float]) -> str:
 
 def duration_text(seconds: float) -> str:
     """`1.25 µs`: three digits."""
-    for factor, unit in _TIMES:
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds * 1e9:.2g} ns" if seconds else "0 ns"
+    return scaled(seconds, _TIMES)
 
 
 def bytes_text(value: int) -> str:
-    """`1.5 MiB`; below a KiB and where it is no round number of them also the bytes."""
-    for factor, unit in _SIZES:
-        if value >= factor:
-            return f"{value / factor:.4g} {unit}"
-    return f"{value} B"
+    """`1.5 MiB`: four digits."""
+    return scaled(value, _SIZES, 4)
 
 
 _WIDTH, _HEIGHT = 1000, 640

@@ -52,7 +52,7 @@ def told(event: WarpEvent, rings: Mapping[int, WarpRing]) -> str:
     )
 
 
-def warps_text(one: Partition) -> str:
+def _warps_text(one: Partition) -> str:
     """`4 warps (0–3)`, or without the numbers where the text does not say them."""
     if one.warps is None:
         return "number of warps not known"
@@ -60,7 +60,7 @@ def warps_text(one: Partition) -> str:
     return counted(one.warps, "warp") + ("" if first is None else f" ({first}–{first + one.warps - 1})")
 
 
-def label_of(event: WarpEvent) -> str:
+def _label_of(event: WarpEvent) -> str:
     """What an operation does, in a few letters: `wait phase 0,1…`, `expect 32,768 B`, `TMA load`."""
     name = _NAMES.get(opcode_of(event.operation)) or event.operation.rpartition(".")[2].replace("_", " ")
     uses: Sequence[WarpRingUse] = [use for _, use in event.touched]
@@ -206,11 +206,11 @@ class _Picture:
             if not row.is_first:
                 continue
             left, right = 24.0, self.grid.width - 24
-            self.canvas.rect(Rect(left, row.top - BAND + 3, right - left, BAND - 6), "soft", radius=3)
+            self.canvas.rect(Rect(left, row.top - _BAND + 3, right - left, _BAND - 6), "soft", radius=3)
             text = _PARTS[row.part]
             if row.part == "loop":
                 text += f", time goes down{self._loops()}"
-            self.canvas.text(left + 8, row.top - BAND + 15, text, size=LEAST, room=right - left - 16)
+            self.canvas.text(left + 8, row.top - _BAND + 15, text, size=LEAST, room=right - left - 16)
 
     def _loops(self) -> str:
         """The lines of Python of the loops, outermost first."""
@@ -231,15 +231,15 @@ class _Picture:
         canvas.rect(Rect(area.left, area.top, area.width, 22), f"f{look}", radius=6)
         canvas.text(area.left + 10, area.top + 16, one.name, look=f"x{look}", size=13, bold=True, room=area.width - 16)
         registers = f"{one.registers} registers a thread" if one.registers is not None else "registers: no request"
-        for place, text in enumerate((warps_text(one), registers)):
+        for place, text in enumerate((_warps_text(one), registers)):
             canvas.text(area.left + 10, area.top + 38 + 14 * place, text, size=LEAST, room=area.width - 16)
         if not any(event.partition == one.name for row in self.grid.rows for event in row.events):
-            for place, (name, count) in enumerate(one.operations[: int(ALONE / 15) - 2]):
+            for place, (name, count) in enumerate(one.operations[: int(_ALONE / 15) - 2]):
                 text = f"{name} ×{count}"
                 canvas.text(area.left + 10, area.bottom + 20 + 15 * place, text, look="m", size=LEAST,
                             room=area.width - 16)  # fmt: skip
 
-    def _channel_card(self, card: Card) -> None:
+    def _channel_card(self, card: _Card) -> None:
         canvas, area, channel = self.canvas, card.area, card.channel
         if channel is None:
             return
@@ -325,7 +325,7 @@ class _Picture:
             size = LEAST if grid.row < _HIGH else _LARGE
             used = width_of(f":{python}", size) if python else 0.0
             y = middle + 3.5
-            canvas.text(box.left + 7, y, label_of(event), look=ink, size=size, room=box.width - 15 - used)
+            canvas.text(box.left + 7, y, _label_of(event), look=ink, size=size, room=box.width - 15 - used)
             if python:
                 look = "m" if waits is not None else ink
                 canvas.text(box.right - 6, y, f":{python}", look=look, size=size, anchor="end")
@@ -413,9 +413,9 @@ def _lines(numbers: Sequence[str]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
-BAND = 22.0
+_BAND = 22.0
 """Pixels of the title of a part of the time."""
-ALONE = 212.0
+_ALONE = 212.0
 """Pixels below the cards where nothing is handed over."""
 _LEAST_WIDTH, _LEAST_HEIGHT = 1280.0, 720.0
 _MARGIN = 24.0
@@ -435,7 +435,7 @@ _MOST_DRAWN = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class _Card:
     """A lane, or the rings of a channel, with the room for what it is called."""
 
     area: Rect
@@ -462,7 +462,7 @@ class Grid:
 
     width: float
     height: float
-    cards: tuple[Card, ...]
+    cards: tuple[_Card, ...]
     rings: Mapping[int, float]
     """Line of the allocation -> the x of its line."""
     rows: tuple[Row, ...]
@@ -480,7 +480,7 @@ class Grid:
     @property
     def bottom(self) -> float:
         """Below the last row."""
-        return max((one.top + self.row for one in self.rows), default=self.cards[0].area.bottom + ALONE)
+        return max((one.top + self.row for one in self.rows), default=self.cards[0].area.bottom + _ALONE)
 
 
 def grid_of(found: WarpSpecialization) -> Grid:
@@ -494,14 +494,14 @@ def grid_of(found: WarpSpecialization) -> Grid:
     has_sums = len(events) > _MOST_ROWS
     shown = list(_shown(events, has_sums))[:_MOST_DRAWN]
     titled = dict.fromkeys(own[0].part for own in shown if not has_sums or own[0].part == "loop")
-    bands = len(titled) * BAND
+    bands = len(titled) * _BAND
     levels = _levels(shown, order)
     count = max(levels, default=-1) + 1
     wide = sum(widths) + _GAP * (len(order) - 1) + 2 * _MARGIN
     high = _TOP + card + 8 + bands + _LEAST_ROW * count + _BELOW
     height, width = max(_LEAST_HEIGHT, high, wide * 9 / 16), _LEAST_WIDTH
     if not shown:
-        height = _TOP + card + ALONE + _BELOW
+        height = _TOP + card + _ALONE + _BELOW
     width = max(width, wide, height * 16 / 9)
     lanes = sum(isinstance(one, Partition) for one in order)
     widths = [
@@ -509,15 +509,15 @@ def grid_of(found: WarpSpecialization) -> Grid:
         for item, one in zip(order, widths, strict=True)
     ]
     gap = _GAP + min(max(width - 2 * _MARGIN - sum(widths) - _GAP * (len(order) - 1), 0) / max(len(order) - 1, 1), 60)
-    cards: list[Card] = []
+    cards: list[_Card] = []
     rings: dict[int, float] = {}
     x = (width - sum(widths) - gap * (len(order) - 1)) / 2
     for item, own in zip(order, widths, strict=True):
         area = Rect(x, _TOP, own, card)
         if isinstance(item, Partition):
-            cards.append(Card(area, item, None))
+            cards.append(_Card(area, item, None))
         else:
-            cards.append(Card(area, None, item))
+            cards.append(_Card(area, None, item))
             step = own / len(item.rings)
             rings |= {one.line: x + step * (at + 0.5) for at, one in enumerate(item.rings)}
         x += own + gap
@@ -527,7 +527,7 @@ def grid_of(found: WarpSpecialization) -> Grid:
     for level, own in zip(levels, shown, strict=True):
         part = own[0].part
         is_first = part in titled and part != last
-        top, last = top + (BAND if is_first else 0), part
+        top, last = top + (_BAND if is_first else 0), part
         rows.append(Row(top + level * row, part, own, has_sums and part != "loop", is_first))
     left_out = len(events) - sum(len(one.events) for one in rows)
     return Grid(width, height, tuple(cards), rings, tuple(rows), row, left_out)

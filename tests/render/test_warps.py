@@ -13,7 +13,7 @@ from irscope.analysis.flow.partitions import WarpSpecialization, read_partitions
 from irscope.render.canvas import LEAST, THEMES, Rect
 from irscope.render.capture.page import partitions_json
 from irscope.render.warps import grid_of, warps_svg
-from tests.analysis.flow.test_warp_turns import FOUND, NAMES, WARPS
+from tests.analysis.flow.test_partitions_turns import FOUND, NAMES, WARPS
 from tests.render.poster.texts import texts_of, wrong_boxes
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -128,7 +128,7 @@ class _PartitionReader:
         }
         self._carried = {argument.number: first for operation in module.walk() for argument, first in operation.carried}
         self._loops = {line: loops for region in specialize.regions for line, loops in _loops_around(region)}
-        self._first = FirstValues(module, self._outer | self._carried | dict(_begins(module)))
+        self._first = _FirstValues(module, self._outer | self._carried | dict(_begins(module)))
         self._indexed = set[int]()
         """Lines of the allocations of which a slot is asked for."""
         self._arrivals = dict(self._initialised())
@@ -331,7 +331,7 @@ _MOST_STEPS = 200
 """Operations that one value is computed of."""
 
 
-class FirstValues:
+class _FirstValues:
     """The first value of each value that constants alone decide."""
 
     def __init__(self, module: MlirModule, same: Mapping[int, Value]) -> None:

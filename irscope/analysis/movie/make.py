@@ -113,7 +113,7 @@ def _chosen(roles: RoleText) -> list[tuple[int, Role]]:
     return sorted(order, key=lambda one: (rows.get(one[1], 1), order.index(one)))
 
 
-def _held(seen: RoleText, role: Role, sight: Sight, *, is_early: bool) -> Held:
+def _held(seen: RoleText, role: Role, sight: _Sight, *, is_early: bool) -> Held:
     lines = tuple(line for line in sight.lines if line in seen.operations)
     if not lines:
         return Held("not yet" if is_early else "gone")
@@ -198,7 +198,7 @@ _LOWERED = ("llvm", "nvvm", "rocdl", "builtin")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class _Sight:
     """The operations of a text that stand for one that is followed."""
 
     lines: tuple[int, ...] = ()
@@ -215,31 +215,31 @@ class Followed:
     links: dict[int, list[Lot]] = field(default_factory=dict[int, list[Lot]])
     """Step -> which operations of loads, stores and dots become which."""
 
-    def sights(self, at: int, line: int) -> list[Sight]:
+    def sights(self, at: int, line: int) -> list[_Sight]:
         """What stands for the operation on a line of the text after a step: before the first step, and after each."""
-        before: list[Sight] = []
-        sight = Sight((line,))
+        before: list[_Sight] = []
+        sight = _Sight((line,))
         for step in range(at, -1, -1):
             sight = self._before(step, sight)
             before.append(sight)
-        after: list[Sight] = []
-        sight = Sight((line,))
+        after: list[_Sight] = []
+        sight = _Sight((line,))
         for step in range(at + 1, len(self.lives.trail.steps)):
             sight = self._after(step, sight)
             after.append(sight)
-        return [*reversed(before), Sight((line,)), *after]
+        return [*reversed(before), _Sight((line,)), *after]
 
-    def _after(self, step: int, sight: Sight) -> Sight:
+    def _after(self, step: int, sight: _Sight) -> _Sight:
         lots = [lot for lot in self.links.get(step, ()) if not set(lot.lefts).isdisjoint(sight.lines)]
         own = set(sight.lines)
         is_certain = sight.is_certain and all(own.issuperset(lot.lefts) for lot in lots)
-        return Sight(tuple(sorted({line for lot in lots for line in lot.rights})), is_certain)
+        return _Sight(tuple(sorted({line for lot in lots for line in lot.rights})), is_certain)
 
-    def _before(self, step: int, sight: Sight) -> Sight:
+    def _before(self, step: int, sight: _Sight) -> _Sight:
         lots = [lot for lot in self.links.get(step, ()) if not set(lot.rights).isdisjoint(sight.lines)]
         lefts = tuple(sorted({line for lot in lots for line in lot.lefts}))
         # Of several before, it is not known which one became it.
-        return Sight(lefts, sight.is_certain and len(lefts) <= 1)
+        return _Sight(lefts, sight.is_certain and len(lefts) <= 1)
 
 
 def follow(capture: Capture) -> Followed:

@@ -53,9 +53,9 @@ def counts_of(text: str, families: Mapping[str, int] | None = None) -> Counts:
     accesses, dots = own["load"] + own["store"], own["dot"]
     if families is not None:
         # What Triton's operations became: some of them may be left.
-        accesses += sum(families.get(one, 0) for one in GLOBAL)
+        accesses += sum(families.get(one, 0) for one in _GLOBAL)
         dots += sum(families.get(one, 0) for one in DOTS)
-        syncs = syncs_in_assembly(text) + sum(
+        syncs = _syncs_in_assembly(text) + sum(
             count for name, count in found.items() if SYNCS.intersection(name.replace("_", ".").split("."))
         )
     conversions = sum(count for name, count in found.items() if opcode_of(name) == "convert_layout")
@@ -126,14 +126,14 @@ class RoleText:
         return Tile(kind.shape, str(kind.element), encoding.text, alias, covered)
 
 
-GLOBAL = ("ld.global", "st.global", "cp.async", "tma.load", "tma.store", "tma.copy", "tma.reduce")
+_GLOBAL = ("ld.global", "st.global", "cp.async", "tma.load", "tma.store", "tma.copy", "tma.reduce")
 """Families that load from global memory or store to it."""
 DOTS = ("wgmma", "mma", "tcgen05.mma", "mfma", "wmma")
 """Families of matrix instructions."""
 SYNCS = frozenset({"barrier", "wait"})
 """A part of the name of what waits or is a barrier."""
 _TOLD = (
-    *DOTS, "ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st", "tcgen05.cp", *GLOBAL, "cp.async.wait", "ld.shared",
+    *DOTS, "ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st", "tcgen05.cp", *_GLOBAL, "cp.async.wait", "ld.shared",
     "st.shared", "atomic.global", "atomic.shared", "shuffle", "warp.reduce", "warp.vote", "mbarrier", "barrier", "wait",
     "fence",
 )  # fmt: skip
@@ -173,7 +173,7 @@ def families_of(text: str) -> Mapping[str, int]:
     return {name: found[name] for name in _TOLD if found[name]}
 
 
-def syncs_in_assembly(text: str) -> int:
+def _syncs_in_assembly(text: str) -> int:
     """The barriers and waits in the inline assembly of a text."""
     opcodes = (
         one for match in _OPERATION.finditer(text) if match[1] == "llvm.inline_asm" for one in _opcodes(match[2])

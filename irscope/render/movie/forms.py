@@ -49,7 +49,7 @@ _KEY = (
 )
 
 
-class Scene:
+class _Scene:
     """A movie on a canvas."""
 
     def __init__(self, capture: Capture, movie: Movie, theme: str, answers: Answers) -> None:
@@ -415,13 +415,13 @@ def frame_svg(capture: Capture, movie: Movie, at: int, theme: str = "light", ans
     return _whole(scene, capture, scene.still() + scene.frame(at), "")
 
 
-def _scene(capture: Capture, movie: Movie, theme: str, answers: Answers | None) -> Scene:
+def _scene(capture: Capture, movie: Movie, theme: str, answers: Answers | None) -> _Scene:
     if not movie.frames:
         raise UsageError(f"{capture.name} holds no IR of a pass: there is nothing to show.")
     maps = {(row.encoding, row.shape): row.answer for row in capture.layouts}
-    return Scene(capture, movie, theme, {**maps, **(answers or {})})
+    return _Scene(capture, movie, theme, {**maps, **(answers or {})})
 
 
-def _whole(scene: Scene, capture: Capture, drawn: str, style: str) -> str:
+def _whole(scene: _Scene, capture: Capture, drawn: str, style: str) -> str:
     scene.canvas.parts = [f"<defs>{scene.tiles()}</defs>", drawn]
     return scene.canvas.svg(f"{capture.name} on {capture.target}, pass by pass", style)

@@ -12,8 +12,6 @@ from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.text.figures import short_name
 from irscope.render.text.tables import counted
 
-__all__ = ["Column", "Lane", "Scale", "draw_loop", "key_of", "lanes_of", "names_of", "scale_of", "title_of"]
-
 _CELL = 15.5
 """Pixels of a step, at least."""
 _WIDEST, _WIDEST_ALONE = 48.0, 118.0
@@ -25,7 +23,7 @@ _SHARED = ("copy", "load", "write", "read")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class _Column:
     """A turn, or what is before or behind the loop."""
 
     turn: int
@@ -38,10 +36,10 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class _Scale:
     """Where each step that is shown stands."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[_Column, ...]
     cell: float
     gap: float | None
     """The left edge of the room for turns that are left out; None if there are none."""
@@ -68,7 +66,7 @@ class Scale:
         return min(later, default=self.right)
 
 
-def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -> Scale:
+def _scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -> _Scale:
     """The scale of a loop: as many turns as there is room for, the first and the last ones.
 
     `lanes`: the lane of each step; a step with a lane below 0 is not drawn.
@@ -77,15 +75,14 @@ def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -
     for number, step in enumerate(flight.steps):
         if lanes[number] >= 0 or flight.partitions:
             turns.setdefault(step.turn, []).append(number)
-    place = _side_by_side if flight.partitions else _places
-    marks = {turn: place(flight.steps, steps, lanes) for turn, steps in turns.items()}
+    marks = {turn: _places(flight.steps, steps, lanes) for turn, steps in turns.items()}
     places = {turn: {one: at for one, at in own.items() if lanes[one] >= 0} for turn, own in marks.items()}
     places = {turn: own for turn, own in places.items() if own}
     turns = {turn: turns[turn] for turn in places}
     chosen, cut = _chosen(sorted(turns), places, room, with_end=flight.turns is not None or not flight.line)
     cells = sum(_width(places[turn]) for turn in chosen)
     cell = min((room - (_LEFT_OUT if cut else 0)) / max(cells, 1), _WIDEST if flight.line else _WIDEST_ALONE)
-    columns: list[Column] = []
+    columns: list[_Column] = []
     gap = None
     x = left
     for at, turn in enumerate(chosen):
@@ -93,29 +90,15 @@ def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -
             gap = x
             x += _LEFT_OUT
         width = _width(places[turn]) * cell
-        columns.append(Column(turn, x, width, places[turn], marks[turn]))
+        columns.append(_Column(turn, x, width, places[turn], marks[turn]))
         x += width
     if cut and gap is None:
         gap, x = x, x + _LEFT_OUT
-    return Scale(tuple(columns), cell, gap, x)
+    return _Scale(tuple(columns), cell, gap, x)
 
 
 def _places(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    place = -1
-    taken: set[int] = set()
-    kind = ""
-    for number in numbers:
-        step = steps[number]
-        if place < 0 or step.kind != kind or kind not in _SHARED or lanes[number] in taken:
-            place, taken, kind = place + 1, set[int](), step.kind
-        taken.add(lanes[number])
-        found[number] = place
-    return found
-
-
-def _side_by_side(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
-    """Of partitions: each in its own order, and a wait behind what it waits for."""
+    """Each partition in its own order, a wait behind what it waits for; accesses of one kind together."""
     found: dict[int, int] = {}
     free: dict[str, int] = {}
     """Partition -> its next place."""
@@ -187,7 +170,7 @@ _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class _Lane:
     """A row of the picture."""
 
     name: str
@@ -196,7 +179,7 @@ class Lane:
     partition: str = ""
 
 
-def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int], int]:
+def lanes_of(flight: InFlight) -> tuple[list[_Lane], list[int], int]:
     """The lanes, for each step its lane, or -1 where there is none for it, and how many lanes are left out."""
     keys = _keys(flight)
     rows = list(zip(flight.steps, keys, strict=True))
@@ -208,13 +191,13 @@ def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int], int]:
         order = _lanes_of_partitions(found)
     else:
         order = sorted(sorted(found, key=lambda key: _WEIGHTY.index(key[1]))[:_MOST], key=_rank)
-    lanes: list[Lane] = []
+    lanes: list[_Lane] = []
     for partition, kind, name in order:
         places = {one.place for one, key in rows if key == (partition, kind, name)}
         what = "tmem" if kind == "tensor" and name else _OTHERS.get(kind, kind)
         shown = f"{what} {name if kind != 'dot' else ''}".strip()
         line = next(iter(places)).rpartition(":")[2]
-        lanes.append(Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else "", partition))
+        lanes.append(_Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else "", partition))
     return lanes, [order.index(key) if key in order else -1 for key in keys], len(found) - len(order)
 
 
@@ -233,7 +216,7 @@ def _lanes_of_partitions(keys: Sequence[_Key]) -> list[_Key]:
     return sorted(drawn, key=lambda key: (first[key[0]], key[0], keys.index(key)))
 
 
-def names_of(flight: InFlight) -> dict[str, str]:
+def _names_of(flight: InFlight) -> dict[str, str]:
     """Name of a ring in the TTGIR -> as it is shown: without its number, unless only that tells it from others."""
     plain = Counter(_plain(ring.value) for ring in flight.rings)
     return {ring.value: ring.value if plain[_plain(ring.value)] > 1 else _plain(ring.value) for ring in flight.rings}
@@ -246,7 +229,7 @@ def _plain(value: str) -> str:
 def _keys(flight: InFlight) -> list[_Key]:
     """The lane of each step: its partition and kind, and what it is about."""
     if flight.partitions:
-        names, default = names_of(flight), flight.partitions[0].name
+        names, default = _names_of(flight), flight.partitions[0].name
         return [
             (one.partition or default, one.kind, one.place if one.kind == "dot" else names.get(one.value, ""))
             for one in flight.steps
@@ -256,7 +239,7 @@ def _keys(flight: InFlight) -> list[_Key]:
         if step.until is not None and step.kind in ("copy", "dot"):
             awaited[flight.steps[step.until].line] = step.kind
     return [
-        ("", "wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else key_of(one)
+        ("", "wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else _key_of(one)
         for one in flight.steps
     ]
 
@@ -266,7 +249,7 @@ def _rank(key: _Key) -> float:
     return _ORDER.index("dot") + 0.5 if key[1:] == ("wait", "for dot") else _ORDER.index(key[1])
 
 
-def key_of(step: Step) -> _Key:
+def _key_of(step: Step) -> _Key:
     """The lane of a step that does not wait."""
     if step.kind in _OTHERS:
         return "", step.kind, ""
@@ -293,7 +276,7 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
         # What holds most first: there is seldom room for all.
         rings.sort(key=lambda ring: -ring.slots)
     labels = _LABELS + (_PARTITIONS if flight.partitions else 0)
-    scale = scale_of(flight, of_step, area.left + labels, area.width - labels)
+    scale = _scale_of(flight, of_step, area.left + labels, area.width - labels)
     y = top = _columns(canvas, area, flight, scale)
     rows = len(lanes) + sum(ring.slots for ring in rings)
     fixed = _GAP * len(lanes) + 18 + 8 * len(rings) + 22
@@ -312,7 +295,7 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
     if any(one.kind == "copy" for one in flight.steps):
         y = _count(canvas, area, flight, scale, y)
     left_out = 0
-    names = names_of(flight)
+    names = _names_of(flight)
     for ring in rings:
         if y + ring.slots * row + 22 > area.bottom + 6:
             left_out += 1
@@ -344,7 +327,7 @@ def _is_drawn(ring: Ring) -> bool:
     return len(ring.stays) > 1 and any(stay.read for stay in ring.stays)
 
 
-def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> float:
+def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale) -> float:
     """The phases and the turns above the lanes; returns where they end."""
     y = area.top
     phases = _phases(flight)
@@ -371,7 +354,7 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
     return y + 40
 
 
-def _turn_name(flight: InFlight, column: Column) -> str:
+def _turn_name(flight: InFlight, column: _Column) -> str:
     if not flight.line:
         return ""
     if column.turn == BEFORE:
@@ -387,7 +370,7 @@ def _phases(flight: InFlight) -> dict[int, str]:
     if not flight.line:
         return dict.fromkeys(turns, "the whole kernel, in its order")
     begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.turn != BEFORE]
-    ahead = {key_of(step) for step in flight.steps if step.turn == BEFORE} & {key_of(step) for step in begun}
+    ahead = {_key_of(step) for step in flight.steps if step.turn == BEFORE} & {_key_of(step) for step in begun}
     last = max((step.turn for step in begun), default=turns[-1])
     before, inside, behind = (
         ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "behind it")
@@ -401,7 +384,7 @@ def _phases(flight: InFlight) -> dict[int, str]:
     return found
 
 
-def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, row: Rect) -> None:
+def _cell(canvas: Canvas, flight: InFlight, scale: _Scale, number: int, row: Rect) -> None:
     step = flight.steps[number]
     left = scale.left(number)
     if left is None:
@@ -422,7 +405,7 @@ def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, row: Rect
         canvas.within(box, str(step.tile), f"x{step.tile % TILES}")
 
 
-def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float) -> float:
+def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale, y: float) -> float:
     """How many copies are in flight at the end of each column."""
     canvas.text(area.left, y + 13, "copies in flight", look="m", size=LEAST)
     for column in scale.columns:
@@ -432,7 +415,7 @@ def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float)
     return y + 18
 
 
-def _ring(canvas: Canvas, flight: InFlight, scale: Scale, named: tuple[Ring, str], first: Rect) -> float:
+def _ring(canvas: Canvas, flight: InFlight, scale: _Scale, named: tuple[Ring, str], first: Rect) -> float:
     """The slots of a ring below one another; returns where they end. `first`: the room of the first one's name."""
     (ring, shown), row = named, first.height
     for slot in range(ring.slots):
@@ -452,7 +435,7 @@ def _ring(canvas: Canvas, flight: InFlight, scale: Scale, named: tuple[Ring, str
 
 
 def _stay(
-    canvas: Canvas, flight: InFlight, scale: Scale, stay: Stay, following: Stay | None, top: float, height: float
+    canvas: Canvas, flight: InFlight, scale: _Scale, stay: Stay, following: Stay | None, top: float, height: float
 ) -> None:
     """A tile in its slot: on its way, there, and read."""
     end = len(flight.steps)
@@ -481,7 +464,7 @@ def _stay(
             canvas.path(f"M{left + 1:.1f} {top + height:.1f}h{scale.cell - 2:.1f}", "edge")
 
 
-def _turn_lines(canvas: Canvas, scale: Scale, top: float, bottom: float) -> None:
+def _turn_lines(canvas: Canvas, scale: _Scale, top: float, bottom: float) -> None:
     for column in scale.columns[1:]:
         canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
 

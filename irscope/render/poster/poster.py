@@ -8,10 +8,9 @@ from irscope.analysis.findings.model import Finding
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, theme_named, width_of
+from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.panels import (
-    WORST,
-    Facts,
     draw_accesses,
     draw_buffers,
     draw_conversions,
@@ -22,8 +21,6 @@ from irscope.render.poster.panels import (
     draw_roofline,
     draw_source,
     draw_tile,
-    facts_of,
-    roofline_of_assumed,
     rows_of,
 )
 from irscope.render.text.figures import short_name

@@ -38,7 +38,7 @@ from irscope.model.layout import LayoutRefusal, layout_to_json
 from irscope.render.layout.comparison import between_facts
 from irscope.render.layout.figure import memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
-from irscope.render.poster.panels import known_allocations
+from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
 from irscope.render.text.figures import percent
 from irscope.render.text.profile import stall_text

@@ -18,7 +18,7 @@ from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.model.evidence import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.graph import has_dot
-from irscope.render.poster.panels import known_costs
+from irscope.render.poster.facts import known_costs
 from irscope.render.report.facts import (
     NO_LIVES,
     Between,

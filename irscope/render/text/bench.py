@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from irscope.device.measurement import Agreement, Ratio, Timing
-from irscope.render.text.figures import percent
+from irscope.render.text.figures import percent, scaled
 from irscope.render.text.tables import picked, table
 
 
@@ -52,7 +52,7 @@ def render_agreements(
     return table(columns, cells, width=width, color=color)
 
 
-_RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,7 @@ def _per_second(amount: int | None, timing: Timing | None) -> float | None:
 
 def rate_text(rate: float, unit: str) -> str:
     """A rate with three digits: `4.18 TB/s`."""
-    for factor, prefix in _RATES:
-        if rate >= factor:
-            return f"{rate / factor:.3g} {prefix}{unit}"
-    return f"{rate:.3g} {unit}"
+    return scaled(rate, [(factor, f"{prefix}{unit}") for factor, prefix in _RATES])
 
 
 def _notes(bench: Bench) -> Sequence[str]:

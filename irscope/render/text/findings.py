@@ -12,8 +12,6 @@ from typing import Any
 from irscope.analysis.findings.model import Finding, Proof, Suggestion
 from irscope.render.text.tables import picked
 
-__all__ = ["findings_json", "line_of_finding", "render_findings"]
-
 # %acc_66      #blocked1      line 95 of ttgir
 _NAME = re.compile(r"[%#][\w.$-]+|\bline \d+ of ttgir")
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"

@@ -13,8 +13,6 @@ from irscope.model.capture import Capture
 from irscope.render.text.figures import percent
 from irscope.render.text.tables import picked, table
 
-__all__ = ["counters_json", "profile_json", "render_profile", "render_side_by_side", "stall_text"]
-
 _REASONS = {
     "barrier": "a barrier",
     "branch_resolving": "a branch",

@@ -332,7 +332,7 @@ def _footer(found: SourceMap) -> list[str]:
         for (file, line), stages in library.items():
             counts = ", ".join(f"{stage} {number}" for stage, number in stages.items())
             lines.append(f"  {short_name(file)}:{line}  {counts}")
-    if missing := without_location(found):
+    if missing := _without_location(found):
         lines.extend(["", f"without a location: {', '.join(f'{stage} {number}' for stage, number in missing.items())}"])
     return lines
 
@@ -349,7 +349,7 @@ def _library_lines(found: SourceMap) -> dict[Line, dict[str, int]]:
     return dict(sorted(rows.items()))
 
 
-def without_location(found: SourceMap) -> dict[str, int]:
+def _without_location(found: SourceMap) -> dict[str, int]:
     """How many operations of each stage have no location; stages where all have one are left out."""
     counts = {
         stage.stage: sum(1 for line in stage.operations.lines if not stage.locations.chain_at(line))
@@ -453,7 +453,7 @@ def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | Non
         file=found.kernel_file,
         lines=rows,
         library=library,
-        without_location=without_location(found),
+        without_location=_without_location(found),
     )
 
 

@@ -21,8 +21,7 @@ from irscope.ir.asm.control_flow import BasicBlock, ControlFlow, Jump, Loop, rea
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import PassSnapshot
 from irscope.render.dot.flows import layout_colors, render_blocks, render_dataflow
-from irscope.render.dot.graph import ranges
-from irscope.render.dot.graph import Drawing, format_of, has_dot, render_bytes
+from irscope.render.dot.graph import Drawing, format_of, has_dot, ranges, render_bytes
 from irscope.render.dot.stages import render_loops, render_passes
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.recorded import stored

@@ -1,0 +1,165 @@
+"""What a poster says of a capture: the answers of the analyses, each asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irscope.analysis.findings.find import every_finding
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.in_flight.find import in_flight
+from irscope.analysis.in_flight.model import InFlight
+from irscope.analysis.resources.metrics import instruction_families
+from irscope.analysis.roofline.model import Roofline
+from irscope.analysis.roofline.roofline import roofline_of
+from irscope.analysis.source.operations import Operations, read_stage_operations
+from irscope.device.occupancy import (
+    Occupancy,
+    occupancy_of,
+)
+from irscope.device.parts import peaks_of_target
+from irscope.errors import DAMAGE, UsageError
+from irscope.ir.body.aliases import Ignored
+from irscope.ir.body.live import live_values
+from irscope.ir.body.reader import read_body
+from irscope.ir.tables.operations import opcode_of
+from irscope.layout.described import DescribedLayout
+from irscope.memory.access import Cost
+from irscope.memory.allocation import Allocation, allocations_of
+from irscope.memory.costs import costs_of
+from irscope.model.capture import Capture, stage_named
+
+_ALL = frozenset[Ignored]()
+WORST = 3
+"""Findings on a poster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """The general registers that hold a value at each instruction."""
+
+    stage: str
+    live: tuple[int, ...]
+    kinds: tuple[str, ...]
+    """The family of each instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a poster shows; what is not known is None or empty."""
+
+    capture: Capture
+    flight: InFlight | None
+    allocations: tuple[Allocation, ...]
+    costs: tuple[Cost, ...]
+    findings: tuple[Finding, ...]
+    occupancy: Occupancy | None
+    families: dict[str, int]
+    assembly: str
+    """The stage that is counted: `sass`, `amdgcn`, `ptx`; or an empty string."""
+    registers: Registers | None
+    tile: DescribedLayout | None
+    """The layout of the dot's result; of another value where there is no dot."""
+    of_dot: bool
+    """Whether the tile is a dot's."""
+
+    @property
+    def conversions(self) -> tuple[Cost, ...]:
+        """The costs of layout conversions."""
+        return tuple(one for one in self.costs if one.kind == "conversion")
+
+    @property
+    def accesses(self) -> tuple[Cost, ...]:
+        """The costs of accesses to global memory."""
+        return tuple(one for one in self.costs if one.kind == "global")
+
+
+def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Sequence[Finding] | None = None) -> Facts:
+    """The facts of a capture; `costs` are those of `costs_of`, and `findings` the worst first, if they are known."""
+    known = tuple(costs if costs is not None else known_costs(capture))
+    if findings is None:
+        studied = Studied(capture, known, follows_operations=False)
+        findings = [one for one in every_finding(studied) if not is_silenced(one, capture)]
+    tile, of_dot = _tile(capture)
+    return Facts(
+        capture,
+        in_flight(capture),
+        known_allocations(capture),
+        known,
+        tuple(findings),
+        occupancy_of(capture),
+        instruction_families(capture),
+        next((stage for stage in ("sass", "amdgcn", "ptx") if stage in capture.stages), ""),
+        live_registers(capture),
+        tile,
+        of_dot,
+    )
+
+
+def roofline_of_assumed(capture: Capture) -> Roofline | None:
+    """The roofline of a launch on the first part of its target; None if that cannot be told."""
+    peaks = next(iter(peaks_of_target(capture.target)), None)
+    if peaks is None or capture.launch.record is None or capture.failure is not None:
+        return None
+    try:
+        return roofline_of(capture, peaks)
+    except (UsageError, *DAMAGE):
+        return None
+
+
+def known_costs(capture: Capture) -> Sequence[Cost]:
+    """The costs of layouts and accesses, the worst first; none of a damaged capture."""
+    try:
+        return costs_of(capture)
+    except DAMAGE:
+        # Layouts come from the capture's file, which may say anything.
+        return ()
+
+
+def known_allocations(capture: Capture) -> tuple[Allocation, ...]:
+    """The memories over time; none of a damaged capture."""
+    try:
+        return allocations_of(capture)
+    except DAMAGE:
+        return ()
+
+
+def live_registers(capture: Capture) -> Registers | None:
+    """The live registers of the machine code that a capture holds; None if it holds none."""
+    for stage in ("sass", "amdgcn"):
+        if stage not in capture.stages:
+            continue
+        text, kind = capture.text(stage), stage_named(stage).kind
+        found = read_stage_operations(text, kind)
+        live = found.live or _counted(text, stage, found)
+        if live:
+            return Registers(stage, live, tuple(found.kind_names[kind] for kind in found.kinds))
+    return None
+
+
+def _counted(text: str, stage: str, found: Operations) -> tuple[int, ...]:
+    """The live registers of assembly that does not state them."""
+    try:
+        counts = live_values(read_body(text, stage_named(stage).kind, _ALL)).counts
+    except DAMAGE:
+        return ()
+    return tuple(counts[line - 1] for line in found.lines if line <= len(counts))
+
+
+_DOT, _ACCUMULATOR = ("dot", "warp_group_dot", "dot_scaled"), ("tmem_load", "tmem_store")
+_STORES = ("store", "buffer_store", "load", "buffer_load", "local_load", "local_store")
+
+
+def _tile(capture: Capture) -> tuple[DescribedLayout | None, bool]:
+    rows = [DescribedLayout(row, capture.target) for row in capture.layouts]
+    held = [one for one in rows if one.threads is not None]
+    for names, of_dot in ((_DOT, True), (_ACCUMULATOR, True), (_STORES, False)):
+        used = [one for one in held if any(opcode_of(use.name) in names for use in one.row.operations)]
+        if of_dot:
+            # The result of a dot, not its operands.
+            used = [one for one in used if one.encoding.kind != "dot_op"]
+        if used:
+            return max(used, key=lambda one: (len(one.shape), one.threads.size if one.threads else 0)), of_dot
+    return (max(held, key=lambda one: one.threads.size if one.threads else 0) if held else None), False
