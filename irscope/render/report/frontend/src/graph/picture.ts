@@ -45,7 +45,7 @@ export function pictureOf(text: string): Picture {
       const made = svg(tag === "title" ? "title" : ELEMENTS.has(tag!) ? (tag as "g") : "g");
       for (const [name, value] of values)
         if (ATTRIBUTES.has(name) || (name === "id" && tag === "pattern")) made.setAttribute(name, value);
-      if (tag !== "title") parent.append(made);
+      if (tag !== "title" || parent.hasAttribute("data-buffer")) parent.append(made);
       if (!alone) stack.push(made);
     }
   }

@@ -17,7 +17,8 @@ export function overTime(capture: Capture, memory: Memory): HTMLElement {
       "The capture does not hold the IR after shared memory was allocated: record it again, with --snapshots triton.",
     );
   const { width, height, root } = pictureOf(memory.picture);
-  const picture = svg("svg", { class: "mem", viewBox: `0 0 ${width} ${height}`, role: "img" }, root);
+  const look = { class: "mem", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Buffers over time" };
+  const picture = svg("svg", look, root);
   const boxes = [...picture.querySelectorAll("[data-buffer]")];
   const tables = memory.memories.map((one) => holderTable(capture, one));
   // Boxes are numbered through all memories, in the order of the tables' rows.
