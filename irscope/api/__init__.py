@@ -214,7 +214,7 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
 
 
 def _html_of(capture: Capture) -> str:
-    from irscope.render.report.summary import summary_html
+    from irscope.render.capture.page import summary_html
 
     return summary_html(capture)
 

@@ -57,7 +57,7 @@ def check(figure: Figure) -> None:
     boxes = [
         [float(node.get(name, "0")) for name in ("x", "y", "width", "height")]
         for node in root.iter(f"{SVG}rect")
-        if re.match(r"f\d+-\d+$|gap$", node.get("class", ""))
+        if re.match(r"f\d+-\d+$|way$", node.get("class", ""))
     ]
     # Cells and labels stand in one order.
     for node, (left, top, width, height) in zip(labels, boxes, strict=True):

@@ -1,18 +1,20 @@
-"""The lives of operations and values as text and as JSON."""
+"""What passes did as text and as JSON: the lives of operations and values, and the log of the compiler."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from irscope.analysis.lives.identity import Origin, Trail
 from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent
 from irscope.ir.locations.model import Chain, chain_texts, line_text, place_of
-from irscope.render.text.tables import table
-
-__all__ = ["lives_json", "render_lives", "render_value", "value_json"]
+from irscope.ir.logs.decisions import Decision
+from irscope.ir.logs.reasons import read_decisions, read_entries
+from irscope.model.capture import Capture
+from irscope.model.evidence import PassLog
+from irscope.render.text.tables import picked, table
 
 _MOST_NAMES = 4
 _NOT_KNOWN = "–"
@@ -174,8 +176,7 @@ def lives_json(lives: Lives, at: int, where: str, file: str) -> dict[str, Any]:
         "where": where,
         "first_count": sum(life.counted_from < 0 for life in lives.lives),
         "counts": [
-            {"passes": _labels(trail, one.step), "count": one.count, "made": one.made, "removed": one.removed}
-            | {"certain": one.is_certain}
+            picked(one, "count made removed certain=is_certain", passes=_labels(trail, one.step))
             for one in lives.counts()
         ],
         "operations": [_life_json(trail, life, at, file) for life in lives.lives],
@@ -185,40 +186,32 @@ def lives_json(lives: Lives, at: int, where: str, file: str) -> dict[str, Any]:
 
 def _life_json(trail: Trail, life: OperationLife, at: int, file: str) -> dict[str, Any]:
     removal = life.removal
-    return {
-        "name": life.last.name,
-        "survives": life.is_there(at),
-        "line": life.line_after(at) if life.is_there(at) else None,
-        "text": life.last.text,
-        "certain": life.is_certain,
-        "made_by": [_labels(trail, step) for step in life.made_by],
-        "origin": _origin_json(life.births[0].origin) if len(life.births) == 1 else None,
-        "removed_by": None if removal is None else _labels(trail, removal.step),
-        "removed_among": None if removal is None else removal.among,
-        "replacements": [] if removal is None else list(removal.replacements),
-        "python": line_text(place_of(life.chain, file)),
-        "chain": list(chain_texts(life.chain)),
-    }
+    return picked(
+        life,
+        "name=last.name text=last.text certain=is_certain",
+        survives=life.is_there(at),
+        line=life.line_after(at) if life.is_there(at) else None,
+        made_by=[_labels(trail, step) for step in life.made_by],
+        origin=_origin_json(life.births[0].origin) if len(life.births) == 1 else None,
+        removed_by=None if removal is None else _labels(trail, removal.step),
+        removed_among=None if removal is None else removal.among,
+        replacements=[] if removal is None else list(removal.replacements),
+        **_place_json(life.chain, file),
+    )
 
 
 def value_json(trail: Trail, events: Sequence[ValueEvent], file: str) -> list[dict[str, Any]]:
     """The life of a value as JSON holds it."""
+    names = "what value operation=sighting.name line=sighting.line text=sighting.text replacements among"
     return [
-        {
-            "passes": _labels(trail, event.step),
-            "what": event.what,
-            "value": event.value,
-            "operation": event.sighting.name,
-            "line": event.sighting.line,
-            "text": event.sighting.text,
-            "origin": _origin_json(event.origin),
-            "replacements": list(event.replacements),
-            "among": event.among,
-            "python": line_text(place_of(event.sighting.chain, file)),
-            "chain": list(chain_texts(event.sighting.chain)),
-        }
+        picked(event, names, passes=_labels(trail, event.step), origin=_origin_json(event.origin))
+        | _place_json(event.sighting.chain, file)
         for event in events
     ]
+
+
+def _place_json(chain: Chain, file: str) -> dict[str, Any]:
+    return {"python": line_text(place_of(chain, file)), "chain": list(chain_texts(chain))}
 
 
 def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
@@ -228,3 +221,77 @@ def _origin_json(origin: Origin | None) -> dict[str, Any] | None:
 def _labels(trail: Trail, step: int) -> list[str]:
     """The passes of a step; none for what was there before the first."""
     return [one.label for one in trail.steps[step].passes] if step >= 0 else []
+
+
+def log_text(
+    capture: Capture, logs: Sequence[PassLog], *, width: int | None = None, color: bool = False
+) -> str:  # fmt: skip
+    """What was decided, then what was printed; what an entry has beside its first line is counted."""
+    labels = _pass_labels(capture)
+    rows: dict[tuple[str, str, str], int] = {}
+    for item in logs:
+        for decision in read_decisions(item):
+            key = (_pass_label(labels, item), _place(decision.chain, capture), decision.said)
+            rows[key] = rows.get(key, 0) + 1
+    decided = [[*key, f"×{count}" if count > 1 else ""] for key, count in rows.items()]
+    parts = [table(["pass", "line", "decided", ""], decided, width=width, color=color)] if decided else []
+    parts += [f"{_pass_label(labels, item)}\n{_printed(item, capture, width)}" for item in logs]
+    return "\n".join(parts) or "The compiler printed nothing of these passes.\n"
+
+
+def _printed(item: PassLog, capture: Capture, width: int | None) -> str:
+    rows: dict[tuple[int, str, str, str, str], int] = {}
+    for entry in read_entries(item.text):
+        more = f"+{entry.lines - 1} lines" if entry.lines > 1 else ""
+        # LLVM says the same of each of many instructions.
+        number = 0 if entry.kind == "llvm" else entry.line
+        key = (number, entry.type, _place(entry.chain, capture), entry.first, more)
+        rows[key] = rows.get(key, 0) + 1
+    lines = [[*shown, f"×{count}" if count > 1 else ""] for (_, *shown), count in rows.items()]
+    if item.lines_left_out:
+        lines.append(["", "", f"{item.lines_left_out:,} more lines were not kept"])
+    return table([""] * 5, lines, width=width)
+
+
+def entries_text(item: PassLog) -> str:
+    """All that was printed, without the locations of operations."""
+    rows = [(entry, line_text(place_of(entry.chain))) for entry in read_entries(item.text)]
+    left_out = [f"{item.lines_left_out:,} more lines were not kept"] if item.lines_left_out else []
+    return "\n".join([" ".join(filter(None, [entry.type, place, entry.text])) for entry, place in rows] + left_out)
+
+
+def log_json(capture: Capture, logs: Sequence[PassLog]) -> list[dict[str, Any]]:
+    """As docs/json.md describes it."""
+    labels = _pass_labels(capture)
+    return [
+        picked(item, "stage index lines_left_out")
+        | {"pass": labels.get((item.stage, item.index))}
+        | {"decisions": [_decision_json(decision) for decision in read_decisions(item)]}
+        | {"entries": [asdict(entry) | _chain_json(entry.chain) for entry in read_entries(item.text)]}
+        for item in logs
+    ]
+
+
+def _decision_json(decision: Decision) -> dict[str, Any]:
+    left_out = ("stage", "index", "line", "operation")
+    facts = {field.name: getattr(decision, field.name) for field in fields(decision) if field.name not in left_out}
+    operation = decision.operation
+    named = {"operation": operation.name, "value": operation.value} if operation else {"operation": "", "value": ""}
+    return picked(decision, "kind line said", facts=facts, **named, **_chain_json(decision.chain))
+
+
+def _chain_json(chain: Sequence[object]) -> dict[str, Any]:
+    return {"chain": [str(frame) for frame in chain]}
+
+
+def _pass_labels(capture: Capture) -> dict[tuple[str, int | None], str]:
+    return {(snapshot.stage, snapshot.index): snapshot.label for snapshot in capture.passes()}
+
+
+def _pass_label(labels: dict[tuple[str, int | None], str], item: PassLog) -> str:
+    return labels.get((item.stage, item.index), item.stage)
+
+
+def _place(chain: tuple[Any, ...], capture: Capture) -> str:
+    place = place_of(chain, capture.launch.kernel.file)
+    return f"{place[0][0].rpartition('/')[2]}:{place[0][1]}" if place else ""

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import floor
 
 from irscope.analysis.flow.partitions import (
     Action,
+    Part,
     Partition,
+    WarpChannel,
+    WarpEvent,
     WarpRing,
     WarpRingUse,
     WarpSpecialization,
+    channels_of,
+    events_of,
     most_specialised,
     read_partitions,
 )
-from irscope.analysis.flow.warp_turns import Part, WarpEvent, events_of
 from irscope.ir.mlir.operations import opcode_of
 from irscope.model.capture import Capture
-from irscope.render.canvas import LEAST, Canvas, Rect, width_of
+from irscope.render.canvas import LEAST, Canvas, Rect, theme_named, width_of
 from irscope.render.dot.stages import python_lines
-from irscope.render.theme import theme_named
-from irscope.render.warps.grid import ALONE, BAND, Card, Grid, Row, grid_of
-
-__all__ = ["WarpsPicture", "counted", "label_of", "told", "warps_picture", "warps_svg", "warps_text"]
+from irscope.render.text.tables import counted
 
 _NAMES = {
     "async_tma_copy_global_to_local": "TMA load",
@@ -50,7 +52,7 @@ def told(event: WarpEvent, rings: Mapping[int, WarpRing]) -> str:
     )
 
 
-def warps_text(one: Partition) -> str:
+def _warps_text(one: Partition) -> str:
     """`4 warps (0–3)`, or without the numbers where the text does not say them."""
     if one.warps is None:
         return "number of warps not known"
@@ -58,12 +60,7 @@ def warps_text(one: Partition) -> str:
     return counted(one.warps, "warp") + ("" if first is None else f" ({first}–{first + one.warps - 1})")
 
 
-def counted(count: int, what: str) -> str:
-    """`1 warp`, `2 warps`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def label_of(event: WarpEvent) -> str:
+def _label_of(event: WarpEvent) -> str:
     """What an operation does, in a few letters: `wait phase 0,1…`, `expect 32,768 B`, `TMA load`."""
     name = _NAMES.get(opcode_of(event.operation)) or event.operation.rpartition(".")[2].replace("_", " ")
     uses: Sequence[WarpRingUse] = [use for _, use in event.touched]
@@ -170,7 +167,7 @@ class _Picture:
     def svg(self, title: tuple[str, str]) -> str:
         """Draw all of it."""
         canvas, grid = self.canvas, self.grid
-        used = canvas.text(24, 40, title[0], size=22, bold=True, room=grid.width - 400)
+        canvas.head(title[0], "", title[1])
         warps = sum(one.warps or 0 for one in self.found.partitions)
         channels = sum(card.channel is not None for card in grid.cards)
         line = f" · line {self.lines[self.found.line]}" if self.found.line in self.lines else ""
@@ -181,7 +178,6 @@ class _Picture:
             counted(len(self._barriers()), "barrier"),
         ]
         canvas.text(24, 60, f"{' · '.join(counts)}{line}", look="m", room=grid.width - 48)
-        canvas.text(grid.width - 24, 40, title[1], size=14, anchor="end", room=grid.width - 72 - used)
         self._grounds()
         for ring, x in grid.rings.items():
             self._ring(self.rings[ring], x)
@@ -210,11 +206,11 @@ class _Picture:
             if not row.is_first:
                 continue
             left, right = 24.0, self.grid.width - 24
-            self.canvas.rect(Rect(left, row.top - BAND + 3, right - left, BAND - 6), "soft", radius=3)
+            self.canvas.rect(Rect(left, row.top - _BAND + 3, right - left, _BAND - 6), "soft", radius=3)
             text = _PARTS[row.part]
             if row.part == "loop":
                 text += f", time goes down{self._loops()}"
-            self.canvas.text(left + 8, row.top - BAND + 15, text, size=LEAST, room=right - left - 16)
+            self.canvas.text(left + 8, row.top - _BAND + 15, text, size=LEAST, room=right - left - 16)
 
     def _loops(self) -> str:
         """The lines of Python of the loops, outermost first."""
@@ -235,16 +231,15 @@ class _Picture:
         canvas.rect(Rect(area.left, area.top, area.width, 22), f"f{look}", radius=6)
         canvas.text(area.left + 10, area.top + 16, one.name, look=f"x{look}", size=13, bold=True, room=area.width - 16)
         registers = f"{one.registers} registers a thread" if one.registers is not None else "registers: no request"
-        texts = [warps_text(one), registers]
-        for place, text in enumerate(texts):
+        for place, text in enumerate((_warps_text(one), registers)):
             canvas.text(area.left + 10, area.top + 38 + 14 * place, text, size=LEAST, room=area.width - 16)
         if not any(event.partition == one.name for row in self.grid.rows for event in row.events):
-            for place, (name, count) in enumerate(one.operations[: int(ALONE / 15) - 2]):
+            for place, (name, count) in enumerate(one.operations[: int(_ALONE / 15) - 2]):
                 text = f"{name} ×{count}"
                 canvas.text(area.left + 10, area.bottom + 20 + 15 * place, text, look="m", size=LEAST,
                             room=area.width - 16)  # fmt: skip
 
-    def _channel_card(self, card: Card) -> None:
+    def _channel_card(self, card: _Card) -> None:
         canvas, area, channel = self.canvas, card.area, card.channel
         if channel is None:
             return
@@ -265,8 +260,7 @@ class _Picture:
 
     def _mark(self, x: float, y: float, state: str) -> None:
         """The sign of a barrier: a disc where its waits need data, a ring where they need room, else a dashed one."""
-        look = {_FULL: "t", _EMPTY: "edge"}.get(state, "off")
-        self.canvas.path(f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", look)
+        self.canvas.disc(x, y, 4, {_FULL: "t", _EMPTY: "edge"}.get(state, "off"))
 
     def _state(self, ring: WarpRing) -> str:
         """What the waits of partitions for a barrier wait for, as far as their first phases tell."""
@@ -323,7 +317,7 @@ class _Picture:
             if waits is not None:
                 canvas.rect(box, "band", radius=4)
                 dashed = "off" if waits.first_phase == 1 else f"edge s{look}"
-                canvas.path(_outline(box), dashed)
+                canvas.outline(box, dashed)
             else:
                 canvas.rect(box, f"f{look}", radius=4)
             ink = "t" if waits is not None else f"x{look}"
@@ -331,7 +325,7 @@ class _Picture:
             size = LEAST if grid.row < _HIGH else _LARGE
             used = width_of(f":{python}", size) if python else 0.0
             y = middle + 3.5
-            canvas.text(box.left + 7, y, label_of(event), look=ink, size=size, room=box.width - 15 - used)
+            canvas.text(box.left + 7, y, _label_of(event), look=ink, size=size, room=box.width - 15 - used)
             if python:
                 look = "m" if waits is not None else ink
                 canvas.text(box.right - 6, y, f":{python}", look=look, size=size, anchor="end")
@@ -346,9 +340,9 @@ class _Picture:
         tip = x - toward * 3 if use.action in _TO_RING else start
         canvas.path(f"M{tip:.1f} {y:.1f}l{-7 * toward:.1f} -4v8Z", f"f{look}")
         if use.action in ("arrives", "waits"):
-            canvas.path(f"M{x - 3.5:.1f} {y:.1f}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", f"f{look}")
+            canvas.disc(x, y, 3.5, f"f{look}")
         elif use.action == "expects":
-            canvas.path(f"M{x - 3.5:.1f} {y:.1f}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", f"line s{look}")
+            canvas.disc(x, y, 3.5, f"line s{look}")
         else:
             canvas.rect(Rect(x - 4, y - 4, 8, 8), f"f{look}")
 
@@ -362,7 +356,7 @@ class _Picture:
             box = Rect(area.left + 6, row.top + 1, area.width - 12, grid.row - 3)
             with canvas.node("; ".join(told(one, self.rings) for one in events)):
                 canvas.rect(box, "band", radius=4)
-                canvas.path(_outline(box), f"line s{look}")
+                canvas.outline(box, f"line s{look}")
                 text = f"{len(events)} {_SUMS[row.part]}"
                 canvas.text(box.left + 7, row.top + grid.row / 2 + 3, text, look="m", size=LEAST, room=box.width - 12)
 
@@ -419,5 +413,182 @@ def _lines(numbers: Sequence[str]) -> str:
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
-def _outline(box: Rect) -> str:
-    return f"M{box.left:.1f} {box.top:.1f}h{box.width:.1f}v{box.height:.1f}h{-box.width:.1f}Z"
+_BAND = 22.0
+"""Pixels of the title of a part of the time."""
+_ALONE = 212.0
+"""Pixels below the cards where nothing is handed over."""
+_LEAST_WIDTH, _LEAST_HEIGHT = 1280.0, 720.0
+_MARGIN = 24.0
+_GAP = 10.0
+_RING = 30.0
+"""Pixels of a ring."""
+_LEAST_CARD = 112.0
+_LANE = 182.0
+"""Pixels of a lane at least."""
+_TOP, _BELOW = 74.0, 58.0
+"""Pixels above the cards, and below the rows."""
+_CARD_LINE = 14.0
+_MOST_ROW, _LEAST_ROW = 30.0, 16.0
+_MOST_ROWS = 34
+"""With more, what is not in the loops is summed up."""
+_MOST_DRAWN = 160
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """A lane, or the rings of a channel, with the room for what it is called."""
+
+    area: Rect
+    partition: Partition | None
+    channel: WarpChannel | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An operation, or several of one part that are summed up."""
+
+    top: float
+    part: Part
+    events: tuple[WarpEvent, ...]
+    is_sum: bool
+    """Whether it stands for a part of the time, of all partitions."""
+    is_first: bool
+    """Whether a title stands above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The whole picture."""
+
+    width: float
+    height: float
+    cards: tuple[_Card, ...]
+    rings: Mapping[int, float]
+    """Line of the allocation -> the x of its line."""
+    rows: tuple[Row, ...]
+    row: float
+    """Pixels of a row."""
+    left_out: int
+    """Operations behind the last row."""
+
+    @property
+    def lanes(self) -> Mapping[str, Rect]:
+        """Name of a partition -> its card; an empty name for the default one, whose warps run what is outside."""
+        found = {one.partition.name: one.area for one in self.cards if one.partition is not None}
+        return {"": next(iter(found.values())), **found} if found else {}
+
+    @property
+    def bottom(self) -> float:
+        """Below the last row."""
+        return max((one.top + self.row for one in self.rows), default=self.cards[0].area.bottom + _ALONE)
+
+
+def grid_of(found: WarpSpecialization) -> Grid:
+    """Place the parts of a specialisation."""
+    channels = channels_of(found)
+    events = events_of(found)
+    order = _order(found, channels)
+    widths = [_LANE if isinstance(one, Partition) else _width(one) for one in order]
+    lines = max((_card_lines(one) for one in channels), default=3)
+    card = max(lines, 4) * _CARD_LINE + 12
+    has_sums = len(events) > _MOST_ROWS
+    shown = list(_shown(events, has_sums))[:_MOST_DRAWN]
+    titled = dict.fromkeys(own[0].part for own in shown if not has_sums or own[0].part == "loop")
+    bands = len(titled) * _BAND
+    levels = _levels(shown, order)
+    count = max(levels, default=-1) + 1
+    wide = sum(widths) + _GAP * (len(order) - 1) + 2 * _MARGIN
+    high = _TOP + card + 8 + bands + _LEAST_ROW * count + _BELOW
+    height, width = max(_LEAST_HEIGHT, high, wide * 9 / 16), _LEAST_WIDTH
+    if not shown:
+        height = _TOP + card + _ALONE + _BELOW
+    width = max(width, wide, height * 16 / 9)
+    lanes = sum(isinstance(one, Partition) for one in order)
+    widths = [
+        one + (min((width - wide) / lanes, 90.0) if isinstance(item, Partition) else 0)
+        for item, one in zip(order, widths, strict=True)
+    ]
+    gap = _GAP + min(max(width - 2 * _MARGIN - sum(widths) - _GAP * (len(order) - 1), 0) / max(len(order) - 1, 1), 60)
+    cards: list[_Card] = []
+    rings: dict[int, float] = {}
+    x = (width - sum(widths) - gap * (len(order) - 1)) / 2
+    for item, own in zip(order, widths, strict=True):
+        area = Rect(x, _TOP, own, card)
+        if isinstance(item, Partition):
+            cards.append(_Card(area, item, None))
+        else:
+            cards.append(_Card(area, None, item))
+            step = own / len(item.rings)
+            rings |= {one.line: x + step * (at + 0.5) for at, one in enumerate(item.rings)}
+        x += own + gap
+    row = min(max((height - _TOP - card - 8 - bands - _BELOW) / max(count, 1), _LEAST_ROW), _MOST_ROW)
+    rows: list[Row] = []
+    top, last = _TOP + card + 8, ""
+    for level, own in zip(levels, shown, strict=True):
+        part = own[0].part
+        is_first = part in titled and part != last
+        top, last = top + (_BAND if is_first else 0), part
+        rows.append(Row(top + level * row, part, own, has_sums and part != "loop", is_first))
+    left_out = len(events) - sum(len(one.events) for one in rows)
+    return Grid(width, height, tuple(cards), rings, tuple(rows), row, left_out)
+
+
+def _order(found: WarpSpecialization, channels: Sequence[WarpChannel]) -> list[Partition | WarpChannel]:
+    """Lanes in the order of the text, each channel behind the lane in the middle of those that use it."""
+    names = [one.name for one in found.partitions]
+    behind: dict[int, list[WarpChannel]] = {}
+    for channel in channels:
+        places = [names.index(use.partition) for ring in channel.rings for use in ring.uses if use.partition in names]
+        middle = floor((min(places) + max(places)) / 2) if places else 0
+        behind.setdefault(min(middle, max(len(names) - 2, 0)), []).append(channel)
+    return [item for place, one in enumerate(found.partitions) for item in (one, *behind.get(place, ()))]
+
+
+def _levels(shown: Sequence[Sequence[WarpEvent]], order: Sequence[Partition | WarpChannel]) -> list[int]:
+    """The row of each operation: below those of its partition and rings, beside others if its lines meet none."""
+    places = {one.name: place for place, one in enumerate(order) if isinstance(one, Partition)}
+    places[""] = min(places.values(), default=0)
+    rings = {
+        ring.line: place
+        for place, one in enumerate(order) if isinstance(one, WarpChannel) for ring in one.rings
+    }  # fmt: skip
+    taken: list[set[int]] = []
+    """Of each row the places of the order that lines cross."""
+    below: dict[tuple[str, int], int] = {}
+    begin, part = 0, ""
+    found: list[int] = []
+    for events in shown:
+        if events[0].part != part or len(events) > 1:
+            begin, part = len(taken), events[0].part
+        touched = [(line, rings[line]) for one in events for line, _ in one.touched if line in rings]
+        own = [places.get(one.partition, 0) for one in events] + [place for _, place in touched]
+        crossed = set(range(min(own), max(own) + 1))
+        keys = [(one.partition or "default", 0) for one in events] + [("", line) for line, _ in touched]
+        level = max([begin, *(below.get(key, 0) for key in keys)])
+        while level < len(taken) and taken[level] & crossed:
+            level += 1
+        if level == len(taken):
+            taken.append(set())
+        taken[level] |= crossed
+        below |= dict.fromkeys(keys, level + 1)
+        found.append(level)
+    return found
+
+
+def _width(channel: WarpChannel) -> float:
+    return max(_RING * len(channel.rings), _LEAST_CARD)
+
+
+def _card_lines(channel: WarpChannel) -> int:
+    return len(channel.barriers) + 2 * len(channel.buffers)
+
+
+def _shown(events: Sequence[WarpEvent], has_sums: bool) -> Iterator[tuple[WarpEvent, ...]]:
+    """The operations of each row: one, or of a part that is summed up all."""
+    told: set[Part] = set()
+    for event in events:
+        if not has_sums or event.part == "loop":
+            yield (event,)
+        elif event.part not in told:
+            told.add(event.part)
+            yield tuple(one for one in events if one.part == event.part)

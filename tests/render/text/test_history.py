@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irscope.model.capture import Capture, Kernel, Launch, PassSnapshot
 from irscope.model.evidence import PassLog
-from irscope.render.text.compiler_log import entries_text, log_text
+from irscope.render.text.history import entries_text, log_text
 from irscope.target import Target
 
 SNAPSHOT = PassSnapshot(4, "ttgir", "assign_latencies", 1)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.flow.partitions import WarpSpecialization, read_partitions
-from irscope.analysis.flow.warp_turns import WarpEvent, channels_of, events_of
+from irscope.analysis.flow.partitions import WarpEvent, WarpSpecialization, channels_of, events_of, read_partitions
 
 WARPS = Path(__file__).parents[2] / "data" / "warps"
 NAMES = ("ws_matmul", "ws_attention", "gluon_add")

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from irscope.analysis.flow.partitions import WarpSpecialization, read_partitions
-from irscope.render.canvas import LEAST, Rect
+from irscope.render.canvas import LEAST, THEMES, Rect
 from irscope.render.capture.page import partitions_json
-from irscope.render.theme import THEMES
-from irscope.render.warps.grid import grid_of
-from irscope.render.warps.picture import warps_svg
-from tests.analysis.flow.test_warp_turns import FOUND, NAMES, WARPS
+from irscope.render.warps import grid_of, warps_svg
+from tests.analysis.flow.test_partitions_turns import FOUND, NAMES, WARPS
 from tests.render.poster.texts import texts_of, wrong_boxes
 
 _SVG = "{http://www.w3.org/2000/svg}"
