@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Annotated, Any
 
-import typer
-
 from irscope import __version__
-from irscope.cli import app
-from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Option
 from irscope.errors import MissingTool, RecordingError
 from irscope.model.evidence import Ceilings
 from irscope.store.baseline import save_ceilings
@@ -37,16 +35,14 @@ class Finding:
     remedy: str = ""
 
 
-@app.command(rich_help_panel="Record and read")
-@with_destination
 def doctor(
     interpreter: Annotated[
         str,
-        typer.Option("--python", metavar="PATH", help="Look at the Triton of another interpreter.", show_default=False),
+        Option("--python", metavar="PATH", help="Look at the Triton of another interpreter.", shows_default=False),
     ] = sys.executable,
     gpu: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--gpu", help="Compile, launch and check a kernel on each GPU, and measure what it reaches, for roofline."
         ),
     ] = False,
@@ -75,7 +71,7 @@ def look(interpreter: str) -> list[Finding]:
         *_triton(interpreter),
         _found(shutil.which("dot"), Finding("dot", "missing", "not found (graphviz draws graphs)", install_dot)),
         _store(),
-        *map(_package, ("typer", "pygments", "rich", "graphviz", "msgspec", "numpy")),
+        *map(_package, ("click", "pygments", "rich", "graphviz", "msgspec", "numpy")),
     ]
 
 
@@ -87,7 +83,7 @@ def try_gpus(interpreter: str) -> tuple[list[Finding], list[Ceilings]]:
         remedy = "it needs torch, and a GPU with its driver; pip install 'irscope[triton,torch]'"
         return [Finding("GPU", "missing", f"nothing could be launched: {error}", remedy)], []
     if not answer["devices"]:
-        remedy = "launching needs a GPU, its driver, and a torch built for it; all but run and bench works without"
+        remedy = "launching needs a GPU, its driver, and a torch built for it; all but bench and profile works without"
         return [Finding("GPU", "missing", f"none: {answer['why']}", remedy)], []
     tried = [_try_gpu(interpreter, number) for number in range(answer["devices"])]
     return [finding for finding, _ in tried], [one for _, one in tried if one is not None]
