@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,14 +23,12 @@ from irscope.errors import MissingTool, RecordingError, UsageError
 from irscope.interruption import noted_signals
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.render.text.failure import failure_text
-from irscope.store.disk import default_folder, write_atomically
-from irscope.store.recent import EDIT, CaptureStore
+from irscope.render.text.failure import edited_failure_text
+from irscope.store.disk import write_atomically
+from irscope.store.edits import edits_folder, free_name, named, refuse_taken
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
-
-__all__ = ["edits_folder", "free_name", "refuse_taken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ def _made(place: Place, name: str, edited: Path | None, asked: RecordingOptions)
             "an editor needs a terminal, and there is none: write the text with --text, edit it, and give it with "
             "--edited FILE."
         )
-    path = edits_folder() / f"{name or free_name(place)}{place.suffix}"
+    path = edits_folder() / f"{name or free_name(place.short)}{place.suffix}"
     write_atomically(path, before.encode("utf-8", "surrogateescape"))
     while True:
         _edit_file(command, path)
@@ -138,11 +134,11 @@ def _compiled(place: Place, name: str, path: Path, before: str, asked: Recording
         fresh = place.compiled(text, path, asked)
     except RecordingError as error:
         return _Edit(place, path, error=str(error))
-    error = "" if fresh.status == "ok" else _error_in(fresh, text, path)
+    error = "" if fresh.status == "ok" else edited_failure_text(fresh, text, path)
     if fresh.failure is not None and fresh.failure.kind in ("parse", "python", "compile"):
         # No compile of the text began, and there is nothing to look at.
         return _Edit(place, path, error=error)
-    name, fresh = _named(fresh, name, place)
+    name, fresh = named(fresh, name, place.short)
     with kept_captures(becomes_last=False) as keep:
         keep(fresh)
     return _Edit(place, path, name, fresh, error)
@@ -232,68 +228,3 @@ def _edit_file(command: list[str], path: Path) -> None:
         ) from error
     if code:
         raise UsageError(f"the editor {command[0]!r} ended with {code}, so nothing was compiled. {kept}")
-
-
-# loc("/tmp/irscope-recording-x/thin.ttgir":19:15): error: custom op 'arith.constnt' is unknown
-_PARSER = re.compile(r'loc\("[^"\n]*":(\d{1,7}):(\d{1,5})\): (?=error: )')
-
-
-def _error_in(fresh: Capture, text: str, path: Path) -> str:
-    """Why a compile of an edited text failed; where the parser refuses it with its line, and a caret under that.
-
-    Other failures name lines themselves, of the text or of Python, which are in its locations.
-    """
-    said = failure_text(fresh)
-    if fresh.failure is None or fresh.failure.kind != "parse" or (place := _PARSER.search(said)) is None:
-        return said
-    line, column = int(place[1]), int(place[2])
-    lines = text.splitlines()
-    message = said[place.end() :].partition("\n")[0]
-    shown = lines[line - 1] if 0 < line <= len(lines) else ""
-    caret = re.sub(r"[^\t]", " ", shown[: column - 1]) + "^"
-    return f"{path}:{line}:{column}: {message}\n{shown}\n{caret}"
-
-
-# wider   coalesce-1   canonicalizer#2-1
-_NAME = re.compile(r"[A-Za-z_][\w#-]{0,63}")
-_ID = re.compile(r"[0-9a-f]{4,16}")
-
-
-def edits_folder() -> Path:
-    """Where texts are edited; they stay there. Raises OSError where there is no place for it."""
-    return default_folder() / "edits"
-
-
-def free_name(place: Place) -> str:
-    """The place and the first number that is not taken."""
-    store, folder = CaptureStore(), edits_folder()
-    taken = {name for row in store.rows() for kind, name in row.facts.origin if kind == EDIT}
-    taken |= {path.stem for path in folder.glob("*")} if folder.is_dir() else set()
-    return next(name for number in count(1) if (name := f"{place.short}-{number}") not in taken)
-
-
-def _named(variant: Capture, name: str, place: Place) -> tuple[str, Capture]:
-    """(a variant's name, the variant with its names): one that was made before keeps those that it has.
-
-    `name`: as it was asked for; empty for a name that it has, or else the place and a number.
-    """
-    store = CaptureStore()
-    path = store.path_of(variant)
-    origin = variant.environment.origin
-    if path.is_file():
-        origin += tuple(row for row in store.load(str(path)).environment.origin if row[0] == EDIT)
-    name = name or next((known for kind, known in origin if kind == EDIT), "") or free_name(place)
-    if (EDIT, name) not in origin:
-        origin += ((EDIT, name),)
-    return name, replace(variant, environment=replace(variant.environment, origin=origin))
-
-
-def refuse_taken(name: str) -> None:
-    """Raise UsageError for a name that another capture has, or that a command would take for something else."""
-    if not _NAME.fullmatch(name) or _ID.fullmatch(name) or name == "last":
-        raise UsageError(
-            f"--name {name!r}: write letters, digits, _, # and -, beginning with a letter, such as wider-loads; not "
-            "'last', and nothing that reads as an id."
-        )
-    if (path := CaptureStore().named(name)) is not None:
-        raise UsageError(f"--name {name!r} is taken by {path.name}: give another.")

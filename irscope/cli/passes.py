@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.analysis.passes.effects import PassEffect, pass_effects
@@ -13,16 +13,11 @@ from irscope.cli.streams import say
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.plan import PassRule
 from irscope.record.variants.completing import with_log
-from irscope.render.text.figures import milliseconds
+from irscope.render.text.passes import passes_json, render_passes
 
 if TYPE_CHECKING:
     from irscope.model.evidence import PassLog
-
-
-_SLOW_FACTOR = 10
-"""A pass that takes this many times the median of those that ran is marked as slow."""
 
 
 def passes(
@@ -96,13 +91,13 @@ def passes(
 
     def text(capture: Capture, width: int | None, color: bool) -> str:
         if not log:
-            return _text(capture, effects(capture), width, color)
+            return render_passes(capture, effects(capture), width=width, color=color)
         from irscope.render.text.compiler_log import log_text
 
         return log_text(capture, _logs(capture, effects(capture), stage, match), width=width, color=color)
 
     def as_json(capture: Capture) -> dict[str, Any]:
-        data = _json(capture, effects(capture))
+        data = passes_json(capture, effects(capture))
         if log and capture.log is not None:
             from irscope.render.text.compiler_log import log_json
 
@@ -151,72 +146,3 @@ def _logs(
 
 def _folded(name: str) -> str:
     return name.lower().replace("-", "_")
-
-
-def _text(capture: Capture, effects: list[PassEffect], width: int | None, color: bool) -> str:
-    from irscope.render.text.tables import table
-
-    times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
-    slow = max(times[len(times) // 2] * _SLOW_FACTOR, 5000) if times else None
-    rows = [_cells(effect, slow) for effect in effects]
-    columns = ["stage", "#", "pass", "ms", "", "ops ±", "lines ±", "layouts ±", "convert ±"]
-    columns.append("MLIR argument and options")
-    return table(columns, rows, width=width, color=color) + _footer(capture, effects)
-
-
-def _footer(capture: Capture, effects: list[PassEffect]) -> str:
-    ran = [effect.snapshot for effect in effects if effect.snapshot.outcome == "ran"]
-    total = milliseconds(sum(snapshot.duration_us or 0 for snapshot in ran))
-    parts = [f"{len(effects)} passes", f"{sum(1 for item in ran if item.changed)} changed the IR"]
-    unknown = sum(1 for item in ran if item.changed is None)
-    if unknown:
-        parts.append(f"{unknown} not compared (? – --snapshots all does)")
-    skipped = sum(1 for effect in effects if effect.snapshot.outcome == "skipped")
-    if skipped:
-        parts.append(f"{skipped} switched off")
-    return f"\n{', '.join(parts)}; {total} ms.\n"
-
-
-def _cells(effect: PassEffect, slow_us: float | None) -> list[str]:
-    snapshot = effect.snapshot
-    marks = {"skipped": "OFF", "failed": "FAILED"}
-    mark = marks.get(snapshot.outcome) or {True: "changed", False: "", None: "?"}[snapshot.changed]
-    duration = snapshot.duration_us
-    time = "" if duration is None else milliseconds(duration)
-    if duration is not None and slow_us is not None and duration >= slow_us:
-        time += " SLOW"
-    arguments = snapshot.argument + (f"{{{snapshot.options}}}" if snapshot.options else "")
-    return [
-        effect.stage_title,
-        str(snapshot.index),
-        effect.title,
-        time,
-        mark,
-        _signed(effect.operations),
-        _signed(effect.lines),
-        _signed(effect.layouts),
-        _signed(effect.convert_layouts),
-        arguments + (f" on {snapshot.scope}" if snapshot.scope else ""),
-    ]
-
-
-def _signed(value: int | None) -> str:
-    return "" if not value else f"{value:+d}"
-
-
-def _json(capture: Capture, effects: list[PassEffect]) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = []
-    for effect in effects:
-        row = asdict(effect.snapshot)
-        del row["text"]
-        row["plan_name"] = str(PassRule(effect.snapshot.name, effect.snapshot.stage, effect.snapshot.occurrence))
-        row["text_left_out"] = effect.snapshot.text_left_out
-        row |= {
-            "lines_change": effect.lines,
-            "operations_change": effect.operations,
-            "layouts_change": effect.layouts,
-            "convert_layouts_change": effect.convert_layouts,
-            "by_operation": dict(effect.by_operation),
-        }
-        rows.append(row)
-    return {"id": capture.id, "kernel": capture.name, "target": str(capture.target), "passes": rows}

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from irscope.cli.edit import _error_in as error_in
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, Failure
 from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.render.text.failure import edited_failure_text as error_in
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from tests.analysis.recorded import stored

@@ -295,9 +295,9 @@ def _doctor(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def _findings(state: str, interpreter: str) -> list[Any]:
-    from irscope.cli.doctor import Finding
+    from irscope.api.installation import Installed
 
-    return [Finding("GPU", state, interpreter, "a remedy")]
+    return [Installed("GPU", state, interpreter, "a remedy")]
 
 
 def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:

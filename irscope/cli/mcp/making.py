@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from irscope.api.edits import PYTHON, Place, place_at
 from irscope.cli.captures import run_request
-from irscope.cli.edit import edits_folder, free_name, refuse_taken
 from irscope.cli.mcp.answers import Answer, call_of, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, program_subject, quiet
 from irscope.cli.streams import say
@@ -16,6 +15,7 @@ from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.disk import write_atomically
+from irscope.store.edits import edits_folder, free_name, refuse_taken
 
 __all__ = ["edit", "edit_python", "recompile", "record"]
 
@@ -214,7 +214,7 @@ def _edited(subject: str, place: Place, edited: str, name: str, start: int) -> A
     """What came of compiling the edited text, by `irscope edit`; raises RecordingError where it does not compile."""
     if name:
         refuse_taken(name)
-    path = edits_folder() / f"{name or free_name(place)}{place.suffix}"
+    path = edits_folder() / f"{name or free_name(place.short)}{place.suffix}"
     write_atomically(path, edited.encode("utf-8", "surrogateescape"))
     words = ["edit", subject, f"--at={place.label}", f"--edited={path}", *([f"--name={name}"] if name else [])]
     document, said = command_json(words)
