@@ -67,7 +67,7 @@ class Command(click.Command):
             if group is RecordingOptions:
                 given[name] = record_options
             else:
-                given[name] = group(**{item.name: given.pop(item.name) for item in fields(group)})
+                given[name] = cast("Any", group)(**{item.name: given.pop(item.name) for item in fields(group)})
         return self.function(**given)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -172,7 +172,7 @@ def _parameter(name: str, kind: Any, declared: Option | Argument, default: Any) 
     return _Option(name, declared, type=_type(plain, declared), **settings)
 
 
-def _type(kind: Any, declared: Option | None = None) -> click.ParamType:
+def _type(kind: Any, declared: Option | None = None) -> click.ParamType[Any]:
     least = None if declared is None else declared.least
     most = None if declared is None else declared.most
     if kind is int:

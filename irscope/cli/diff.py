@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from irscope.analysis.diff.texts import Ignored, TextDiff, diff_texts
-from irscope.api.ir_files import IR_SUFFIXES, capture_of_files, capture_of_folder
 from irscope.cli.captures import captures_of, compiled_again
 from irscope.cli.output import (
     Destination,
@@ -28,12 +26,12 @@ from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind, Target, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.render.text.diff import render_diff, text_diff_json
 from irscope.render.text.failure import failure_text
 from irscope.store.collection import is_collection
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
+    from irscope.analysis.diff.texts import Ignored, TextDiff
 
 
 _IGNORABLE = ("locations", "names", "attributes")
@@ -222,12 +220,16 @@ class _PassDiff:
 
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
+        from irscope.render.text.diff import text_diff_json
+
         capture = self.capture
         head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target), "title": self.title}
         return head | {"empty": self.text_diff.is_empty, **text_diff_json(self.text_diff)}
 
     def as_text(self, *, side_by_side: bool, context: int, width: int | None, color: bool) -> str:
         """As text, under a title."""
+        from irscope.render.text.diff import render_diff
+
         body = render_diff(self.text_diff, side_by_side=side_by_side, width=width, color=color, context=context)
         capture = self.capture
         return f"{capture.id[:8]} {capture.name} {capture.target}: {self.title}: {self.text_diff.summary}\n{body}"
@@ -237,6 +239,8 @@ def _diffs_around_passes(
     captures: Sequence[Capture], one_pass: str | None, between: tuple[str, str] | None, ignore: frozenset[Ignored]
 ) -> list[_PassDiff]:
     """The IR of each capture before and after one pass, or after each of two passes, compared."""
+    from irscope.analysis.diff.texts import diff_texts
+
     found: list[_PassDiff] = []
     for capture in captures:
         title, before, after, kind = _sides(capture, one_pass, between)
@@ -323,6 +327,8 @@ def _variant(versus: Sequence[str]) -> dict[str, str]:
 
 def _side(subject: str, record_options: RecordingOptions) -> Sequence[Capture]:
     path = Path(subject)
+    from irscope.api.ir_files import IR_SUFFIXES, capture_of_files, capture_of_folder
+
     if path.is_dir() and not is_collection(path):
         return [capture_of_folder(path)]
     # An IR file is compared as it is, and not compiled.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from irscope.cli.keeping import noted_incomplete
 from irscope.cli.parameters import Argument, Option, split_words
@@ -79,7 +79,7 @@ def refuse_options(record_options: RecordingOptions, why: str, *names: str) -> N
         value = getattr(record_options, item.name)
         if item.name in names and value != item.default:
             options = ", ".join(flag.names[0] for flag in item.metadata["flags"])
-            shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
+            shown = " ".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else value
             raise UsageError(f"{why}: leave out {options} ({shown}).")
 
 
