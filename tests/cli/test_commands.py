@@ -352,3 +352,33 @@ def test_lines_are_of_a_text(irscope: Callable[..., Answer], matmul: Path) -> No
 def test_what_was_left_out_is_made_when_it_is_looked_at(irscope: Callable[..., Answer]) -> None:
     irscope("dump", *AXPY, "--stage", "ttir")
     assert "LDG.E" in irscope("show", "last", "--stage", "sass").out
+
+
+@pytest.mark.newest
+def test_a_terminal_gets_the_summary_of_several_kernels(
+    irscope: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place of their texts, with the command that prints one; a pipe gets the texts, and one kernel is printed."""
+    script = tmp_path / "two.py"
+    script.write_text(TWO_KERNELS)
+    piped = irscope("dump", script, "--stage", "ttgir")
+    assert piped.out.count("tt.func") == 2
+    monkeypatch.setattr("irscope.cli.show.is_terminal", lambda: True)
+    answer = irscope("dump", script, "--stage", "ttgir")
+    assert answer.code == 0
+    assert "tt.func" not in answer.out
+    assert all(name in answer.out for name in ("ones", "twos"))
+    one = re.search(r"2 captures: (irscope show \w+ --stage ttgir) prints one", answer.err)
+    assert one is not None, answer.err
+    assert irscope(*one[1].split()[1:]).out.count("tt.func") == 1
+    assert irscope("dump", f"{script}::ones", "--stage", "ttgir").out.count("tt.func") == 1
+
+
+@pytest.mark.newest
+def test_a_collection_takes_what_a_command_launches(irscope: Callable[..., Answer], tmp_path: Path) -> None:
+    script, folder = tmp_path / "two.py", tmp_path / "kernels"
+    script.write_text(TWO_KERNELS)
+    answer = irscope("record", "-o", folder, "--json", "--", sys.executable, script)
+    assert answer.code == 0, answer.err
+    assert {row["kernel"]: row["added"] for row in json.loads(answer.out)} == {"ones": "new", "twos": "new"}
+    assert json.loads(irscope("record", script, script, "--json").out)[2]["kernel"] == "ones"
