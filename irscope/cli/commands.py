@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from irscope import __version__
-from irscope.cli.command import Command
 from irscope.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from irscope.cli.command import Command
 
 __all__ = ["COMMANDS", "main_group"]
 
@@ -86,6 +88,8 @@ class _Commands(click.Group):
         """Load a command."""
         if cmd_name not in COMMANDS:
             return None
+        from irscope.cli.command import Command
+
         name = _MODULES.get(cmd_name, cmd_name)
         return Command(cmd_name, getattr(import_module(f"irscope.cli.{name}"), name))
 
