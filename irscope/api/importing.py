@@ -33,7 +33,7 @@ def imported(
 
     Raises ParseError where nothing could be read, or there is no such kernel, and UsageError for a variant of a log.
     """
-    from irscope.ir.logs.inductor.folder import InductorFiles, find_inductor_files, read_inductor
+    from irscope.ir.logs.inductor import InductorFiles, find_inductor_files, read_inductor
 
     inductor: list[InductorFiles] = []
     read: list[Callable[[], list[Capture]]] = []
@@ -86,10 +86,9 @@ def _read_folder(path: Path, variant: str | None, tell: Tell) -> list[Capture]:
 def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> list[Capture]:
     """The captures of a log or a trace; `folder`: nothing outside of it is read, wherever a link leads."""
     from irscope.ir.logs.cache import utc_date
-    from irscope.ir.logs.compressed import unpacked
     from irscope.ir.logs.dump import captures_from_log
-    from irscope.ir.logs.regular_file import FileRefused, read_at_most, read_regular
-    from irscope.ir.logs.tritonparse.trace import captures_from_trace, is_trace
+    from irscope.ir.logs.files import FileRefused, read_at_most, read_regular, unpacked
+    from irscope.ir.logs.tritonparse import captures_from_trace, is_trace
 
     if variant is not None:
         raise UsageError(f"--variant {variant!r} chooses a variant of a cache, but {str(path)!r} is a log.")

@@ -10,7 +10,7 @@ from typing import Any
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.quick import quick_findings, worst
-from irscope.ir.locations.user import Place
+from irscope.ir.locations.model import Place
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
