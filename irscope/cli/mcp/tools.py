@@ -173,14 +173,14 @@ def _why(
     grid: str = "",
     start: int = 0,
 ) -> Answer:
-    """Say what is slow in a kernel, on which line, because of what, and what mends it; the worst first.
+    """Report what is slow in a kernel: the line, the cause, and fixes; the worst first.
 
-    A remedy that was compiled says what it changed. Only a capture that was recorded on this machine is compiled for
+    A fix that was compiled says what it changed. Only a capture that was recorded on this machine is compiled for
     that, and no code of the user's runs.
 
     Args:
     capture: the id of a capture, a .irscope file, or 'last'.
-    tries: at most so many compiles to try remedies; 0 compiles nothing.
+    tries: at most so many compiles to try fixes; 0 compiles nothing.
     line: only what concerns this line of the Python file.
     operation: only these operations, as 'load' or 'tt.dot'.
     value: only what concerns this value of the TTGIR, as '%acc'.
