@@ -106,9 +106,8 @@ class _Option(click.Option):
     """An option in a panel of the help."""
 
     def __init__(self, name: str, declared: Option, **settings: Any) -> None:
-        super().__init__(
-            [*declared.names, name], help=declared.help, metavar=declared.metavar, hidden=declared.hidden, **settings
-        )
+        settings = {"metavar": declared.metavar} | settings
+        super().__init__([*declared.names, name], help=declared.help, hidden=declared.hidden, **settings)
         self.panel = declared.panel
 
 
@@ -162,6 +161,8 @@ def _parameter(name: str, kind: Any, declared: Option | Argument, default: Any) 
         if origin is list:
             settings["nargs"] = -1
         return _Argument(name, declared, type=_type(get_args(plain)[0] if origin is list else plain), **settings)
+    if plain in (int, float) and declared.metavar is None:
+        settings["metavar"] = "N"
     settings["show_default"] = declared.shows_default and default not in (None, False, "", inspect.Parameter.empty)
     if plain is bool:
         return _Option(name, declared, is_flag=True, **({"default": default} | settings))

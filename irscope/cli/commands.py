@@ -18,8 +18,8 @@ __all__ = ["COMMANDS", "main_group"]
 _HELP = "Show what the Triton compiler did to a GPU kernel, stage by stage and pass by pass, and change it."
 _EPILOG = (
     "irscope help COMMAND shows the options of a command; irscope record --help lists those that every command takes "
-    "that records. Arguments after -- are for the script. --debug (tracebacks) and --color, --no-color may stand "
-    "anywhere before --."
+    "that records. Arguments after -- are for the script. --debug, anywhere before --, shows tracebacks; --color and "
+    "--no-color go with every command that prints text."
 )
 
 
