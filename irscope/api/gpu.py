@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from irscope.analysis.code import code_of
-from irscope.analysis.diff.captures import Change
 from irscope.analysis.findings.arguments import not_so
-from irscope.analysis.findings.model import Finding, Proof, Suggestion
+from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
 from irscope.analysis.upgrade.compare import with_measurement
 from irscope.analysis.upgrade.model import Row, Upgrade
 from irscope.device.measurement import Agreement, Measurement, measure_programs
@@ -49,7 +48,7 @@ def fixes_timed(
     number: int,
     capture: Capture,
     findings: Sequence[Finding],
-    compiled: Mapping[tuple[Change, ...], Capture],
+    compiled: Mapping[tuple[FixChange, ...], Capture],
 ) -> tuple[Finding, ...]:
     """The findings, with the effect on a launch of each fix that made the code better.
 
@@ -65,7 +64,7 @@ def fixes_timed(
     wanted = {changes for one in findings for changes in _helped(one)}
     hindered = {changes: not_so(capture, changes) for changes in wanted}
     programs = {str(index): changes for index, changes in enumerate(compiled) if hindered.get(changes) == ""}
-    answers: dict[tuple[Change, ...], Proof] = {
+    answers: dict[tuple[FixChange, ...], Proof] = {
         changes: Proof(True, untimed=f"not timed: {why}") for changes, why in hindered.items() if why
     }
     if programs:
@@ -79,15 +78,15 @@ def fixes_timed(
     return tuple(_with_times(one, answers.get) for one in findings)
 
 
-def _helped(finding: Finding) -> list[tuple[Change, ...]]:
+def _helped(finding: Finding) -> list[tuple[FixChange, ...]]:
     return [_key(one) for one in finding.suggestions if one.proof is not None and one.proof.helps]
 
 
-def _key(one: Suggestion) -> tuple[Change, ...]:
+def _key(one: Suggestion) -> tuple[FixChange, ...]:
     return (one.proof.together if one.proof is not None else ()) or one.changes
 
 
-def _with_times(finding: Finding, answer_of: Callable[[tuple[Change, ...]], Proof | None]) -> Finding:
+def _with_times(finding: Finding, answer_of: Callable[[tuple[FixChange, ...]], Proof | None]) -> Finding:
     def told(one: Suggestion) -> Suggestion:
         answer = answer_of(_key(one)) if one.proof is not None and one.proof.helps else None
         if answer is None or one.proof is None:
