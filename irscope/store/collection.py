@@ -96,8 +96,9 @@ class Collection:
         for name, modified, size in self._files():
             entry = known.get(name)
             if entry is None or (entry.modified_ns, entry.bytes) != (modified, size):
+                path = self.folder / name
                 try:
-                    facts = outline_of(read_manifest(self.folder / name)).facts
+                    facts = outline_of(read_manifest(path), repr(str(path))).facts
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue
@@ -200,9 +201,10 @@ class PackedCollection:
             entry = known.get(name)
             if entry is None or entry.bytes != size:
                 # Somebody put a capture into it.
+                place = repr(f"{self.path}::{name}")
                 try:
-                    manifest = manifest_in(io.BytesIO(self._bytes(name)), size, repr(f"{self.path}::{name}"))
-                    entry = Entry(name, 0, size, outline_of(manifest).facts)
+                    manifest = manifest_in(io.BytesIO(self._bytes(name)), size, place)
+                    entry = Entry(name, 0, size, outline_of(manifest, place).facts)
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue

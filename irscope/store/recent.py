@@ -77,7 +77,7 @@ def stored_rows(folder: Path) -> list[StoredRow]:
             if row is None or not row.is_of(status):
                 before = row.recording if row else ""
                 try:
-                    facts = outline_of(read_manifest(Path(entry.path))).facts
+                    facts = outline_of(read_manifest(Path(entry.path)), repr(entry.path)).facts
                 except CaptureFormatError:
                     continue
                 row = StoredRow(entry.name, status.st_size, status.st_ino, facts, before)

@@ -138,11 +138,16 @@ class _Outline:
     be another: those are in `facts`. Whether it is trusted is not known."""
 
 
-def outline_of(manifest: Mapping[str, Any]) -> _Outline:
-    """The outline of the `capture.json` of a file; raises CaptureFormatError for one that is not valid."""
-    # Most of a manifest is of passes and layouts, which are checked where the capture is read.
-    checked = checked_manifest({**manifest, **dict.fromkeys(_LARGE_PARTS, ()), **dict.fromkeys(_RARE_PARTS)})
-    head, stated = head_of(checked), manifest.get("id")
+def outline_of(manifest: Mapping[str, Any], name: str) -> _Outline:
+    """The outline of the `capture.json` of a file; raises CaptureFormatError that names it if it is not valid."""
+    try:
+        # Most of a manifest is of passes and layouts, which are checked where the capture is read.
+        checked = checked_manifest({**manifest, **dict.fromkeys(_LARGE_PARTS, ()), **dict.fromkeys(_RARE_PARTS)})
+        head = head_of(checked)
+    except Exception as error:
+        # Whatever a hostile manifest makes of a plan or a launch.
+        raise CaptureFormatError(f"{name} is not a capture that irscope reads: {error}") from error
+    stated = manifest.get("id")
     facts = replace(
         CaptureFacts.of(head),
         id=stated if isinstance(stated, str) and _ID.fullmatch(stated) else "",
@@ -276,11 +281,12 @@ class CaptureFile:
         if self._capture is not None:
             return _Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
         if (held := self._held()) is not None:
-            return outline_of(manifest_in(io.BytesIO(held), len(held), repr(str(self.path))))
+            name = self._name
+            return outline_of(manifest_in(io.BytesIO(held), len(held), name), name)
         if self._outline is None:
             if self.path is None or not self.path.is_file():
                 raise CaptureNotFound(f"cannot read {str(self.path)!r}: it was removed meanwhile.")
-            self._outline = outline_of(read_manifest(self.path))
+            self._outline = outline_of(read_manifest(self.path), self._name)
         return self._outline
 
     def load(self) -> Capture:
@@ -317,7 +323,12 @@ class CaptureFile:
 
     def _read(self) -> Capture:
         held = self._held()
-        return load(self.path or "") if held is None else from_bytes(held, repr(str(self.path or self.name)))
+        return load(self.path or "") if held is None else from_bytes(held, self._name)
+
+    @property
+    def _name(self) -> str:
+        """What an error calls it."""
+        return "the capture" if self.path is None else repr(str(self.path))
 
     def _held(self) -> bytes | None:
         """The bytes of a file that is held open, or of a part of one; None for any other."""
