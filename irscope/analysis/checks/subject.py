@@ -14,10 +14,9 @@ from irscope.analysis.findings.needs import OF_SASS
 from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.regressions import Value
-from irscope.analysis.source.lines import python_line
-from irscope.analysis.source.operations import without_location
+from irscope.analysis.source.map import python_line, without_location
 from irscope.errors import DAMAGE
-from irscope.ir.locations.user import Place
+from irscope.ir.locations.model import Place
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
 

@@ -1,7 +1,7 @@
 """Which instructions an instruction of SASS waits for: those that set a scoreboard that it needs to be clear.
 
 A scoreboard counts what is under way; an instruction that waits for one waits for all that set it since it was last
-waited for. Source: see `irscope.ir.asm.control`.
+waited for. Source: see `irscope.ir.asm.instructions`.
 """
 
 from __future__ import annotations

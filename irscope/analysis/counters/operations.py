@@ -12,8 +12,8 @@ from irscope.analysis.counters.executed import executed_instructions, warps_of
 from irscope.analysis.counters.matched import MatchedInstruction, matched_instructions
 from irscope.analysis.counters.predicted import GLOBAL_OPCODES, Comparison, comparisons_of
 from irscope.ir.asm.control_flow import read_control_flow
+from irscope.ir.locations.model import chain_texts, line_text, place_of
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import chain_texts, line_text, place_of
 from irscope.ir.logs.source_page import Counters
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses, with_loops

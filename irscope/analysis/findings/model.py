@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from irscope.ir.locations.model import Chain
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 
 if TYPE_CHECKING:
     from irscope.device.measurement import Agreement, Ratio

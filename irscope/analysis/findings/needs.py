@@ -68,9 +68,9 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
 
 def _is_of_load(studied: Studied, finding: Finding) -> bool:
     """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
-    made = studied.uses.maker_of(studied.operations[finding.line][0].operands[0])
+    made = studied.module.maker_of(studied.operations[finding.line][0].operands[0])
     while made is not None and made.opcode in _VIEWS:
-        made = studied.uses.maker_of(made.operands[0])
+        made = studied.module.maker_of(made.operands[0])
     return made is not None and made.opcode in LOADS
 
 

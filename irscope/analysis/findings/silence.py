@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from irscope.analysis.findings.model import KINDS, Finding
-from irscope.analysis.source.lines import python_line
+from irscope.analysis.source.map import python_line
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 

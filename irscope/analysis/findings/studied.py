@@ -12,20 +12,19 @@ from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.analysis.findings.traffic import Traffic
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.locations.model import Chain
-from irscope.ir.locations.stages import TextLocations, read_locations
-from irscope.ir.locations.user import Place, place_of
-from irscope.ir.mlir.encoding import read_aliases
+from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import read_aliases
+from irscope.ir.mlir.edits import sites_of
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.sites import sites_of
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
 from irscope.model.capture import Capture, stage_named
 
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
 if TYPE_CHECKING:
     from irscope.analysis.passes.decisions import Decisions
-    from irscope.ir.logs.reasons.decisions import Decision
+    from irscope.ir.logs.decisions import Decision
     from irscope.layout.described import DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits

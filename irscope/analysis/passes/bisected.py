@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from irscope.analysis.diff.entries import TextDiff
+from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.passes.ablation import plan_without
 from irscope.analysis.passes.bisection import Judge, Judgement, Off, absent_passes, first_passes, needed_passes
 from irscope.errors import PlanError, RecordingError

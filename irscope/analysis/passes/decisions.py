@@ -11,7 +11,7 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
-    from irscope.ir.logs.reasons.decisions import Decision
+    from irscope.ir.logs.decisions import Decision
 
 __all__ = ["Decisions", "decisions_of"]
 
@@ -49,7 +49,7 @@ def decisions_of(capture: Capture) -> Decisions:
 @lru_cache(maxsize=8)
 def _decisions(log: CompilerLog) -> Decisions:
     # Few captures hold a log.
-    from irscope.ir.logs.reasons.readers import read_decisions
+    from irscope.ir.logs.reasons import read_decisions
 
     return Decisions(tuple(decision for item in log.passes for decision in read_decisions(item)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from irscope.ir.tables.operations import OperationKind, operation_info
+from irscope.ir.mlir.operations import OperationKind, operation_info
 
 __all__ = ["Block", "Op", "Program"]
 

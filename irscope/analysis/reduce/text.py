@@ -6,10 +6,9 @@ import re
 
 from irscope.analysis.reduce.program import Block, Op, Program
 from irscope.errors import ParseError
-from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.attributes import parse_entries
 from irscope.ir.mlir.reader import Operation, Value, parse_mlir
-from irscope.ir.mlir.tokens import ALIAS, closing, marks, split_commas
+from irscope.ir.mlir.tokens import ALIAS, closing, marks, reachable, split_commas
 
 __all__ = ["read_program", "write_program"]
 

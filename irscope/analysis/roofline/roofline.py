@@ -9,8 +9,8 @@ from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, 
 from irscope.analysis.roofline.work import computing_operations, not_counted, work_of
 from irscope.device.parts import DEVICE_PARTS, Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
-from irscope.ir.locations.user import line_text
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.locations.model import line_text
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses

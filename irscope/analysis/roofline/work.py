@@ -17,7 +17,7 @@ from math import prod
 
 from irscope.device.parts import Unit
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 
 __all__ = ["Work", "computing_operations", "not_counted", "work_of"]
 

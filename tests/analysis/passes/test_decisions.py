@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irscope.analysis.passes.decisions import decisions_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.logs.reasons.decisions import ThreadWidth
+from irscope.ir.logs.decisions import ThreadWidth
 from irscope.model.capture import Artifact, Capture, Kernel, Launch
 from irscope.model.evidence import CompilerLog
 from irscope.target import Target

@@ -25,10 +25,10 @@ from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
+from irscope.ir.locations.model import Place, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import Place, place_of
+from irscope.ir.mlir.edits import factor_sites
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.maps import ThreadMap
 from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension
@@ -253,7 +253,7 @@ class _Reader:
         """What `coalesce` said of it."""
         if not self._studied.decisions.all:
             return []
-        from irscope.ir.logs.reasons.decisions import ThreadWidth
+        from irscope.ir.logs.decisions import ThreadWidth
 
         chain = self._studied.chain_at(self._line)
         found = [
@@ -266,7 +266,7 @@ class _Reader:
     def _masked(self) -> list[Cause]:
         if not self._studied.decisions.all:
             return []
-        from irscope.ir.logs.reasons.decisions import VectorWidth
+        from irscope.ir.logs.decisions import VectorWidth
 
         chain = self._studied.chain_at(self._line)
         found = [

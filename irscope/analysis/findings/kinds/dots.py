@@ -10,16 +10,16 @@ from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import rounds_to_tf32
+from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import place_of
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.ir.mlir.uses import OperationUse, maker_in
+from irscope.ir.mlir.uses import OperationUse
 from irscope.model.capture import stage_named
 from irscope.target import architecture_rank
 
 if TYPE_CHECKING:
-    from irscope.ir.logs.reasons.decisions import PtxasAdvice
+    from irscope.ir.logs.decisions import PtxasAdvice
 
 __all__ = ["dot_findings", "may_be_refused", "may_round", "precision_findings", "waits_in_loops"]
 
@@ -40,7 +40,7 @@ def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding
             yield from _waited_for(studied, use, loops)
     if not studied.decisions.all:
         return
-    from irscope.ir.logs.reasons.decisions import PtxasAdvice
+    from irscope.ir.logs.decisions import PtxasAdvice
 
     for advice in studied.decisions.all:
         if isinstance(advice, PtxasAdvice) and advice.code == _SERIALISED:
@@ -64,7 +64,7 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
     if decisions := studied.decisions.about(studied.chain_at(use.line)):
-        from irscope.ir.logs.reasons.decisions import Remark
+        from irscope.ir.logs.decisions import Remark
 
         causes += [studied.logged(one) for one in decisions if isinstance(one, Remark)][:1]
     size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
@@ -85,7 +85,7 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
 def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
     if not studied.decisions.all:
         return
-    from irscope.ir.logs.reasons.decisions import AsyncDot
+    from irscope.ir.logs.decisions import AsyncDot
 
     said = [
         one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason
@@ -144,7 +144,7 @@ def may_be_refused(studied: Studied) -> bool:
     """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
     for one, loops in studied.operations.values():
         if loops and _waits_for_all(one) and one.operands:
-            made = studied.uses.maker_of(one.operands[0])
+            made = studied.module.maker_of(one.operands[0])
             if made is not None and made.opcode == _ASYNC_DOT:
                 return True
     return False
@@ -218,9 +218,9 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
 
 def _widening(module: MlirModule, value: Value) -> Operation | None:
     """The operation that made an f32 value of 16 bits or fewer, which TF32 holds; None if it may have more."""
-    made = maker_in(module, value)
+    made = module.maker_of(value)
     while made is not None and made.opcode in _SAME_VALUES and made.operands:
-        made = maker_in(module, made.operands[0])
+        made = module.maker_of(made.operands[0])
     if made is None or made.opcode in _WIDENED:
         return made
     kind = made.operand_types[0] if made.opcode in _CONVERTED else None

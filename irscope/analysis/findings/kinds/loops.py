@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import NUM_STAGES
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.uses import maker_in
-from irscope.ir.tables.attributes import NUM_STAGES
 from irscope.target import architecture_rank
 
 __all__ = ["LOADS", "loads_of_dot", "loop_findings", "loops_with_dots", "stages_of_loop", "unexplained_loads"]
@@ -113,11 +112,11 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
 def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
     """The loads that a dot's operands come from, within one iteration."""
     for operand in dot.operands[:2]:
-        made = maker_in(studied.module, operand)
+        made = studied.module.maker_of(operand)
         for _ in range(8):
             if made is None or made.opcode in LOADS or not made.operands:
                 break
-            made = maker_in(studied.module, made.operands[0])
+            made = studied.module.maker_of(made.operands[0])
         if made is not None and made.opcode in LOADS:
             yield made
 
@@ -170,7 +169,7 @@ def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> 
     """Where the pipeliner says why it refuses a load."""
     if not studied.decisions.all:
         return
-    from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
+    from irscope.ir.logs.decisions import LoadPipelining, ThreadWidth
 
     said = [
         one

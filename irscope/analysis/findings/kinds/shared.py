@@ -14,9 +14,9 @@ from irscope.analysis.findings.changed import one_layout
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
+from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.uses import OperationUse
-from irscope.ir.tables.operations import opcode_of
 from irscope.memory.access import Cost
 from irscope.memory.machine import users_of_shared
 
@@ -102,7 +102,7 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
-    from irscope.ir.logs.reasons.decisions import Rematerialisation
+    from irscope.ir.logs.decisions import Rematerialisation
 
     size = cost.figures["bytes"]
     stores, loads = (

@@ -62,7 +62,7 @@ class _Scheduled:
         open_ = list(values)
         seen = set(open_)
         while open_ and len(seen) < 1 << 12:
-            made = self._uses.maker_of(open_.pop())
+            made = self._uses.module.maker_of(open_.pop())
             if made is None or made.first_line not in self._inside:
                 continue
             if made.opcode in LOADS:
@@ -119,7 +119,7 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
         if one.opcode == "local_store" and _comes_from(studied, one.operands[0], copy):
             written += one.operands
     for value in written:
-        made = studied.uses.maker_of(value)
+        made = studied.module.maker_of(value)
         if made is not None and made.opcode in ("memdesc_index", "memdesc_subview") and made.operands:
             shape = studied.module.type_of(made.operands[0]).shape
             return shape[0] if len(shape) > 2 else 1
@@ -128,9 +128,9 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
 
 def _comes_from(studied: Studied, value: Value, load: Operation) -> bool:
     """Whether a value is that of a load, perhaps in another layout."""
-    made = studied.uses.maker_of(value)
+    made = studied.module.maker_of(value)
     for _ in range(_CHANGES):
         if made is None or made is load or not made.operands:
             break
-        made = studied.uses.maker_of(made.operands[0])
+        made = studied.module.maker_of(made.operands[0])
     return made is load

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from irscope.analysis.reduce.program import Op, Program, resolved
 from irscope.analysis.reduce.steps.step import Edit
-from irscope.ir.mlir.alias_table import reachable
-from irscope.ir.mlir.tokens import ALIAS
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.mlir.operations import opcode_of
+from irscope.ir.mlir.tokens import ALIAS, reachable
 
 __all__ = ["Attributes", "Elements", "Extents", "Layouts", "Properties"]
 
