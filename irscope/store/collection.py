@@ -80,13 +80,20 @@ class Collection:
 
     @contextmanager
     def changing(self) -> Generator[Collection]:
-        """Write the index when the block ends, however it does; raises OSError where nothing can be written there."""
+        """Write the index when the block ends, however it does; raises OSError where nothing can be written there.
+
+        A folder that is made for the block, and in which nothing was kept, is removed.
+        """
+        is_new = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._write(self.entries())
         try:
             yield self
         finally:
-            self.entries()
+            if not self.entries() and is_new:
+                with suppress(OSError):
+                    (self.folder / INDEX).unlink()
+                    self.folder.rmdir()
 
     def entries(self) -> tuple[Entry, ...]:
         """The captures, by kernel, then by date; the index is written again if it was not true."""

@@ -103,6 +103,17 @@ def test_an_index_that_is_not_true_is_made_again(tmp_path: Path, captures: list[
     }
 
 
+def test_a_folder_for_nothing_is_not_left(tmp_path: Path, captures: list[Capture]) -> None:
+    for folder, remains in ((tmp_path / "new", False), (tmp_path / "there", True)):
+        if remains:
+            folder.mkdir()
+        with pytest.raises(KeyError), Collection(folder).changing():
+            raise KeyError
+        assert folder.is_dir() is remains
+    filled(tmp_path / "new", captures)
+    assert len(Collection(tmp_path / "new").entries()) == len(captures)
+
+
 def test_files_may_come_and_go(tmp_path: Path, captures: list[Capture]) -> None:
     collection = filled(tmp_path, captures)
     collection.path_of(captures[0]).unlink()
