@@ -28,7 +28,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("record_all", "capture", "recording_session", "findings", "why", "to_dict"),
     ),
     ("", "", "irscope.api.explain", ("Explanation",)),
-    ("", "", "irscope.analysis.resources.table", ("table",)),
+    ("", "", "irscope.analysis.resources", ("table",)),
     ("", "", "irscope.store.file", ("load", "save")),
     (
         "",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from irscope.analysis.code import arithmetic_and_order, code_of
-from irscope.analysis.resources.metrics import instruction_families, resource_rows
+from irscope.analysis.resources import instruction_families, resource_rows
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 

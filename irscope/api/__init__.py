@@ -164,7 +164,7 @@ def findings(capture: Capture) -> tuple[Finding, ...]:
     out.
     """
     from irscope.analysis.findings.find import findings_of
-    from irscope.analysis.findings.silence import is_silenced
+    from irscope.analysis.findings.model import is_silenced
 
     return tuple(one for one in findings_of(capture) if not is_silenced(one, capture))
 

@@ -7,8 +7,6 @@ from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan, PassRule
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 
-__all__ = ["one_pass", "snapshot_text"]
-
 
 def one_pass(capture: Capture, text: str, tell: Tell = warned) -> PassSnapshot:
     """The pass that a rule names: the last occurrence, unless #N chooses one.

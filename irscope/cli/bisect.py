@@ -8,8 +8,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Annotated, cast
 
-from irscope.analysis.passes.bisected import Bisection, Mode, Search, compiles_check
-from irscope.analysis.passes.checks import command_check, count_check, result_check, time_check
+from irscope.analysis.passes.bisection import (
+    Bisection,
+    BisectSearch,
+    Mode,
+    command_check,
+    compiles_check,
+    count_check,
+    result_check,
+    time_check,
+)
 from irscope.api.passes import bisected
 from irscope.cli import app, options
 from irscope.cli.grouped import grouped
@@ -29,7 +37,7 @@ from irscope.render.text.searches import bisection_json, bisection_text
 from irscope.store.file import SUFFIX
 
 _check = in_panel("What is good (one of)")
-_search = in_panel("Search")
+_search = in_panel("BisectSearch")
 _CHECKS = ("check", "check_result", "check_time", "check_regs", "check_spills", "check_compiles")
 _ON_A_GPU = ("--check-result", "--check-time")
 
@@ -161,7 +169,7 @@ def _bisected(
         pool = held.enter_context(VariantPool(jobs=1, timeout_s=record_options.timeout_s))
         capture, number = one_capture(subject, recorded)
 
-        def search(base: Capture) -> Search:
+        def search(base: Capture) -> BisectSearch:
             check = compiles_check
             if wanted.chosen in _ON_A_GPU:
                 if reason := why_no_gpu(subject, recorded, capture):
@@ -174,7 +182,7 @@ def _bisected(
                 check = command_check(wanted.check, tuple(base.passes()), record_options.timeout_s, shown)
             elif not wanted.check_compiles:
                 check = count_check("spills" if wanted.check_regs is None else "registers", int(wanted.most))
-            return Search(check, _in_words(wanted), cast("Mode", wanted.mode), wanted.stages, wanted.partial)
+            return BisectSearch(check, _in_words(wanted), cast("Mode", wanted.mode), wanted.stages, wanted.partial)
 
         found = bisected(
             capture,

@@ -18,7 +18,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
-    from irscope.analysis.roofline.model import Roofline
+    from irscope.analysis.roofline.roofline import Roofline
 
 _roofline = options.in_panel("Output")
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, overload
 
 from irscope import api
 from irscope.analysis.checks.assertions import (
-    Compiles,
+    Compiled,
     FileChecked,
     Golden,
     MaxRegisters,
@@ -25,8 +25,7 @@ from irscope.analysis.checks.assertions import (
     Uses,
 )
 from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.silence import ANY, codes_of
+from irscope.analysis.findings.model import ANY, Finding, codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
@@ -137,14 +136,14 @@ class CheckedKernel:
     def verdict(self, assertion: Assertion) -> Verdict:
         """Whether an assertion holds."""
         # A kernel that was not compiled has nothing else to be asserted.
-        asked = assertion if self.capture.has_compiled else Compiles()
+        asked = assertion if self.capture.has_compiled else Compiled()
         found = asked.breaches(self._subject)
         return Verdict(str(assertion), self._name, None if found is None else tuple(found))
 
     @property
     def compiles(self) -> Verdict:
         """Whether it compiles, and fits on the device."""
-        return self.verdict(Compiles())
+        return self.verdict(Compiled())
 
     @property
     def registers(self) -> Figure:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.passes.bisected import short_plan
+from irscope.analysis.passes.bisection import short_plan
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from irscope.analysis.findings.model import Cause, Change, Proof, Suggestion
+from irscope.analysis.findings.model import Cause, FixChange, Proof, Suggestion
 from irscope.analysis.findings.model import Finding as KernelFinding
 from irscope.cli import COMMANDS
 from irscope.cli.layout import memory as layout_memory
@@ -249,7 +249,7 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
 
 def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`why`, of a finding that has everything."""
-    change = (Change("option", "num_warps", 8),)
+    change = (FixChange("option", "num_warps", 8),)
     measured = Agreement("identical"), Ratio(0.9, 0.8, 0.95)
     proof = Proof(False, ("16 → 128 bits",), "it does not fit", change, ("registers",), *measured, "not timed: n is 7")
     one = KernelFinding(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.passes.decisions import decisions_of
+from irscope.analysis.findings.studied import decisions_of
 from irscope.ir.logs.decisions import AsyncDot, LoadPipelining, Partition, ThreadWidth, VectorWidth
 from irscope.ir.logs.reasons import read_entries
 from irscope.model.capture import Capture

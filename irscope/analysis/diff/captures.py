@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from irscope.analysis.diff.texts import Ignored, TextDiff, diff_texts
-from irscope.analysis.resources.metrics import instruction_families, resource_rows, stage_operations
+from irscope.analysis.resources import instruction_families, resource_rows, stage_operations
 from irscope.analysis.source.map import source_map
 from irscope.ir.asm.instructions import ControlInfo, Instruction
 from irscope.ir.asm.sass import parse_sass

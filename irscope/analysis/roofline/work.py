@@ -19,8 +19,6 @@ from irscope.device.parts import Unit
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import Type
 
-__all__ = ["Work", "computing_operations", "not_counted", "work_of"]
-
 _PER_ELEMENT = ("addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf")
 _FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt", "cbrt",

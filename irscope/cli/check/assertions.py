@@ -100,7 +100,7 @@ class Asserted:
             Pipelined,
             Uses,
         )
-        from irscope.analysis.findings.silence import codes_of
+        from irscope.analysis.findings.model import codes_of
 
         found: list[Assertion] = []
         if self.max_regs is not None:

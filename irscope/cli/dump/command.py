@@ -66,12 +66,12 @@ def dump(
 
 
 def _resumed(subject: str | None, record_options: RecordingOptions, from_pass: str, edited: Path) -> Capture:
-    from irscope.api.edits import PassPlace
+    from irscope.api.edits import EditPlace
 
     captures = captures_of(subject, replace(record_options, options=(), targets=()), of_one=True)
     if len(captures) > 1:
         raise UsageError(f"{subject} made {len(captures)} launches: choose one with --launch N.")
-    place = PassPlace(captures[0], one_pass(captures[0], from_pass), record=run_request, tell=say)
+    place = EditPlace(captures[0], one_pass(captures[0], from_pass), record=run_request, tell=say)
     text = edited.read_bytes().decode("utf-8", "surrogateescape")
     fresh = place.compiled(text, edited, replace(record_options, targets=record_options.targets[:1]))
     with kept_captures() as keep:

@@ -38,7 +38,7 @@ def _worst(found: _Found, *, several: bool) -> str:
     """The worst findings, each once, with the ids of its captures."""
     if not found:
         return ""
-    from irscope.analysis.findings.quick import worst
+    from irscope.analysis.findings.find import worst
     from irscope.render.text.findings import line_of_finding
     from irscope.render.text.tables import masked
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from irscope.api.edits import PYTHON, Place, PythonPlace, place_at
+from irscope.api.edits import PYTHON, EditPlace, place_at
 from irscope.cli import app, options
 from irscope.cli.edit.editor import edit_file, editor_command
 from irscope.cli.edit.errors import error_in
@@ -35,7 +35,7 @@ _edit = options.in_panel("Edit")
 class _Edit:
     """What came of an edit."""
 
-    place: Place
+    place: EditPlace
     path: Path
     name: str = ""
     """Of the variant; empty if none is kept."""
@@ -88,7 +88,7 @@ def edit(
     if as_text:
         emit(place.text(), to.path, exact=True)
         return 0
-    if isinstance(place, PythonPlace) and not trust:
+    if place.is_python and not trust:
         refuse_untrusted(capture, "--at source runs", "what --text prints")
     if name:
         refuse_taken(name)
@@ -106,7 +106,7 @@ def edit(
     return int(bool(made.error))
 
 
-def _made(place: Place, name: str, edited: Path | None, asked: RecordingOptions) -> _Edit:
+def _made(place: EditPlace, name: str, edited: Path | None, asked: RecordingOptions) -> _Edit:
     """Have the text edited until it compiles or the user gives up."""
     before = place.text()
     if edited is not None:
@@ -129,7 +129,7 @@ def _made(place: Place, name: str, edited: Path | None, asked: RecordingOptions)
     return made
 
 
-def _compiled(place: Place, name: str, path: Path, before: str, asked: RecordingOptions) -> _Edit:
+def _compiled(place: EditPlace, name: str, path: Path, before: str, asked: RecordingOptions) -> _Edit:
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     if text == before:
         return _Edit(place, path)
@@ -154,7 +154,7 @@ def _compared(made: _Edit, stages: list[str]) -> Comparison:
     for name in stages:
         made.variant.artifact(name)
     left, right = made.place.capture, made.variant
-    if isinstance(made.place, PythonPlace):
+    if made.place.is_python:
         # Its lines are those of another file.
         return replace(diff(left, right, stages=stages or None), lines=())
     return diff(left, right, stages=stages or None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from irscope.api.edits import Place
+from irscope.api.edits import EditPlace
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.store.disk import default_folder
@@ -25,7 +25,7 @@ def edits_folder() -> Path:
     return default_folder() / "edits"
 
 
-def free_name(place: Place) -> str:
+def free_name(place: EditPlace) -> str:
     """The place and the first number that is not taken."""
     store, folder = CaptureStore(), edits_folder()
     taken = {name for row in store.rows() for kind, name in row.facts.origin if kind == EDIT}
@@ -33,7 +33,7 @@ def free_name(place: Place) -> str:
     return next(name for number in count(1) if (name := f"{place.short}-{number}") not in taken)
 
 
-def named(variant: Capture, name: str, place: Place) -> tuple[str, Capture]:
+def named(variant: Capture, name: str, place: EditPlace) -> tuple[str, Capture]:
     """(a variant's name, the variant with its names): one that was made before keeps those that it has.
 
     `name`: as it was asked for; empty for a name that it has, or else the place and a number.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from irscope.api.edits import PYTHON, Place, place_at
+from irscope.api.edits import PYTHON, EditPlace, place_at
 from irscope.cli.edit.names import edits_folder, free_name, refuse_taken
 from irscope.cli.mcp.answers import Answer, call_of, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, quiet
@@ -117,7 +117,7 @@ def _with_edits(before: str, lines: Mapping[str, str] | None, parts: Mapping[str
     return text or before
 
 
-def _edited(tool: str, given: Mapping[str, Any], subject: str, place: Place, edited: str, start: int) -> Answer:
+def _edited(tool: str, given: Mapping[str, Any], subject: str, place: EditPlace, edited: str, start: int) -> Answer:
     """What came of compiling the edited text, by `irscope edit`; raises RecordingError where it does not compile."""
     name: str = given["variant"]
     if name:
@@ -143,6 +143,6 @@ def _edited(tool: str, given: Mapping[str, Any], subject: str, place: Place, edi
     return Answer(tool, given, head, "diff", lines, whole, start, notes=said)
 
 
-def _text_of(place: Place) -> dict[str, str]:
+def _text_of(place: EditPlace) -> dict[str, str]:
     """The arguments of `stages` that show a text."""
     return {"stage" if place.label in place.capture.stages else "after": place.label}

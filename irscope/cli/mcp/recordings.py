@@ -93,7 +93,7 @@ def recompile(
 
 def _captured(tool: str, given: dict[str, Any], subject: str, asked: RecordingOptions, start: int) -> Answer:
     """The captures of a subject with these options, as rows of the table."""
-    from irscope.analysis.resources.table import table
+    from irscope.analysis.resources import table
     from irscope.cli.subject.captures import captures_of, tell_failures
 
     with quiet() as said:

@@ -105,7 +105,7 @@ def reduce(
     Operations, regions, arguments, attributes and passes go as long as it stays so. Every candidate is verified by
     MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
     """
-    from irscope.api.reduction.origins import origins_of
+    from irscope.api.reduction.run import origins_of
     from irscope.cli.dump.stages import one_pass
     from irscope.cli.reduce.wanted import Wanted
     from irscope.cli.subject.variants import one_capture

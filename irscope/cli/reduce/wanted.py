@@ -9,11 +9,18 @@ from functools import partial
 from typing import Any
 
 from irscope.analysis.reduce.model import Reduced, ReducedPython
-from irscope.api.reduction.differences import kept_difference, last_stage
-from irscope.api.reduction.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
-from irscope.api.reduction.origins import Origin
-from irscope.api.reduction.python_text import PythonReduction, python_case
-from irscope.api.reduction.run import Reduction
+from irscope.api.reduction.kept import (
+    KeptOf,
+    failing_alike,
+    if_it_holds,
+    kept_check,
+    kept_difference,
+    kept_failure,
+    kept_finding,
+    last_stage,
+)
+from irscope.api.reduction.python_text import python_case
+from irscope.api.reduction.run import Reduction, ReductionOrigin
 from irscope.cli.output.talk import echo
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
@@ -61,7 +68,7 @@ class Wanted:
         record_options: RecordingOptions,
         capture: Capture,
         number: int,
-        origins: Sequence[Origin],
+        origins: Sequence[ReductionOrigin],
         told: Callable[[str], None],
     ) -> tuple[Reduced | None, ReducedPython | None]:
         """Reduce launch `number` of a subject: its IR, unless it has none, and if that is asked for its Python text."""
@@ -82,7 +89,7 @@ class Wanted:
             text = None
             if self.python and (ir is None or ir.is_complete):
                 try:
-                    text = PythonReduction(pool, capture, kept_of, what, told).run()
+                    text = Reduction(pool, capture, kept_of, what, told).run_python()
                 except (Interrupted, KeyboardInterrupt) as stop:
                     if ir is None:
                         raise

@@ -84,7 +84,7 @@ def sweep(
 
     Each row is kept as soon as it is there: the same command goes on where it was ended, and compiles nothing twice.
     """
-    from irscope.analysis.sweep.summary import CRITERIA, summary_of
+    from irscope.analysis.sweep import CRITERIA, summary_of
     from irscope.render.text.variants import render_summary, summary_json
     from irscope.store.table import check_table, load_table
 
@@ -116,8 +116,8 @@ def _swept(
     output: Path,
     record_options: RecordingOptions,
 ) -> tuple[SweepRow, ...]:
-    from irscope.api.sweeping import client_of
-    from irscope.api.sweeping import sweep as run_sweep
+    from irscope.api.sweep import client_of
+    from irscope.api.sweep import sweep as run_sweep
     from irscope.cli.sweep.points import points_of, with_constants
     from irscope.store.table import Journal, load_table, save_table
 

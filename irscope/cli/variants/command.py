@@ -48,8 +48,8 @@ def variants(
     For each parameter or option that differs: whether the kernel uses it, whether the machine code differs, and what
     to change in Python; what merging gives is compiled.
     """
+    from irscope.analysis.variants.merges import warmup_code
     from irscope.analysis.variants.site import sites_of
-    from irscope.analysis.variants.warmup import warmup_code
     from irscope.render.text.variants import render_variants, variants_json
 
     if warmup and to.as_json:

@@ -72,10 +72,9 @@ def why(
 
     A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
     """
-    from irscope.analysis.findings.silence import codes_of
-    from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
+    from irscope.analysis.findings.model import codes_of
     from irscope.analysis.findings.tries import Budget
-    from irscope.api.explain import Explainer, Explanation
+    from irscope.api.explain import Explainer, Explanation, read_grid, read_sizes, with_launch
     from irscope.cli.why.timing import Timer
     from irscope.record.variants.compiles import Compiles
     from irscope.render.text.findings import findings_json, render_findings

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from irscope.analysis.findings.arguments import not_so
-from irscope.analysis.findings.model import Change, Finding, Proof, Suggestion
+from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.errors import NoDevice
 from irscope.model.capture import Capture
@@ -35,7 +35,7 @@ class Timer:
         capture: Capture,
         number: int,
         findings: Sequence[Finding],
-        compiled: Mapping[tuple[Change, ...], Capture],
+        compiled: Mapping[tuple[FixChange, ...], Capture],
     ) -> tuple[Finding, ...]:
         """The findings, with what each mend that helped is worth in a launch.
 
@@ -50,7 +50,7 @@ class Timer:
         wanted = {changes for one in findings for changes in _helped(one)}
         hindered = {changes: not_so(capture, changes) for changes in wanted}
         programs = {str(index): changes for index, changes in enumerate(compiled) if hindered.get(changes) == ""}
-        answers: dict[tuple[Change, ...], Proof] = {
+        answers: dict[tuple[FixChange, ...], Proof] = {
             changes: Proof(True, untimed=f"not timed: {why}") for changes, why in hindered.items() if why
         }
         if programs:
@@ -64,15 +64,15 @@ class Timer:
         return tuple(_with_times(one, answers.get) for one in findings)
 
 
-def _helped(finding: Finding) -> list[tuple[Change, ...]]:
+def _helped(finding: Finding) -> list[tuple[FixChange, ...]]:
     return [_key(one) for one in finding.suggestions if one.proof is not None and one.proof.helps]
 
 
-def _key(one: Suggestion) -> tuple[Change, ...]:
+def _key(one: Suggestion) -> tuple[FixChange, ...]:
     return (one.proof.together if one.proof is not None else ()) or one.changes
 
 
-def _with_times(finding: Finding, answer_of: Callable[[tuple[Change, ...]], Proof | None]) -> Finding:
+def _with_times(finding: Finding, answer_of: Callable[[tuple[FixChange, ...]], Proof | None]) -> Finding:
     def told(one: Suggestion) -> Suggestion:
         answer = answer_of(_key(one)) if one.proof is not None and one.proof.helps else None
         if answer is None or one.proof is None:

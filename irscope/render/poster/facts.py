@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irscope.analysis.findings.find import every_finding
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.in_flight.find import in_flight
 from irscope.analysis.in_flight.model import InFlight
-from irscope.analysis.resources.metrics import instruction_families
-from irscope.analysis.roofline.model import Roofline
-from irscope.analysis.roofline.roofline import roofline_of
+from irscope.analysis.resources import instruction_families
+from irscope.analysis.roofline.roofline import Roofline, roofline_of
 from irscope.analysis.source.map import Operations, read_stage_operations
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target

@@ -11,7 +11,7 @@ from irscope import __version__
 from irscope.analysis.diff.captures import inputs_of
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.movie.follow import follow
-from irscope.analysis.resources.metrics import stage_operations
+from irscope.analysis.resources import stage_operations
 from irscope.analysis.source.map import source_map
 from irscope.ir.meanings import meanings_of
 from irscope.model.capture import Capture, StageKind, stage_named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from irscope.analysis.resources.metrics import resource_rows
+from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Capture
 from irscope.render.text.figures import milliseconds, resource_title, resource_value

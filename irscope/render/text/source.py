@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from irscope.analysis.resources.metrics import family_rank
+from irscope.analysis.resources import family_rank
 from irscope.analysis.source.beside import Beside, BesideInstruction, BesideLines
 from irscope.analysis.source.map import SourceMap, StageCount, StageMap, function_blocks
 from irscope.ir.locations.model import is_library, text_lines

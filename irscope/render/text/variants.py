@@ -9,7 +9,7 @@ from os.path import basename
 from typing import Any
 
 from irscope.analysis.findings.model import KINDS
-from irscope.analysis.sweep.summary import CRITERIA, Summary
+from irscope.analysis.sweep import CRITERIA, Summary
 from irscope.analysis.variants.merges import Merge, remaining
 from irscope.analysis.variants.site import Site
 from irscope.render.text.tables import table

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.findings.find import findings_of
-from irscope.analysis.reduce.likeness import likeness_of
-from irscope.analysis.reduce.model import ReducedPython
+from irscope.analysis.reduce.model import ReducedPython, likeness_of
 from irscope.analysis.reduce.python import PythonCase
 from irscope.api.reduction.kept import kept_check, kept_failure, kept_finding, refuse_lost
 from irscope.model.capture import Capture, Failure
@@ -90,8 +89,9 @@ def test_reduced_python_is_as_the_page_says(reference: Reference) -> None:
     failure = Failure("pass", "no", "ttgir", "ttgir:coalesce#1")
     case = PythonCase("def chains(x_ptr):\n    pass\n", (("x_ptr", "*fp32:16", False), ("BLOCK", "64", True)))
     made = ReducedPython(
-        stored("chains", "cuda:90"), "it fails", "chains", case, 12, "cuda:90", (("maxnreg", 64),),
-        PassPlan.parse("-coalesce"), (("triton", "3.9.0"),), failure, (("statements", 3),), 9, 1.5,
+        capture=replace(stored("chains", "cuda:90"), plan=PassPlan.parse("-coalesce")), kept="it fails", case=case,
+        lines_before=12, options=(("maxnreg", 64),), versions=(("triton", "3.9.0"),), failure=failure,
+        taken=(("statements", 3),), compiled=9, seconds=1.5,
     )  # fmt: skip
     assert [*reference.misfits(reduction_json(None, made), reference.prints("reduce"))] == []
     command = (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from irscope.api.reduction.differences import kept_difference
+from irscope.api.reduction.kept import kept_difference
 from irscope.cli.reduce.wanted import changed
 from irscope.device.measurement import Agreement
 from irscope.model.capture import Artifact, Capture, Failure

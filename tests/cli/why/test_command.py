@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
+from irscope.api.explain import read_grid, read_sizes, with_launch
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.record.compile import second
@@ -32,7 +32,7 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert {"assembly", "log", "evaluated", "launch"} == {cause["evidence"] for cause in found["causes"]}
     (suggestion,) = found["suggestions"]
     assert suggestion["outcome"] == "helps"
-    assert suggestion["effects"][0] == "16 bits a lane → 128 bits a lane"
+    assert suggestion["effects"][0] == "16 bits per thread → 128 bits per thread"
 
     # What was compiled is not compiled again.
     monkeypatch.setattr(pool, "VariantPool", None)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.findings.model import Change, Finding, Proof, Suggestion
+from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
 from irscope.cli.why import timing
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.errors import NoDevice
@@ -46,11 +46,15 @@ def test_only_what_holds_in_the_launch_runs(monkeypatch: pytest.MonkeyPatch) -> 
         yield gpu
 
     monkeypatch.setattr(timing, "launch_on_gpu", launch)
-    changes = [Change("divisible", "n", 16), Change("divisible", "m", 16), Change("option", "num_warps", 8)]
-    changes += [Change("constant", "n", 1), Change("divisible", "gone", 16)]
+    changes = [
+        FixChange("divisible", "n", 16),
+        FixChange("divisible", "m", 16),
+        FixChange("option", "num_warps", 8),
+    ]
+    changes += [FixChange("constant", "n", 1), FixChange("divisible", "gone", 16)]
     compiled = {(one,): replace(CAPTURE, artifacts=(Artifact("ptx", str(one)),)) for one in changes}
     helped = [Suggestion(str(one), (one,), Proof(True, ("16 → 128 bits",))) for one in changes]
-    useless = Suggestion("num_stages=1", (Change("option", "num_stages", 1),), Proof(False))
+    useless = Suggestion("num_stages=1", (FixChange("option", "num_stages", 1),), Proof(False))
     finding = Finding("IRS101", "tt.load", 7, (), (), (), "", "", 0, (), (*helped, useless))
     (told,) = timing.Timer("k.py", RecordingOptions()).timed(CAPTURE, 1, [finding], compiled)
     assert gpu.checked == ["m divisible by 16", "num_warps=8"]

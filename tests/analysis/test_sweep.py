@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.sweep.summary import CRITERIA, summary_of
+from irscope.analysis.sweep import CRITERIA, summary_of
 from irscope.model.trial import SweepRow
 from tests.store.test_table import ROW
 

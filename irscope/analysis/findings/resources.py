@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from os.path import basename
 
-from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.source.map import python_line
 from irscope.device.occupancy import HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
@@ -18,27 +18,22 @@ from irscope.device.parts import part_of
 from irscope.ir.asm.instructions import spill_of
 from irscope.ir.asm.opcodes import classify
 from irscope.ir.columns import read_body
-from irscope.ir.locations.model import Chain, place_of
+from irscope.ir.locations.model import Chain, Place, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.registers import LiveValues, live_values, makers_of
 from irscope.ir.syntax import Ignored
-from irscope.model.capture import Capture, StageKind
-
-__all__ = ["has_few_programs", "occupancy_findings", "register_findings", "register_peak", "resource_findings"]
+from irscope.model.capture import Capture, Launch, StageKind
 
 
 def resource_findings(studied: Studied) -> Iterator[Finding]:
-    """The findings of the whole kernel."""
+    """The finding of a kernel that does not fit on the device."""
     capture = studied.capture
-    if capture.failure is not None and capture.failure.kind == "fit":
-        yield _does_not_fit(capture)
-
-
-def _does_not_fit(capture: Capture) -> Finding:
+    if capture.failure is None or capture.failure.kind != "fit":
+        return
     from irscope.memory.allocation import allocations_of
 
-    causes = [Cause(capture.failure.headline if capture.failure is not None else "", "binary", "the compile")]
-    chain, place = (), ()
+    causes = [Cause(capture.failure.headline, "binary", "the compile")]
+    place: Place = ()
     stages = _number(capture.launch.option("num_stages"))
     over, fitting = 0, 1 << 30
     for memory in allocations_of(capture):
@@ -46,14 +41,9 @@ def _does_not_fit(capture: Capture) -> Finding:
             continue
         over = memory.total - memory.limit
         fitting = min(fitting, memory.limit * stages // memory.total)
+        text = f"{memory.total} {memory.unit} of {memory.space} memory, {memory.limit} are there"
+        causes.append(Cause(text, "ir", "the allocator"))
         largest = max(memory.buffers, key=lambda one: one.size, default=None)
-        causes.append(
-            Cause(
-                f"{memory.total} {memory.unit} of {memory.space} memory, {memory.limit} are there",
-                "ir",
-                "the allocator",
-            )
-        )
         if largest is not None:
             text = f"the largest buffer: {largest.size} {memory.unit} of {largest.owner}, {largest.what}"
             causes.append(Cause(text, "ir", f"line {largest.line} of the IR after allocation"))
@@ -61,21 +51,12 @@ def _does_not_fit(capture: Capture) -> Finding:
             place = ((file, int(line)),) if line.isdecimal() else ()
     suggestions: list[Suggestion] = []
     if stages > 1:
-        causes.append(Cause(f"num_stages is {stages}", "launch", "the options of the launch"))
+        causes.append(_set("num_stages", stages))
         suggestions = [_option("num_stages", count) for count in range(min(stages - 1, max(fitting, 1)), 0, -1)]
     suggestions.append(Suggestion("smaller tiles: `irscope layout --memory` tries each of them with the script"))
-    return Finding(
-        "IRS503",
-        "",
-        0,
-        (),
-        chain,
-        place,
-        "does not fit on the device",
-        f"{over} more than there is" if over else "it cannot be launched",
-        max(1, over),
-        tuple(causes),
-        tuple(suggestions),
+    cost = f"{over} more than there is" if over else "it cannot be launched"
+    yield studied.about_kernel(
+        "IRS503", "does not fit on the device", cost, max(1, over), causes, suggestions, place=place
     )
 
 
@@ -84,7 +65,21 @@ def _number(value: object) -> int:
 
 
 def _option(name: str, value: int) -> Suggestion:
-    return Suggestion(f"{name}={value}", (Change("option", name, value),))
+    return Suggestion(f"{name}={value}", (FixChange("option", name, value),))
+
+
+def _set(name: str, value: object) -> Cause:
+    return Cause(f"{name} is {value}", "launch", "the options of the launch")
+
+
+def _figure(text: str, source: str = "the assembler's figures") -> Cause:
+    return Cause(text, "binary", source)
+
+
+def _more_warps(launch: Launch) -> list[Suggestion]:
+    """Twice the warps, where a block may have so many."""
+    warps = launch.option("num_warps", 4)
+    return [_option("num_warps", 2 * warps)] if isinstance(warps, int) and 2 * warps <= _MOST_WARPS else []
 
 
 _LEAST_SPILLED_BYTES = 32
@@ -103,7 +98,7 @@ def register_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of the registers of the whole kernel."""
     capture = studied.capture
     if (capture.resources.spilled_bytes or 0) >= _LEAST_SPILLED_BYTES:
-        yield _spills(capture)
+        yield _spills(studied)
     elif capture.failure is None:
         yield from _epilogue(studied)
 
@@ -111,13 +106,14 @@ def register_findings(studied: Studied) -> Iterator[Finding]:
 def register_peak(capture: Capture) -> tuple[Chain, tuple[Cause, ...]]:
     """Where most of the registers of the machine code that hold a value at once were made, and what they hold."""
     assembly = _Assembly(capture)
-    if not assembly.text:
+    peak = assembly.peak()
+    if peak is None:
         return (), ()
-    live = assembly.live
-    peak = max(range(len(live.counts)), key=lambda line: live.counts[line], default=None)
-    makers = assembly.makers(live.values(peak)) if peak is not None else Counter[Chain]()
-    chain = makers.most_common(1)[0][0] if makers else ()
-    return chain, tuple(_peak(assembly, range(len(live.counts))))
+    return _most_common(assembly.makers(assembly.live.values(peak))), tuple(assembly.at_peak())
+
+
+def _most_common(chains: Counter[Chain]) -> Chain:
+    return chains.most_common(1)[0][0] if chains else ()
 
 
 class _Assembly:
@@ -157,94 +153,71 @@ class _Assembly:
                 places[place] += number
         return ", ".join(f"{number} {self._name(*place)}" for place, number in places.most_common(_MOST_HOLDERS))
 
+    def peak(self, lines: Sequence[int] | None = None) -> int | None:
+        """The line, of some or all, at which most registers hold values; None without code."""
+        if not self.text:
+            return None
+        counts = self.live.counts
+        return max(range(len(counts)) if lines is None else lines, key=lambda line: counts[line], default=None)
+
+    def at_peak(self, lines: Sequence[int] | None = None) -> Iterator[Cause]:
+        """What the registers hold where most of some lines do."""
+        peak = self.peak(lines)
+        if peak is not None:
+            text = f"at most {self.live.counts[peak]} of its registers hold values at once"
+            held = self.held(self.live.values(peak))
+            where = f"line {self.live.body.numbers[peak]} of {self.stage}"
+            yield Cause(f"{text}: {held}" if held else text, "assembly", where)
+
     def _name(self, file: str, line: int) -> str:
         match = _ASSIGNED.match(python_line(self._capture, file, line))
         where = f"{basename(file)}:{line}"
         return f"of {match['names']} ({where})" if match is not None else f"from {where}"
 
 
-def _spills(capture: Capture) -> Finding:
-    resources = capture.resources
+def _spills(studied: Studied) -> Finding:
+    capture = studied.capture
+    resources, launch = capture.resources, capture.launch
     stored, loaded = resources.spill_store_bytes or 0, resources.spill_load_bytes or 0
-    moved = (
-        f"{stored} bytes stored, {loaded} loaded"
-        if resources.spill_load_bytes is not None
-        else f"{stored} bytes stored"
-    )
-    causes = [Cause(f"{moved}, by each thread", "binary", "the assembler's figures")]
+    moved = f"{stored} bytes stored"
+    if resources.spill_load_bytes is not None:
+        moved += f", {loaded} loaded"
+    causes = [_figure(f"{moved}, by each thread")]
     if resources.registers is not None:
-        causes.append(Cause(f"a thread has {resources.registers} registers", "binary", "the assembler's figures"))
-    if (most := capture.launch.option("maxnreg")) is not None:
-        causes.append(Cause(f"maxnreg is {most}", "launch", "the options of the launch"))
+        causes.append(_figure(f"a thread has {resources.registers} registers"))
+    suggestions: list[Suggestion] = []
+    if (most := launch.option("maxnreg")) is not None:
+        causes.append(_set("maxnreg", most))
+        suggestions.append(_option("maxnreg", 255))
     assembly = _Assembly(capture)
-    if assembly.text:
-        causes += _peak(assembly, range(len(assembly.live.counts)))
-    suggestions = [_option("maxnreg", 255)] if most is not None else []
-    if waves := capture.launch.option("waves_per_eu"):
-        causes.append(Cause(f"waves_per_eu is {waves}", "launch", "the options of the launch"))
+    causes += assembly.at_peak()
+    if waves := launch.option("waves_per_eu"):
+        causes.append(_set("waves_per_eu", waves))
         suggestions.append(_option("waves_per_eu", 0))
-    warps, stages = capture.launch.option("num_warps", 4), capture.launch.option("num_stages", 1)
-    if isinstance(warps, int) and 2 * warps <= _MOST_WARPS:
-        suggestions.append(_option("num_warps", 2 * warps))
+    suggestions += _more_warps(launch)
+    stages = launch.option("num_stages", 1)
     if isinstance(stages, int) and stages > 1:
         suggestions.append(_option("num_stages", stages - 1))
-    spills = _spilling_lines(assembly)
-    chains = Counter(chain for number in spills if (chain := assembly.chain_at(number)))
-    chain = chains.most_common(1)[0][0] if chains else ()
-    return Finding(
-        "IRS501",
-        "",
-        0,
-        (),
-        chain,
-        place_of(chain, capture.launch.kernel.file),
-        f"spills registers: {stored + loaded} bytes of each thread go to local memory and back",
-        f"{stored + loaded} bytes of each thread",
-        stored + loaded,
-        tuple(causes),
-        tuple(suggestions),
-    )
+    spilling = [number for number, line in enumerate(assembly.text.split("\n"), 1) if spill_of(line) == "store"]
+    chains = Counter(chain for number in spilling if (chain := assembly.chain_at(number)))
+    size = f"{stored + loaded} bytes of each thread"
+    text = f"spills registers: {size} go to local memory and back"
+    chain = _most_common(chains)
+    return studied.about_kernel("IRS501", text, size, stored + loaded, causes, suggestions, chain=chain)
 
 
-def _spilling_lines(assembly: _Assembly) -> list[int]:
-    """The lines that store to local memory, 1-based."""
-    return [number for number, line in enumerate(assembly.text.split("\n"), 1) if spill_of(line) == "store"]
-
-
-def _peak(assembly: _Assembly, lines: Sequence[int]) -> Iterator[Cause]:
-    """What the registers hold where most of some lines do."""
-    live = assembly.live
-    peak = max(lines, key=lambda line: live.counts[line], default=None)
-    if peak is None:
-        return
-    number = live.body.numbers[peak]
-    text = f"at most {live.counts[peak]} of its registers hold values at once"
-    held = assembly.held(live.values(peak))
-    yield Cause(f"{text}: {held}" if held else text, "assembly", f"line {number} of {assembly.stage}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The lines of a kernel up to the end of its last loop with a dot, and those behind it."""
-
-    before: range
-    after: range
-
-
-def _parts(live: LiveValues) -> _Parts | None:
+def _end_of_loops(live: LiveValues) -> int | None:
+    """The last line of the last loop with a dot, counted from 0; None without one."""
     body = live.body
     has_mma = [classify(shape.name) in _DOTS for shape in body.shapes]
-    ends: list[tuple[int, int]] = []
+    loops: list[tuple[int, int]] = []
     for line, following in enumerate(body.following):
-        if begins := [target for target in following if target <= line]:
-            ends.append((min(begins), line))
+        begins = [target for target in following if target <= line]
+        if begins and any(has_mma[min(begins) : line + 1]):
+            loops.append((min(begins), line))
     # An outer loop of a persistent kernel has the end of each tile inside it: the loop is the innermost one.
-    dots = [(first, last) for first, last in ends if any(has_mma[first : last + 1])]
-    inner = [one for one in dots if not any(one != other and _contains(one, other) for other in dots)]
-    if not inner:
-        return None
-    last = max(end for _, end in inner)
-    return _Parts(range(last + 1), range(last + 1, len(body.following)))
+    inner = [one for one in loops if not any(one != other and _contains(one, other) for other in loops)]
+    return max((end for _, end in inner), default=None)
 
 
 def _contains(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -258,38 +231,32 @@ def _epilogue(studied: Studied) -> Iterator[Finding]:
     registers, assembly = capture.resources.registers, _Assembly(capture)
     if found is None or found.limited_by != (REGISTERS,) or registers is None or not isinstance(warps, int):
         return
-    if not assembly.text or _OWN_REGISTERS in assembly.text or has_few_programs(capture, found):
+    if not assembly.text or _OWN_REGISTERS in assembly.text or _has_few_programs(capture, found):
         return
     live = assembly.live
-    parts = _parts(live)
-    if parts is None:
+    end = _end_of_loops(live)
+    if end is None:
         return
-    inside, behind = (max((live.counts[line] for line in part), default=0) for part in (parts.before, parts.after))
+    inside, behind = max(live.counts[: end + 1], default=0), max(live.counts[end + 1 :], default=0)
     if behind <= inside:
         return
     fewer = replace(capture.resources, registers=max(registers - (behind - inside), 1))
     other = occupancy(fewer, capture.target, found.warps_per_sm // found.blocks_per_sm)
     if other is None or other.blocks_per_sm <= found.blocks_per_sm:
         return
-    peak = max(parts.after, key=lambda line: live.counts[line])
-    makers = assembly.makers(value for value in live.values(peak) if live.body.definers[value] in parts.after)
-    chain = makers.most_common(1)[0][0] if makers else ()
-    suggestions = [_option("num_warps", 2 * warps)] if 2 * warps <= _MOST_WARPS else []
-    yield Finding(
+    after = range(end + 1, len(live.counts))
+    peak = max(after, key=lambda line: live.counts[line])
+    makers = assembly.makers(value for value in live.values(peak) if live.body.definers[value] in after)
+    limit = _figure(f"registers alone limit it to {found.blocks_per_sm} CTAs", "the limits of the target")
+    parts = Suggestion("do what comes after the loop in parts: a slice of the accumulator at a time")
+    yield studied.about_kernel(
         "IRS504",
-        "",
-        0,
-        (),
-        chain,
-        place_of(chain, capture.launch.kernel.file),
         f"needs more registers behind its loop than up to there: {behind} hold values, {inside} in the loop",
         f"{found.warps_per_sm} warps at once on one {found.unit} in place of {other.warps_per_sm}",
         other.warps_per_sm - found.warps_per_sm,
-        (
-            Cause(f"registers alone limit it to {found.blocks_per_sm} blocks", "binary", "the limits of the target"),
-            *_peak(assembly, parts.after),
-        ),
-        (*suggestions, Suggestion("do what comes after the loop in parts: a slice of the accumulator at a time")),
+        [limit, *assembly.at_peak(after)],
+        [*_more_warps(capture.launch), parts],
+        chain=_most_common(makers),
     )
 
 
@@ -308,36 +275,24 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
         return
     has_dots = any(one.kind == "dot" for one, _ in studied.operations.values())
     few = _FEW_WITH_DOTS if has_dots else _FEW * found.max_warps
-    if found.warps_per_sm >= few or has_few_programs(capture, found):
+    if found.warps_per_sm >= few or _has_few_programs(capture, found):
         return
     limits = dict(found.limits)
     others = ", ".join(f"{cause} {blocks}" for cause, blocks in limits.items() if cause not in found.limited_by)
     limited = " and ".join(found.limited_by)
     warps = found.warps_per_sm // found.blocks_per_sm
-    causes = [
-        Cause(
-            f"by {limited}, {found.blocks_per_sm} blocks of {warps} warps fit on one {found.unit}; by others: {others}",
-            "binary",
-            "the limits of the target",
-        ),
-        *_used(capture, found),
-    ]
-    yield Finding(
+    text = f"by {limited}, {found.blocks_per_sm} CTAs of {warps} warps fit on one {found.unit}; by others: {others}"
+    yield studied.about_kernel(
         "IRS502",
-        "",
-        0,
-        (),
-        (),
-        (),
         f"few warps fit at once: {found.warps_per_sm} of {found.max_warps} on one {found.unit}",
         f"{found.fraction:.0%} occupancy: little runs while a warp waits",
         max(1, found.max_warps - found.warps_per_sm),
-        tuple(causes),
-        tuple(_suggestions(capture, found)),
+        [_figure(text, "the limits of the target"), *_used(capture, found)],
+        _suggestions(capture, found),
     )
 
 
-def has_few_programs(capture: Capture, found: Occupancy) -> bool:
+def _has_few_programs(capture: Capture, found: Occupancy) -> bool:
     """Whether a launch has no more programs than fit at once on the part of the target that is known."""
     grid = capture.launch.grid
     return grid is not None and prod(grid) <= found.blocks_per_sm * part_of(str(capture.target)).multiprocessor_count
@@ -347,12 +302,12 @@ def _used(capture: Capture, found: Occupancy) -> Iterator[Cause]:
     resources = capture.resources
     if REGISTERS in found.limited_by:
         more = f" and {resources.accumulator_registers} accumulators" if resources.accumulator_registers else ""
-        yield Cause(f"a thread has {resources.registers} registers{more}", "binary", "the assembler's figures")
+        yield _figure(f"a thread has {resources.registers} registers{more}")
     if SHARED in found.limited_by:
-        yield Cause(f"a block has {resources.shared_bytes} bytes of shared memory", "binary", "the allocator's figures")
+        yield _figure(f"a CTA has {resources.shared_bytes} bytes of shared memory", "the allocator's figures")
     if TENSOR_MEMORY in found.limited_by:
-        columns = f"a block has {resources.tensor_memory_columns} columns of tensor memory"
-        yield Cause(columns, "binary", "the allocator's figures")
+        columns = f"a CTA has {resources.tensor_memory_columns} columns of tensor memory"
+        yield _figure(columns, "the allocator's figures")
 
 
 def _suggestions(capture: Capture, found: Occupancy) -> Iterator[Suggestion]:
@@ -363,8 +318,7 @@ def _suggestions(capture: Capture, found: Occupancy) -> Iterator[Suggestion]:
         fewer = found.blocks_per_sm * stages // (found.blocks_per_sm + 1)
         yield from (_option("num_stages", count) for count in (fewer, fewer - 1) if count > 0)
     if REGISTERS in found.limited_by and isinstance(warps, int):
-        if 2 * warps <= _MOST_WARPS:
-            yield _option("num_warps", 2 * warps)
+        yield from _more_warps(launch)
         if capture.target.arch in HIP_LIMITS:
             yield _option("waves_per_eu", found.warps_per_sm // HIP_LIMITS[capture.target.arch].simds + 1)
         elif (registers := _registers_of_more(capture, found, warps)) is not None:

@@ -1,8 +1,4 @@
-"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts.
-
-Either is a finding where it moves a good part of the bytes that the kernel asks global memory for (`Traffic`): a
-conversion after a long loop, or of a vector beside a tile, costs nothing that could be seen.
-"""
+"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from irscope.analysis.findings.changed import one_layout
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
+from irscope.ir.logs.decisions import Rematerialisation
 from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.uses import OperationUse
@@ -23,7 +20,6 @@ from irscope.memory.machine import users_of_shared
 if TYPE_CHECKING:
     from irscope.analysis.lives.operations import OperationLife
 
-__all__ = ["may_go_through_memory", "shared_findings"]
 
 _CONVERSION = "convert_layout"
 _LEAST_SHARE = 0.25
@@ -102,7 +98,6 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
-    from irscope.ir.logs.decisions import Rematerialisation
 
     size = cost.figures["bytes"]
     stores, loads = (
@@ -119,14 +114,8 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
     ]
     if life is not None:
         causes.append(Cause(f"{life[1]} put it in", "ir", "the IR before and after that pass"))
-    kept = [
-        one
-        for one in studied.decisions.about(studied.chain_at(cost.line))
-        if isinstance(one, Rematerialisation)
-        and one.reason
-        and one.operation is not None
-        and opcode_of(one.operation.name) == _CONVERSION
-    ]
+    said = [one for one in studied.said(cost.line, Rematerialisation) if one.reason and one.operation is not None]
+    kept = [one for one in said if one.operation and opcode_of(one.operation.name) == _CONVERSION]
     causes += [studied.logged(one) for one in kept[-1:]]
     often = "in each iteration of its loop" if cost.loops else "once"
     return studied.finding(

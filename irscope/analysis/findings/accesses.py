@@ -1,13 +1,9 @@
-"""IRS101 to IRS103, IRS602, IRS701: accesses to global memory that are narrow, touch too much, loop, or go astray.
-
-A load is narrow if the assembly moves fewer bits a lane than one thread's part of the tensor has, up to 128. It is a
-finding only if its addresses show what would widen it: they are evaluated with and without each argument being a
-multiple of 16, or 1, and with and without the mask.
-"""
+"""IRS101 to IRS103, IRS602: accesses to global memory that are narrow, fetch too much, or loop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from irscope.analysis.findings.arguments import (
     aligned,
@@ -19,14 +15,14 @@ from irscope.analysis.findings.arguments import (
     unit_stride,
     unit_stride_cause,
 )
-from irscope.analysis.findings.bounds import may_overflow
 from irscope.analysis.findings.changed import CHOSEN_BY, along_dimension, with_run
-from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
 from irscope.ir.locations.model import Place, place_of
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.logs.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.edits import factor_sites
 from irscope.ir.mlir.model import Operation
 from irscope.layout.maps import ThreadMap
@@ -36,9 +32,6 @@ from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
 from irscope.model.layout import LinearLayout
 from irscope.model.telling import joined
-
-__all__ = ["access_findings", "atomic_findings", "is_seen", "overflow_findings"]
-
 
 _WIDEST_BITS = 128
 _LEAST_SHARE = 0.1
@@ -59,7 +52,7 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
         if layout is None or layout.threads is None or _is_wide(studied, operation, layout.threads):
             continue
         if bits := studied.limits.element_bits(operation):
-            yield from _Reader(studied, operation, layout.threads, bits).findings()
+            yield from _AccessReader(studied, operation, layout.threads, bits).findings()
 
 
 def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool:
@@ -85,7 +78,7 @@ def is_seen(studied: Studied, finding: Finding) -> bool:
     return studied.traffic.share(size, loops) >= _LEAST_SHARE
 
 
-class _Reader:
+class _AccessReader:
     """One access."""
 
     def __init__(self, studied: Studied, operation: Operation, threads: ThreadMap, bits: int) -> None:
@@ -101,12 +94,11 @@ class _Reader:
         self._line = operation.first_line
         self._widths = studied.machine.widths_of(operation)
         self._actual = max(self._widths, default=0)
-        self._depends = dict(studied.limits.depends(operation))
-        self._loose = [name for name, divisor in self._depends.items() if divisor % 16]
+        self._undivided = _undivided(studied.limits.depends(operation))
+        """The arguments that its addresses and mask depend on, of which it is not known that 16 divides them."""
         run = self._possible // bits
-        free = [_along(threads.shape, axis) for axis, size in enumerate(threads.shape) if size >= run]
-        self._free = free
-        self._maps = [threads] if self._is_layout_given else free
+        self._free = {axis: _along(threads.shape, axis) for axis, size in enumerate(threads.shape) if size >= run}
+        self._maps = [threads] if self._is_layout_given else [*self._free.values()]
         """The layouts that it can have: Triton's `coalesce` chooses one by the addresses, Gluon takes the kernel's."""
 
     @property
@@ -137,10 +129,9 @@ class _Reader:
         factors: Sequence[tuple[int, int]] = (),
     ) -> int:
         """The bits that the addresses and the mask allow, whatever the layout, if arguments and constants were so."""
-        width = self._studied.limits.width
-        given = tuple(sorted(factors))
-        widths = (width(self._operation, free, names, ones, masked=masked, factors=given) for free in self._maps)
-        return min(max(widths, default=0), self._possible)
+        given = [[f"%{name}" for name in row] for row in (names, ones)]
+        width = partial(self._studied.limits.width, self._operation, masked=masked, factors=tuple(sorted(factors)))
+        return min(max((width(free, *given) for free in self._maps), default=0), self._possible)
 
     def _needed(
         self, ones: Sequence[str], wanted: int, *, masked: bool = True, factors: Sequence[tuple[int, int]] = ()
@@ -148,10 +139,10 @@ class _Reader:
         """The arguments without which being multiples of 16 so many bits are not reached."""
 
         def is_needed(name: str) -> bool:
-            others = [one for one in self._loose if one != name]
+            others = [one for one in self._undivided if one != name]
             return self._reach(others, ones, masked=masked, factors=factors) < wanted
 
-        return [name for name in self._loose if name not in ones and is_needed(name)]
+        return [name for name in self._undivided if name not in ones and is_needed(name)]
 
     # Narrow
 
@@ -162,30 +153,28 @@ class _Reader:
         if self._reach() > self._actual:
             # A layout that the compiler chose for other reasons, or one of another access.
             return None
-        if (wide := self._reach(self._loose)) > self._actual and (names := self._needed((), wide)):
-            plain = [_plain(name) for name in names]
-            what = self._evaluated(f"with {joined(plain)} divisible by 16, {wide} bits a lane are possible")
-            mends = [*hinted(self._studied, plain, wide // self._bits), aligned(self._capture, plain)]
-            return wide, [*self._said(), what, *self._divisibility(names)], mends
-        for name in self._loose:
-            wide = self._reach(self._loose, (name,))
-            if wide > self._actual and is_hidden_unit(self._capture, _plain(name)):
-                others = [_plain(other) for other in self._needed((name,), wide)]
-                what = self._evaluated(f"with {_plain(name)} = 1, {wide} bits a lane are possible")
-                cause = unit_stride_cause(self._capture, _plain(name))
-                more = [divisibility_cause(self._capture, other) for other in others]
-                return wide, [*self._said(), what, cause, *more], [unit_stride(self._capture, _plain(name), others)]
+        if (wide := self._reach(self._undivided)) > self._actual and (names := self._needed((), wide)):
+            what = self._evaluated(f"with {joined(names)} divisible by 16, {wide}-bit accesses per thread are possible")
+            fixes = [*hinted(self._studied, names, wide // self._bits), aligned(self._capture, names)]
+            return wide, [*self._said(), what, *self._divisibility(names)], fixes
+        for name in self._undivided:
+            wide = self._reach(self._undivided, (name,))
+            if wide > self._actual and is_hidden_unit(self._capture, name):
+                others = self._needed((name,), wide)
+                what = self._evaluated(f"with {name} = 1, {wide}-bit accesses per thread are possible")
+                causes = [what, unit_stride_cause(self._capture, name), *self._divisibility(others)]
+                return wide, [*self._said(), *causes], [unit_stride(self._capture, name, others)]
         return self._by_factors() or self._by_mask()
 
     def _by_factors(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         """Constants that something is multiplied by, or compared with, and with them arguments."""
         run = self._possible // self._bits
         factors = self._studied.limits.factors(run)
-        wide = self._reach(self._loose, factors=factors) if factors else 0
+        wide = self._reach(self._undivided, factors=factors) if factors else 0
         if wide <= self._actual:
             return None
-        own = [one for one in factors if self._reach(self._loose, factors=[*{*factors} - {one}]) < wide]
-        names = [_plain(name) for name in self._needed((), wide, factors=own)]
+        own = [one for one in factors if self._reach(self._undivided, factors=[*{*factors} - {one}]) < wide]
+        names = self._needed((), wide, factors=own)
         module = self._studied.uses.module
         # What is multiplied by a constant says more than what is compared with it.
         sites = sorted(factor_sites(module), key=lambda site: site[1].name != "arith.muli")
@@ -196,26 +185,26 @@ class _Reader:
         others = [(name, value, new) for (name, _), (value, new) in zip(causes, own, strict=True)]
         aside = f", and {joined(names)} divisible by 16" if names else ""
         told = joined(f"{new} in place of {value}" for _, value, new in others)
-        what = self._evaluated(f"with {told}{aside}, {wide} bits a lane are possible")
-        mend = other_factors(others, run)
+        what = self._evaluated(f"with {told}{aside}, {wide}-bit accesses per thread are possible")
+        fix = other_factors(others, run)
         if names:
             more = aligned(self._capture, names)
-            mend = Suggestion(f"{mend.text}; and {more.text}", (*mend.changes, *more.changes))
-        return wide, [*self._said(), what, *(cause for _, cause in causes), *self._divisibility(names)], [mend]
+            fix = Suggestion(f"{fix.text}; and {more.text}", (*fix.changes, *more.changes))
+        return wide, [*self._said(), what, *(cause for _, cause in causes), *self._divisibility(names)], [fix]
 
     def _by_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         # `coalesce` passes over masks: the layout is what it is without one.
         wide, names = self._studied.limits.width(self._operation, self._threads, masked=False), list[str]()
         if wide <= self._actual:
-            wide = self._reach(self._loose, masked=False)
-            names = [_plain(name) for name in self._needed((), wide, masked=False)]
+            wide = self._reach(self._undivided, masked=False)
+            names = self._needed((), wide, masked=False)
             if wide <= self._actual or not names:
                 return None
         aside = f"with {joined(names)} divisible by 16, and without its mask" if names else "without its mask"
-        causes = [*self._masked(), self._evaluated(f"{aside}, {wide} bits a lane are possible")]
-        depends = self._studied.limits.depends(self._operation, mask_alone=True)
-        ends = [_plain(name) for name, divisor in depends if divisor % 16 and _plain(name) not in names]
-        causes += [divisibility_cause(self._capture, name) for name in (*names, *ends)]
+        causes = [*self._masked(), self._evaluated(f"{aside}, {wide}-bit accesses per thread are possible")]
+        of_mask = _undivided(self._studied.limits.depends(self._operation, mask_alone=True))
+        ends = [name for name in of_mask if name not in names]
+        causes += self._divisibility([*names, *ends])
         if ends:
             # Whether that is enough is for a compile to say: the mask could not be evaluated so far.
             return wide, causes, [aligned(self._capture, [*names, *ends])]
@@ -226,54 +215,32 @@ class _Reader:
 
     def _by_layout(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         limits, operation = self._studied.limits, self._operation
-        now = min(max((limits.width(operation, free) for free in self._free), default=0), self._possible)
+        widths = {axis: limits.width(operation, free) for axis, free in self._free.items()}
+        now = min(max(widths.values(), default=0), self._possible)
         given = limits.width(operation, self._threads)
         if now <= max(given, self._actual):
             return None
-        what = self._evaluated(f"its addresses allow {now} bits a lane, its layout gives a thread {given} in a row")
-        text = f"give a thread {now // self._bits} elements in a row (size_per_thread) of the contiguous dimension"
-        return now, [what], [Suggestion(text, tuple(self._wider_layout(now // self._bits)))]
-
-    def _wider_layout(self, run: int) -> Iterator[Change]:
-        """The layout with so many elements in a row of the dimension that allows most; of blocked layouts alone."""
-        layout = self._studied.layout_of(self._operation)
-        axes = [axis for axis, size in enumerate(self._threads.shape) if size >= self._possible // self._bits]
-        widths = [self._studied.limits.width(self._operation, free) for free in self._free]
-        if layout is None or not widths:
-            return
-        axis = axes[widths.index(max(widths))]
-        wider = with_run(layout.encoding.text, axis, run)
-        if wider:
-            yield Change("layout", layout.encoding.text, wider)
+        run = now // self._bits
+        what = self._evaluated(f"its addresses allow {now} bits per thread, its layout gives a thread {given} in a row")
+        changes: tuple[FixChange, ...] = ()
+        layout = self._studied.layout_of(operation)
+        # Of blocked layouts alone.
+        if layout is not None and (wider := with_run(layout.encoding.text, max(widths, key=widths.__getitem__), run)):
+            changes = (FixChange("layout", layout.encoding.text, wider),)
+        text = f"give a thread {run} elements in a row (size_per_thread) of the contiguous dimension"
+        return now, [what], [Suggestion(text, changes)]
 
     def _divisibility(self, names: Sequence[str]) -> list[Cause]:
-        return [divisibility_cause(self._capture, _plain(name)) for name in names]
+        return [divisibility_cause(self._capture, name) for name in names]
 
     def _said(self) -> list[Cause]:
         """What `coalesce` said of it."""
-        if not self._studied.decisions.all:
-            return []
-        from irscope.ir.logs.decisions import ThreadWidth
-
-        chain = self._studied.chain_at(self._line)
-        found = [
-            one
-            for one in self._studied.decisions.about(chain)
-            if isinstance(one, ThreadWidth) and one.at_once * one.element_bytes * 8 < self._possible
-        ]
+        said = self._studied.said(self._line, ThreadWidth)
+        found = [one for one in said if one.at_once * one.element_bytes * 8 < self._possible]
         return [self._studied.logged(one) for one in found[:1]]
 
     def _masked(self) -> list[Cause]:
-        if not self._studied.decisions.all:
-            return []
-        from irscope.ir.logs.decisions import VectorWidth
-
-        chain = self._studied.chain_at(self._line)
-        found = [
-            one
-            for one in self._studied.decisions.about(chain)
-            if isinstance(one, VectorWidth) and one.without_mask > one.elements
-        ]
+        found = [one for one in self._studied.said(self._line, VectorWidth) if one.without_mask > one.elements]
         return [self._studied.logged(one) for one in found[:1]]
 
     def _narrow(self, wide: int, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
@@ -285,7 +252,7 @@ class _Reader:
         return self._studied.finding(
             "IRS102" if stores else "IRS101",
             self._line,
-            f"{'stores' if stores else 'loads'} {self._actual} bits a lane, {wide} are possible",
+            f"{self._actual}-bit {'stores' if stores else 'loads'} per thread; {wide}-bit possible",
             f"{many} instructions of each thread in place of {few}, each time",
             many - few,
             [first, *causes],
@@ -315,7 +282,7 @@ class _Reader:
         yield self._studied.finding(
             "IRS103",
             self._line,
-            f"touches {units / least:.3g} times the {unit} that it needs",
+            f"accesses {units / least:.3g} times the {unit} that it needs",
             f"{(units - least) * access.unit_bytes} bytes more than needed, in a launch",
             cost.excess,
             [first, *causes, *(Cause(text, "launch", "assumed") for text in access.assumed)],
@@ -332,24 +299,24 @@ class _Reader:
         if near and along not in near:
             other = near[-1]
             apart = self._evaluated(
-                f"its layout goes along dimension {along} first, where neighbours are {abs(stride)} bytes apart; "
-                f"along dimension {other} they are {abs(strides[other] or 0)}"
+                f"uncoalesced: the fastest dimension of its layout is {along}, where neighbours are {abs(stride)} "
+                f"bytes apart; along dimension {other} they are {abs(strides[other] or 0)}"
             )
-        is_turned = bool(near) and along not in near
-        turned = self._turned(apart, near[-1], along) if is_turned and not self._is_layout_given else None
-        for name in self._loose:
-            wide, plain = self._reach(self._loose, (name,), masked=False), _plain(name)
-            is_known = turned is not None and not is_hidden_unit(self._capture, plain)
-            if wide > self._reach(self._loose, masked=False) and not is_known:
-                others = [_plain(one) for one in self._needed((name,), wide, masked=False)]
-                causes = [apart, *self._said(), unit_stride_cause(self._capture, plain)]
-                return causes, [unit_stride(self._capture, plain, others)]
-        if is_turned:
-            return ([apart], []) if self._is_layout_given else turned
+        is_transposed = bool(near) and along not in near
+        transposed = self._transposed(apart, near[-1], along) if is_transposed and not self._is_layout_given else None
+        for name in self._undivided:
+            wide = self._reach(self._undivided, (name,), masked=False)
+            is_known = transposed is not None and not is_hidden_unit(self._capture, name)
+            if wide > self._reach(self._undivided, masked=False) and not is_known:
+                others = self._needed((name,), wide, masked=False)
+                causes = [apart, *self._said(), unit_stride_cause(self._capture, name)]
+                return causes, [unit_stride(self._capture, name, others)]
+        if is_transposed:
+            return ([apart], []) if self._is_layout_given else transposed
         text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
         return [apart, *self._said()], [Suggestion(text)]
 
-    def _turned(self, apart: Cause, axis: int, along: int) -> tuple[list[Cause], list[Suggestion]] | None:
+    def _transposed(self, apart: Cause, axis: int, along: int) -> tuple[list[Cause], list[Suggestion]] | None:
         """Of an access that `coalesce` did not lay along its contiguous dimension; None if it did not choose so.
 
         `along`: the dimension it took, which is the last one where it knows nothing, and before Triton 3.7 the first.
@@ -359,29 +326,29 @@ class _Reader:
         change = along_dimension(self._studied, self._operation, axis, run)
         if change is None:
             return None
-        wide = self._reach(self._loose)
-        names = [_plain(name) for name in self._needed((), wide)] if wide > self._reach() else []
+        wide = self._reach(self._undivided)
+        names = self._needed((), wide) if wide > self._reach() else []
         unseen = self._evaluated(
             f"what {CHOSEN_BY} knows of the arguments does not tell that neighbours along dimension {axis} are "
             f"contiguous: it takes dimension {along} then"
         )
         is_store = ACCESSES[self._operation.name] == "store"
-        turned = (
+        text = (
             f"index the tile the other way, what is contiguous along dimension {along}, and tl.trans what is "
             f"{'stored' if is_store else 'loaded'}; what is compiled is another layout of this access alone, in the IR "
             f"after {CHOSEN_BY} (irscope dump --from-pass {CHOSEN_BY} --edited FILE)"
         )
-        mends = [*hinted(self._studied, names, wide // self._bits), Suggestion(turned, (change,))]
-        mends += [aligned(self._capture, names)] if names else []
-        causes = [divisibility_cause(self._capture, name) for name in names]
-        return [apart, *self._said(), unseen, *causes], mends
+        fixes = [*hinted(self._studied, names, wide // self._bits), Suggestion(text, (change,))]
+        fixes += [aligned(self._capture, names)] if names else []
+        return [apart, *self._said(), unseen, *self._divisibility(names)], fixes
 
     def _evaluated(self, text: str) -> Cause:
         return self._studied.in_ir(text, self._line, "evaluated")
 
 
-def _plain(name: str) -> str:
-    return name.removeprefix("%")
+def _undivided(depends: Iterable[tuple[str, int]]) -> list[str]:
+    """The arguments, of some with the number that is known to divide each, that 16 may not divide."""
+    return [name.removeprefix("%") for name, divisor in depends if divisor % 16]
 
 
 def _along(shape: tuple[int, ...], first: int) -> ThreadMap:
@@ -415,17 +382,17 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     element, action = _pointee(studied, operation), operation.attribute("atomic_rmw_op")
     what = f"{action or 'operation'} of {element}"
     is_small_sum = element in _SMALL and "add" in what
-    why, mends = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
+    why, fixes = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
     if is_small_sum and (stage == "sass" or any(is_packed_sum(item.opcode) for item in studied.instructions_of(line))):
         why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
         why += ", and a single one in a lane takes the loop"
-        mends.append(
+        fixes.append(
             "let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous"
         )
     elif stage == "sass":
         why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
     if is_small_sum:
-        mends.append("add up in float32: the atomic addition of it is an instruction")
+        fixes.append("add up in float32: the atomic addition of it is an instruction")
     causes = [
         Cause(f"its instructions: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
         studied.in_ir(why, line),
@@ -434,10 +401,10 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
         "IRS602",
         line,
         "is a loop around a compare-and-swap, not one instruction",
-        "a load, and a turn of the loop for each lane or warp that meets another one",
+        "a load, and an iteration for each lane or warp that meets another one",
         count,
         causes,
-        [Suggestion(text) for text in mends],
+        [Suggestion(text) for text in fixes],
     )
 
 
@@ -467,46 +434,3 @@ def _swaps_in_sass(capture: Capture, place: Place) -> int:
     locations = read_locations(sass, "sass", llir=texts.get("llir"), ptx=texts.get("ptx"))
     numbers = [one.line for one in read_instructions(sass, "sass") if is_compare_and_swap("sass", one.opcode)]
     return sum(place_of(locations.chain_at(number), capture.launch.kernel.file) == place for number in numbers)
-
-
-_SIGNS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "×", "arith.shli": "<<"}
-_MOST = (1 << 31) - 1
-_ADVICE = "compute it in 64 bits: `.to(tl.int64)` on an operand (a program id, an index) before the multiplication"
-
-
-def overflow_findings(studied: Studied) -> Iterator[Finding]:
-    """The sums and products of 32 bits that lead an access astray; of a launch that was not recorded, none."""
-    launch, kernel = studied.capture.launch, studied.uses.module.kernel
-    if launch.record is None or launch.grid is None or kernel is None or not may_overflow(kernel, launch):
-        return
-    # numpy, which only this needs, takes a tenth of a second to import.
-    from irscope.memory.addresses.arguments import read_arguments
-    from irscope.memory.addresses.overflow import overflows_of
-
-    arguments = read_arguments(kernel, launch)
-    for one in overflows_of(studied.uses.module, arguments.held, launch.grid):
-        line, access = one.operation.first_line, one.access
-        operands = f" {_SIGNS[one.operation.name]} ".join(f"{each:,}" for each in one.operands)
-        program = ", ".join(map(str, one.program))
-        named = {source.path: source.value for source in launch.record.arguments if source.kind == "scalar"}
-        factors = [name for name, value in named.items() if value in one.operands and abs(int(value or 0)) > 1]
-        causes = [
-            studied.in_ir(
-                f"in program ({program}) it is {operands} = {one.value:,}, beyond {_MOST:,}: "
-                f"it wraps around to {one.wrapped:,}",
-                line,
-                "evaluated",
-            ),
-            studied.in_ir(f"the addresses of {access.name} depend on it", access.first_line),
-            *(Cause(f"{name} is {named[name]}", "launch", "the arguments, as recorded or stated") for name in factors),
-            *(Cause(text, "launch", "assumed") for text in arguments.stand_ins),
-        ]
-        yield studied.finding(
-            "IRS701",
-            line,
-            f"overflows 32 bits: {one.value:,}",
-            f"{access.name} of line {access.first_line} of ttgir goes to another address than it should",
-            1,
-            causes,
-            [Suggestion(_ADVICE)],
-        )

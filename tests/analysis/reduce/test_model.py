@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.reduce.likeness import likeness_of, plain_message
+from irscope.analysis.reduce.model import likeness_of, plain_message
 from irscope.model.capture import Failure
 
 SAME = (

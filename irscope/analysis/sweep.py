@@ -1,4 +1,4 @@
-"""The summary of a sweep's table: the best compile of each kernel, what fails where, and how a figure is spread."""
+"""The summary of a sweep's table: the best compile of each kernel, what fails where, how a figure is distributed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irscope.model.trial import SweepRow
-
-__all__ = ["CRITERIA", "Best", "Failures", "Summary", "summary_of"]
 
 CRITERIA = {
     "registers": False,
@@ -25,7 +23,7 @@ _BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class _Best:
     """The best compile of a kernel for a target, among those that fit."""
 
     row: SweepRow
@@ -59,7 +57,7 @@ class Summary:
     by: str
     rows: int
     ok: int
-    best: tuple[Best, ...]
+    best: tuple[_Best, ...]
     failures: tuple[Failures, ...]
     """The most frequent first."""
     bins: tuple[tuple[float, float, int], ...]
@@ -97,11 +95,11 @@ def _rank(row: SweepRow, by: str) -> float:
     return -value if CRITERIA[by] else value
 
 
-def _best(rows: Sequence[SweepRow], by: str) -> list[Best]:
+def _best(rows: Sequence[SweepRow], by: str) -> list[_Best]:
     groups: dict[tuple[str, str, str], list[SweepRow]] = {}
     for one in rows:
         groups.setdefault((one.kernel, one.file, one.target), []).append(one)
-    found: list[Best] = []
+    found: list[_Best] = []
     for group in groups.values():
         known = [one for one in group if one.status == "ok" and _figure(one, by) is not None]
         if not known:
@@ -113,7 +111,7 @@ def _best(rows: Sequence[SweepRow], by: str) -> list[Best]:
         if len(unchanged) > 1:
             unchanged = [one for one in unchanged if one.capture == first.capture]
         own = _figure(unchanged[0], by) if unchanged else None
-        found.append(Best(first, tied, own, len(group)))
+        found.append(_Best(first, tied, own, len(group)))
     return found
 
 
