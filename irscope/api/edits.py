@@ -130,7 +130,9 @@ class EditPlace:
         return replace(done, snapshots=self._snapshots(fresh, text), sources=self.capture.sources)
 
     def _require_same_kernel(self, text: str, path: Path) -> None:
-        """Raise UsageError where the text is of a kernel with another name, or with other parameters."""
+        """Raise UsageError where there is no text, or one of a kernel with another name, or with other parameters."""
+        if not text.strip():
+            raise UsageError(f"{str(path)!r} is empty: give an edited text of {self.label}.")
         edited, own = launch_of_module(text), launch_of_module(self.text())
         if not edited.kernel.name or not own.kernel.name:
             # What cannot be read here, the compiler's parser refuses.

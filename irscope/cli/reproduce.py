@@ -96,8 +96,8 @@ def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None
     without = [one for one in tensors if not one.data]
     if not is_recorded and len(without) == len(tensors):
         raise UsageError(
-            f"{capture!r} holds no data of a tensor. Record with it: irscope reproduce FILE.py --data --launch N, on a "
-            "GPU; on the virtual GPU only tensors that the script gives values have any."
+            f"{capture.name} ({capture.id[:8]}) holds no data of a tensor. Record with it: irscope reproduce FILE.py "
+            "--data --launch N, on a GPU; on the virtual GPU only tensors that the script gives values have any."
         )
     reasons: dict[str, list[str]] = {}
     for one in without:

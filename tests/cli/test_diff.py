@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +36,12 @@ def test_passes_times_alone_are_no_difference(product: Capture, irscope: Run) ->
     assert [row.split()[0] for row in rows if "→" in row] == ["ttir:symbol_dce#1"]
     _, out, _ = irscope("diff", "last", "last")
     assert "passes, ms" not in out
+
+
+@pytest.mark.parametrize("stage", ["ttir", "ttgir", "llir", "ptx", "sass"])
+def test_a_file_that_holds_nothing_is_refused(stage: str, tmp_path: Path, irscope: Run) -> None:
+    """Two of them would be identical."""
+    (empty := tmp_path / f"kernel.{stage}").write_text("\n")
+    code, out, err = irscope("diff", empty, empty)
+    assert (code, out) == (2, "")
+    assert "is empty" in err

@@ -81,6 +81,7 @@ def test_ir_is_compiled_on_with_what_was_edited(
     for wrong, told in (
         (text.replace("tile_product", "other"), "holds the kernel 'other'"),
         (re.sub(r"!tt\.ptr<f32>", "!tt.ptr<bf16>", text), "the launch would not fit"),
+        ("\n", "is empty: give an edited text of ttgir:coalesce#1"),
     ):
         (other := tmp_path / "other.mlir").write_text(wrong)
         for words in (

@@ -125,13 +125,15 @@ def command_lines(kind: str) -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture
-def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store with a capture, and no process to record with."""
+def nothing_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store with a capture, an empty folder to work in, and no process to record with."""
 
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")
 
     CaptureStore().add(load(SOFTMAX))
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
     for name in ("record.process.session.record_request", "record.gpu.session.device_session"):
         monkeypatch.setattr(f"irscope.{name}", refused)
     monkeypatch.setattr("irscope.record.variants.pool.VariantPool.compile", refused)
@@ -149,6 +151,7 @@ def faults_of(command: str, words: list[str], wrong: str) -> str:
         *(["exit code"] if code not in (1, 2) else []),
         *(["the value"] if wrong.partition("#")[0].rpartition(":")[2] not in told else []),
         *(["a remedy"] if not REMEDY.search(told) else []),
+        *(["a file"] if any(Path.cwd().iterdir()) else []),
         *(["compiled"] if "a process was started" in told or "internal error" in told else []),
     ]
     return f"{', '.join(faults)}: irscope {command} {' '.join(given_words)} → {code}: {told[:300]}" if faults else ""

@@ -66,12 +66,20 @@ def describe_traceback(error: BaseException) -> dict[str, str]:
     """An error for users: its message with those of its causes, and only the frames of their own code."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library(frame.filename)]
     # Triton's CompilationError has the source line and a caret in its own message, the rest in its causes.
-    messages = [f"{type(one).__name__}: {str(one).strip()}".removesuffix(": ") for one in causes(error)]
+    messages = [f"{type(one).__name__}: {message_of(one).strip()}".removesuffix(": ") for one in causes(error)]
     return {
         "error": type(error).__name__,
         "message": "\n".join(dict.fromkeys(messages)),
         "frames": "".join(traceback.format_list(frames)),
     }
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an error, whatever its class makes of `str`."""
+    try:
+        return str(error)
+    except Exception:
+        return "<its message cannot be made>"
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -273,7 +281,7 @@ def _reason(error: BaseException) -> str:
     """The innermost error's message, with its type."""
     *_, innermost = causes(error)
     if not _is_front_ends(innermost):
-        return f"{type(innermost).__name__}: {innermost}".rstrip(": ")
+        return f"{type(innermost).__name__}: {message_of(innermost)}".rstrip(": ")
     message = str(getattr(innermost, "error_message", "") or "").strip()
     if (raised := _REPR.match(message)) is not None:
         return f"{raised['type']}: {raised['message']}"

@@ -20,7 +20,7 @@ from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
 from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES
 from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
-from irscope.record.compile.launches import causes
+from irscope.record.compile.launches import causes, message_of
 from irscope.record.process import events
 from irscope.record.process.events import EventSink, Logged
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -148,21 +148,29 @@ class Watch:
     @property
     def current(self) -> WatchedCompile | None:
         """This thread's compile that is under way, or None."""
-        return getattr(self._local, "compile", None)
+        compiles = self._compiles
+        return compiles[-1] if compiles else None
+
+    @property
+    def _compiles(self) -> list[WatchedCompile]:
+        """This thread's compiles that are under way: a handler of a signal launches within another launch's."""
+        return vars(self._local).setdefault("compiles", [])
 
     def begin(self, target: Target) -> WatchedCompile:
         """Begin a compile in this thread."""
-        self._local.compile = WatchedCompile(self, next(self._numbers), target)
-        return self._local.compile
+        begun = WatchedCompile(self, next(self._numbers), target)
+        self._compiles.append(begun)
+        return begun
 
     def resume(self, job: CompileJob) -> WatchedCompile:
         """Go on, in this thread, with a compile that another process began."""
-        self._local.compile = WatchedCompile(self, job.number, Target.parse(job.target), job)
-        return self._local.compile
+        resumed = WatchedCompile(self, job.number, Target.parse(job.target), job)
+        self._compiles.append(resumed)
+        return resumed
 
     def end(self) -> None:
-        """End this thread's compile."""
-        self._local.compile = None
+        """End this thread's compile that began last."""
+        self._compiles.pop()
 
     def report(self, event: events.RecordingEvent) -> None:
         """Send an event."""
@@ -424,7 +432,7 @@ class WatchedCompile:
         """Report a pass's exception and MLIR's diagnostics."""
         if self._logs is not None:
             self._logs.pass_ends(step.stage, step.index)
-        self.report(events.PassFailed(self.number, step, str(error), self.diagnostics(error)))
+        self.report(events.PassFailed(self.number, step, message_of(error), self.diagnostics(error)))
 
     def module_leaves_mlir(self, module: Any) -> None:
         """Report the module before its translation to LLVM IR, if the last pass's text was not reported."""
@@ -441,7 +449,7 @@ class WatchedCompile:
     def diagnostics(self, error: BaseException) -> str:
         """The output since the failed pass, stage or compile began."""
         printed = list(self.printed)
-        if "`ptxas` stderr" in str(error):
+        if "`ptxas` stderr" in message_of(error):
             # Triton prints the whole PTX with it, which is an artifact already; the error holds the log.
             printed = [text for text in printed if "`ptxas` stderr" not in text]
         return "\n".join(filter(None, [self._log.since(self.log_from), *printed])).strip()

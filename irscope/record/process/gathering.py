@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from weakref import finalize
 
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
 from irscope.model.capture import Capture, FailureKind
@@ -41,7 +40,7 @@ from irscope.record.process.events import (
     Resumed,
 )
 from irscope.record.process.messages import MessageError, MessageReader, frame_of
-from irscope.record.process.own_folder import address_in, announced, own_folder
+from irscope.record.process.own_folder import address_in, announced
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
@@ -57,7 +56,7 @@ killed would take more with it."""
 class Completion:
     """The captures of one process: each is handed on once its compile ended, its launch and its annotations are known.
 
-    From then on its texts are in its file: that of `keep`, or one in a temporary folder that the captures own. A
+    From then on its texts are in its file: that of `keep`, or a temporary one that the captures own. A
     capture of which that takes longer is kept meanwhile. Facts that come later still (the times of an autotuning, a
     note on the whole recording) are added by `finish`.
     """
@@ -72,7 +71,7 @@ class Completion:
         self._files: dict[int, CaptureFile] = {}
         self._stored_facts: dict[int, LateFacts] = {}
         """Those that the file of each compile holds."""
-        self._shelf = Shelf(_SpillFolder(), keep)
+        self._shelf = Shelf(spills=True, lease=keep)
 
     def __call__(self, event: RecordingEvent) -> None:
         """Take one event."""
@@ -136,20 +135,6 @@ class Completion:
         self._files[number] = CaptureFile(self._shelf, capture, None if self._keep is None else self._keep(capture))
         self._stored_facts[number] = self.assembly.late_facts(number)
         self.assembly.release(number)
-
-
-class _SpillFolder:
-    """A temporary folder that is made when it is needed, and removed with the last capture that may be in it."""
-
-    def __init__(self) -> None:
-        self._held = ExitStack()
-        self._folder: Path | None = None
-        finalize(self, self._held.close)
-
-    def __call__(self) -> Path:
-        if self._folder is None:
-            self._folder = self._held.enter_context(own_folder())
-        return self._folder
 
 
 _REQUEST = "request"

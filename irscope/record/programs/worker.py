@@ -214,7 +214,8 @@ def _run(watch: Watch, around: _AroundScript | None, process: int) -> ScriptEnd:
     except IrscopeError:
         raise
     except SystemExit as stop:
-        code = int(stop.code) if isinstance(stop.code, int) else (0 if stop.code is None else 1)
+        # The system takes the last byte.
+        code = stop.code & 0xFF if isinstance(stop.code, int) else int(stop.code is not None)
         return ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")
     except BaseException as error:
         if os.getpid() != process:

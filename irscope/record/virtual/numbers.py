@@ -45,7 +45,7 @@ listeners: list[Callable[[Reads], None]] = []
 class Placeholder:
     """A number in place of data that has not been computed."""
 
-    reads: Reads
+    reads: Reads = frozenset()
 
     def __reduce__(self) -> Any:
         number = plain(self)

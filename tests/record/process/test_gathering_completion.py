@@ -165,6 +165,14 @@ def test_a_store_that_is_deleted_or_full_costs_no_capture(
     assert [one.name for one in captures] == [f"kernel{n}" for n in range(4)]
 
 
+def test_a_script_that_removes_all_temporary_files_costs_no_capture(tmp_path: Path, temporary: Path) -> None:
+    place = str(temporary)
+    harm = f"[shutil.rmtree(os.path.join({place!r}, name)) for name in os.listdir({place!r})]"
+    captures = _recorded(telling_child(tmp_path, 4, between=harm), stores=False).captures
+    assert not list(temporary.iterdir())
+    assert [one.name for one in captures] == [f"kernel{n}" for n in range(4)]
+
+
 def test_a_file_that_is_gone_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "_MOST_OPEN", 0)
     monkeypatch.setenv("IRSCOPE_HOME", str(tmp_path / "home"))
