@@ -11,7 +11,7 @@ which it is so is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -391,7 +391,8 @@ class _Verifier:
                 continue
             watch = self._seen(changed, moved.address, [program])
             stores = [row for row in watch.seen if row[0].kind == "store"]
-            loads = [row for row in watch.seen if row[0] is moved.operation]
+            origin = changed.origin(moved.operation)
+            loads = [row for row in watch.seen if row[0].kind != "store" and changed.origin(row[0]) == origin]
             rows = [*loads[:1], *stores[:1]] if loads else [(moved.operation, program, ())]
             writes = "write" if moved.before == 1 else "writes"
             detail = (
