@@ -418,12 +418,14 @@ class _Verifier:
         missing = barriers.may_be_missing(first[0], second[0]) if first and second else None
         if conflict.by_copies and missing is not False:
             reader = conflict.first if conflict.second.kind == "store" else conflict.second
-            if not stays_in_thread(text.module, reader):
+            if stays_in_thread(text.module, reader):
+                return
+            if any(kind.form == "tensor" for kind in reader.result_types):
                 self.undecided.append(
                     f"threads that hold copies of an element read it at {text.place(reader)} with no barrier to the "
                     "store, and what they read goes on to other threads"
                 )
-            return
+                return
         lanes = max(self.capture.target.warp_size, 1)
         witnesses = tuple(
             replace(

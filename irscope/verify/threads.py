@@ -31,9 +31,6 @@ from irscope.verify.trace import Listener, Observed, places_of
 
 __all__ = ["Barriers", "Owners", "ThreadConflict", "ThreadConflicts", "stays_in_thread"]
 
-_ALL = -2
-"""In place of a thread: every thread of the program, as for the load of a scalar."""
-
 
 @dataclass(frozen=True, slots=True)
 class ThreadConflict:
@@ -145,12 +142,11 @@ class ThreadConflicts(Listener):
         number = self._number(observed.operation)
         # A store of copies is done by the first thread; a load by each that holds the element.
         several = is_copied and not is_store
-        is_everywhere = several and not observed.shape
-        self._check(0, observed, number, places, threads, elements, (several, is_everywhere))
+        self._check(0, observed, number, places, threads, elements, several)
         if is_store:
-            self._check(1, observed, number, places, threads, elements, (False, False))
+            self._check(1, observed, number, places, threads, elements, several)
         row = 0 if is_store else 1
-        self._thread[row, places] = _ALL if is_everywhere else threads + 1
+        self._thread[row, places] = threads + 1
         self._copied[row, places] = several
         self._when[row, places], self._operation[row, places] = self._barriers, number
 
@@ -162,13 +158,12 @@ class ThreadConflicts(Listener):
         places: Array,
         threads: Array,
         elements: Array,
-        copies: tuple[bool, bool],
+        several: bool,
     ) -> None:
-        """`copies`: whether other threads do it too, and whether each of them uses what it reads."""
-        several, is_everywhere = copies
+        """`several`: whether other threads do it too, which hold copies of the element."""
         before = self._thread[row, places]
         recent = (before != 0) & (self._when[row, places] == self._barriers)
-        conflict = recent if is_everywhere else recent & (before != threads + 1)
+        conflict = recent & (before != threads + 1)
         by_copies = not conflict.any()
         if by_copies:
             conflict = recent if several else recent & self._copied[row, places]
@@ -197,7 +192,11 @@ class ThreadConflicts(Listener):
 
 
 def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
-    """Whether what an operation reads is only computed on by element, and stored: copies of it decide nothing."""
+    """Whether what an operation reads is only computed on by element, and stored: copies of it decide nothing.
+
+    A scalar that is made a tensor goes on to all threads.
+    """
+    is_scalar = all(kind.form != "tensor" for kind in operation.result_types)
     users: dict[Value, list[Operation]] = {}
     for user in module.walk():
         for value in user.operands:
@@ -207,7 +206,7 @@ def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
         for user in users.get(waiting.pop(), []):
             if user.kind == "store":
                 continue
-            if user.kind not in ("arithmetic", "view") or user.regions:
+            if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):
                 return False
             fresh = [value for value in user.results if value not in seen]
             seen.update(fresh)
@@ -234,8 +233,11 @@ class Barriers:
     def may_be_missing(self, first: tuple[str, int], second: tuple[str, int]) -> bool | None:
         """Whether some path leads from an access of one line of Python to one of another without a barrier.
 
-        None where the assembly has no access to global memory of one of the lines.
+        None where the assembly has barriers, and no access to global memory of one of the lines.
         """
+        instructions = [item for flow in self._flows for block in flow.blocks for item in block.instructions]
+        if instructions and all(item.family != "barrier" for item in instructions):
+            return True
         answers = [self._is_open(flow, first, second) for flow in self._flows]
         known = [answer for answer in answers if answer is not None]
         return any(known) if known else None

@@ -143,6 +143,22 @@ def same_thread_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def scalar_update(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    # One thread stores: what the others read is used by nobody.
+    mean = tl.load(x_ptr)
+    tl.store(x_ptr, mean * 0.5)
+    tl.store(y_ptr + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def scalar_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr, 2.0)
+    scale = tl.load(x_ptr)
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) * scale)
+
+
+@triton.jit
 def recurrence_pipelined(x_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     for i in tl.range(0, n, num_stages=3):
@@ -225,6 +241,8 @@ def main() -> None:
     reversed_read_back[(1,)](floats(512), floats(512), BLOCK=512)
     reversed_read_back_after_barrier[(1,)](floats(512), floats(512), BLOCK=512)
     same_thread_read_back[(1,)](floats(512), floats(512), BLOCK=512)
+    scalar_update[(1,)](floats(1), floats(512), BLOCK=512)
+    scalar_read_back[(1,)](floats(1), floats(512), BLOCK=512)
     recurrence_pipelined[(1,)](floats(9 * 512), 8, BLOCK=512)
     recurrence[(1,)](floats(9 * 512), 8, BLOCK=512)
     other_layout_read_back[(1,)](floats(64 * 64), floats(64 * 64), 64, 64)

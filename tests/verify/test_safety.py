@@ -23,7 +23,7 @@ LINES = KERNELS.read_text("utf-8").splitlines()
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SAFE = (
     "copy_to_n", "copy_shifted", "described", "tiles_overlap_with_equal_values", "split_k_atomic", "split_k_lock",
-    "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "recurrence",
+    "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "scalar_update", "recurrence",
     "barrier_with_arrival",
 )  # fmt: skip
 # Kernel → kind, what made it, and a part of the line of each access.
@@ -37,6 +37,7 @@ WRONG = {
     "split_k_relaxed_lock": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
     "first_program_sums": ("program-race", KERNEL, ["tl.store(partial_ptr", "tl.load(partial_ptr"]),
     "reversed_read_back": ("thread-race", "ttgir:convert_to_ttgpuir#1", ["tl.store(x_ptr", "BLOCK - 1"]),
+    "scalar_read_back": ("thread-race", "ttgir:convert_to_ttgpuir#1", ["tl.store(x_ptr, 2.0)", "scale = tl.load"]),
     "recurrence_pipelined": ("lost-order", "ttgir:pipeline#1", ["x = tl.load", "tl.store(x_ptr + (i + 1)"]),
     "other_layout_read_back": ("thread-race", KERNEL, ["gl.store(x_ptr", "gl.load(x_ptr"]),
     "barrier_without_arrival": ("never-ends", KERNEL, ["mbarrier.wait"]),
