@@ -78,7 +78,7 @@ def load_baseline(path: Path) -> Baseline:
         return Baseline(kernels, tolerances, tuple(map(str, held.get("triton", []))))
     except OSError as error:
         raise ParseError(
-            f"cannot read the baseline {str(path)!r}: {error.strerror or error}. --update-baseline writes it."
+            f"cannot read the baseline {str(path)!r}: {error.strerror or error}. --update writes it."
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ParseError(

@@ -23,7 +23,7 @@ INDEX = "index.json"
 _INDEX_VERSION = 2
 _LARGEST_INDEX_BYTES = 256 << 20
 
-Added = Literal["new", "replaced", "kept"]
+_Added = Literal["new", "replaced", "kept"]
 """What became of a capture that was added: `kept` if an earlier, complete one of the same compile stays."""
 
 
@@ -58,7 +58,7 @@ class Collection:
         self.folder = Path(folder)
         self.unreadable: tuple[str, ...] = ()
         """Of the files that `entries` found, those that are not captures, each with the reason."""
-        self.added: dict[str, Added] = {}
+        self.added: dict[str, _Added] = {}
         """What became of each capture that was added, by its file: of one added again, what the first time did."""
 
     def path_of(self, capture: Capture) -> Path:
@@ -69,7 +69,7 @@ class Collection:
         """The path of a capture's file."""
         return str(self.folder / entry.file)
 
-    def add(self, capture: Capture) -> Added:
+    def add(self, capture: Capture) -> _Added:
         """Keep a capture, in place of an earlier one of the same compile; raises OSError."""
         path = self.path_of(capture)
         before = path.is_file()

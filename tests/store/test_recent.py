@@ -162,20 +162,20 @@ def test_a_store_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
         ({}, "abcd"),
         ({"kernel": "mat"}, "ab"),
         ({"kernel": "*max"}, "c"),
-        ({"file": "/kernels/soft"}, "c"),
-        ({"target": ["hip"]}, "b"),
-        ({"target": ["h100", "mi300x"]}, "abd"),
-        ({"option": ["BLOCK=128"]}, "b"),
-        ({"option": ["BLOCK=64", "num_warps=4"]}, "acd"),
+        ({"where": ["file=/kernels/soft"]}, "c"),
+        ({"where": ["target=hip"]}, "b"),
+        ({"where": ["target=h100", "target=mi300x"]}, "abd"),
+        ({"where": ["BLOCK=128"]}, "b"),
+        ({"where": ["BLOCK=64", "num_warps=4"]}, "acd"),
         ({"failed": True}, "c"),
         ({"since": "2026-01-03"}, "d"),
         ({"last": True}, "ab"),
-        ({"kernel": "mat", "target": ["cuda"]}, "a"),
+        ({"kernel": "mat", "where": ["target=cuda"]}, "a"),
     ],
 )
 def test_the_filters_of_ls(tmp_path: Path, given: dict[str, object], found: str) -> None:
-    pytest.importorskip("typer")
-    from irscope.cli.ls.filters import Filters
+    pytest.importorskip("click")
+    from irscope.cli.ls import Filters
 
     store = CaptureStore(tmp_path)
     stored = {
@@ -191,13 +191,13 @@ def test_the_filters_of_ls(tmp_path: Path, given: dict[str, object], found: str)
     assert "".join(names[row.name] for row in chosen) == found
 
 
-@pytest.mark.parametrize("given", [{"since": "yesterday"}, {"option": ["BLOCK"]}, {"target": ["cuda:nine"]}])
+@pytest.mark.parametrize("given", [{"since": "yesterday"}, {"where": ["BLOCK"]}, {"where": ["target=cuda:nine"]}])
 def test_a_filter_that_is_none(given: dict[str, object]) -> None:
-    pytest.importorskip("typer")
-    from irscope.cli.ls.filters import Filters
+    pytest.importorskip("click")
+    from irscope.cli.ls import Filters
 
     with pytest.raises(UsageError, match="write"):
-        Filters(**given).chosen([], ())  # type: ignore[arg-type]
+        Filters(**given).chosen([], set())  # type: ignore[arg-type]
 
 
 def test_a_store_is_listed_without_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ def one_layout(studied: Studied, use: OperationUse) -> Iterator[Suggestion]:
             change = Change("snapshot", given, kept)
             text = (
                 f"one layout for both, {change}: Triton chooses it, so this takes Gluon, or an edit of the IR after "
-                f"{CHOSEN_BY} (irscope dump --from-pass {CHOSEN_BY} --edited FILE)"
+                f"{CHOSEN_BY} (irscope edit --at {CHOSEN_BY} --edited FILE)"
             )
             yield Suggestion(text, (change,))
             return

@@ -139,7 +139,7 @@ def kept_finding(capture: Capture, code: str) -> Kept:
 
 
 def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | None) -> Kept:
-    """That a shell command exits with 0, as the check of `bisect` does where it is good; failed compiles count too."""
+    """That a shell command exits with 0, as that of `ablate --check` does if it is good; failed compiles count too."""
     from irscope.analysis.passes.checks import command_check
 
     def holds(capture: Capture) -> bool:

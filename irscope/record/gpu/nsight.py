@@ -45,7 +45,7 @@ _EXPORT = ("--page", "source", "--csv", "--print-source", "sass")
 _EXPORT_LIMITS = ToolLimits(processor_s=600.0)
 _ELSEWHERE = (
     "A profile made elsewhere can be read anywhere: 'ncu -i REPORT.ncu-rep --page source --csv --print-source sass "
-    "> REPORT.csv' there, 'irscope profile CAPTURE --from REPORT.csv' here."
+    "> REPORT.csv' there, 'irscope profile CAPTURE --counters REPORT.csv' here."
 )
 
 # Version 2025.3.1.0 (build 36398880) (public-release)

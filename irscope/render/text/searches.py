@@ -289,7 +289,7 @@ def _sentences(found: Bisection) -> Iterator[str]:
             saw = left.saw if left.judgement == "skip" else right.saw
             yield f"Nothing to bisect: {side} it cannot be judged ({saw})."
             if found.is_planned:
-                yield "--check-compiles finds which pass of the plan the compile cannot do without."
+                yield "--check compiles finds which pass of the plan the compile cannot do without."
         else:
             saw = f"({left.saw}, {right.saw})"
             yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {saw}."

@@ -212,7 +212,9 @@ def _what_to_do(merge: Merge) -> str:
         return f"drop tl.constexpr, with @triton.jit(do_not_specialize={quoted}): {after}"
     if merge.how == "one value" and cause.same_code == cause.pairs:
         return f"launch with one value, it makes no difference here: {after}"
-    unknown = "; whether it can be a plain argument, --try compiles" if merge.as_argument and not merge.proofs else ""
+    unknown = (
+        "; whether it can be a plain argument, --tries all compiles" if merge.as_argument and not merge.proofs else ""
+    )
     if merge.how == "one value":
         groups = "; ".join(", ".join(one[:8] for one in group.members) for group in merge.groups)
         return f"launch with one value where it makes no difference ({groups}): {after}{unknown}"

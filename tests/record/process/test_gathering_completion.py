@@ -18,7 +18,7 @@ import pytest
 
 from irscope import api
 from irscope.__main__ import run as run_irscope
-from irscope.cli.subject.keeping import kept_captures
+from irscope.cli.keeping import kept_captures
 from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.record.process.requests import RecordRequest

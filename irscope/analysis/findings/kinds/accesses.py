@@ -369,7 +369,7 @@ class _Reader:
         turned = (
             f"index the tile the other way, what is contiguous along dimension {along}, and tl.trans what is "
             f"{'stored' if is_store else 'loaded'}; what is compiled is another layout of this access alone, in the IR "
-            f"after {CHOSEN_BY} (irscope dump --from-pass {CHOSEN_BY} --edited FILE)"
+            f"after {CHOSEN_BY} (irscope edit --at {CHOSEN_BY} --edited FILE)"
         )
         mends = [*hinted(self._studied, names, wide // self._bits), Suggestion(turned, (change,))]
         mends += [aligned(self._capture, names)] if names else []
