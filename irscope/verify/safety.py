@@ -55,6 +55,8 @@ def verify_launch(
     grid = capture.launch.grid
     if capture.failure is not None:
         return SafetyVerdict(undecided=(f"it did not compile: {capture.failure.headline}",))
+    if not {"source", "ttir", "ttgir"} & {*capture.texts}:
+        return SafetyVerdict(undecided=("the capture holds no TTIR and no TTGIR",))
     if capture.launch.record is None or grid is None:
         return SafetyVerdict(undecided=("it was compiled without a launch: nothing says what its arguments are",))
     return _Verifier(capture, grid, elements, values or {}).verdict()
@@ -164,17 +166,19 @@ class _Verifier:
     def _guard(self, what: str, check: Callable[[], None]) -> None:
         try:
             check()
-        except UsageError:
-            raise
         except IrscopeError as error:
+            if isinstance(error, UsageError) and self.values:
+                raise
             self.undecided.append(f"{what}: {str(error).rstrip('.')}")
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def _front(self) -> _Text:
+        """The first IR that the capture has."""
         texts = self.capture.texts
-        return _Text(self.capture, texts.get("source") or texts.get("ttir") or "")
+        first = next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
+        return _Text(self.capture, first)
 
     def _inputs(self, text: _Text) -> Inputs:
         values = dict(self.values)

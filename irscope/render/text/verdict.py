@@ -19,9 +19,13 @@ _TITLES = {
 }
 
 
-def render_verdict(verdict: SafetyVerdict) -> str:
+_COLORS = {"safe": "\x1b[32m", "wrong": "\x1b[1;31m", "not decided": "\x1b[33m"}
+
+
+def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
     """The answer, then each violation with its accesses, then what was not decided, and why."""
-    lines = [f"{verdict.answer}: {_scope(verdict)}"]
+    answer = f"{_COLORS[verdict.answer]}{verdict.answer}\x1b[0m" if color else verdict.answer
+    lines = [f"{answer}: {_scope(verdict)}"]
     for violation in verdict.violations:
         lines += _violation(violation)
     lines += [f"  not decided: {reason}." for reason in verdict.undecided]
