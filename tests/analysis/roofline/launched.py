@@ -17,7 +17,7 @@ TENSOR_BYTES = BATCH * HEADS * LENGTH * WIDTH * 2
 def attention(*, without: str = "", stretched: int = 1) -> Capture:
     """Causal attention of 2 × 4 heads, 256 queries and keys of 64 float16, in blocks of 128 × 128.
 
-    `without`: a number whose value the record lacks; `stretched`: by how much the stride of a batch of results is wrong.
+    `without`: a number whose value the record lacks; `stretched`: how many times too large a stride is.
     """
     capture = load(_FLASH)
     strides = (HEADS * LENGTH * WIDTH, LENGTH * WIDTH, WIDTH, 1)
