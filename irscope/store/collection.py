@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, file_name, is_worse, manifest_in, read_manifest, save
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files, outline_of
+from irscope.store.shelf import CaptureFacts, CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files, outline_of
 
 INDEX = "index.json"
 _FOLDER_VERSION, _FILE_VERSION = 2, 1
@@ -56,7 +56,7 @@ class _Indexed:
             row = indexed.get(name)
             if row is None or (row.modified_ns, row.bytes) != (modified_ns, size):
                 try:
-                    row = StoredRow(name, modified_ns, size, outline_of(self._manifest(name)).facts)
+                    row = StoredRow(name, modified_ns, size, self._facts(name))
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue
@@ -77,7 +77,8 @@ class _Indexed:
         """(name, time of its last change in nanoseconds, bytes) of each capture's file."""
         raise NotImplementedError
 
-    def _manifest(self, name: str) -> dict[str, Any]:
+    def _facts(self, name: str) -> CaptureFacts:
+        """The facts of a capture, read from it; raises CaptureFormatError that names it."""
         raise NotImplementedError
 
     def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
@@ -139,58 +140,28 @@ class Collection(_Indexed):
 
     @contextmanager
     def changing(self) -> Generator[Collection]:
-<<<<<<< ours
-        """Write the index when the block ends, however it does; raises OSError where nothing can be written there."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._write_index(self.entries())
-=======
         """Write the index when the block ends, however it does; raises OSError where nothing can be written there.
 
         A folder that is made for the block, and in which nothing was kept, is removed.
         """
-        is_new = not self.folder.exists()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._write(self.entries())
->>>>>>> theirs
+        is_new = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write_index(self.entries())
         try:
             yield self
         finally:
             if not self.entries() and is_new:
                 with suppress(OSError):
-                    (self.folder / INDEX).unlink()
-                    self.folder.rmdir()
+                    (self.path / INDEX).unlink()
+                    self.path.rmdir()
 
-<<<<<<< ours
     def _files(self) -> Iterator[tuple[str, int, int]]:
         for name, status in sorted(capture_files(self.path).items()):
             yield name, status.st_mtime_ns, status.st_size
-=======
-    def entries(self) -> tuple[Entry, ...]:
-        """The captures, by kernel, then by date; the index is written again if it was not true."""
-        known = {one.file: one for one in self._indexed()}
-        found: list[Entry] = []
-        problems: list[str] = []
-        for name, modified, size in self._files():
-            entry = known.get(name)
-            if entry is None or (entry.modified_ns, entry.bytes) != (modified, size):
-                path = self.folder / name
-                try:
-                    facts = outline_of(read_manifest(path), repr(str(path))).facts
-                except CaptureFormatError as error:
-                    problems.append(str(error))
-                    continue
-                entry = Entry(name, modified, size, facts)
-            found.append(entry)
-        self.unreadable = tuple(problems)
-        if {one.file: one for one in found} != known:
-            # One may read where one may not write.
-            with suppress(OSError):
-                self._write(found)
-        return tuple(sorted(found, key=lambda one: (one.facts.name, one.facts.date, one.file)))
->>>>>>> theirs
 
-    def _manifest(self, name: str) -> dict[str, Any]:
-        return read_manifest(self.path / name)
+    def _facts(self, name: str) -> CaptureFacts:
+        path = self.path / name
+        return outline_of(read_manifest(path), repr(str(path))).facts
 
     def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
         return self.path / name, None
@@ -249,45 +220,8 @@ class PackedCollection(_Indexed):
         super().__init__(path)
         self._parts = _parts(self.path)
 
-<<<<<<< ours
     def bytes_of(self, name: str) -> bytes:
         """The bytes of a capture's file."""
-=======
-    def entries(self) -> tuple[Entry, ...]:
-        """The captures, by kernel, then by date."""
-        known = {one.file: one for one in self._indexed()}
-        found: list[Entry] = []
-        problems: list[str] = []
-        for name, (_, size) in self._parts.items():
-            entry = known.get(name)
-            if entry is None or entry.bytes != size:
-                # Somebody put a capture into it.
-                place = repr(f"{self.path}::{name}")
-                try:
-                    manifest = manifest_in(io.BytesIO(self._bytes(name)), size, place)
-                    entry = Entry(name, 0, size, outline_of(manifest, place).facts)
-                except CaptureFormatError as error:
-                    problems.append(str(error))
-                    continue
-            found.append(entry)
-        self.unreadable = tuple(problems)
-        return tuple(sorted(found, key=lambda one: (one.facts.name, one.facts.date, one.file)))
-
-    def captures(self, entries: Iterable[Entry]) -> StoredCaptures:
-        """The captures of some entries, each of which is read when it is asked for."""
-        shelf = Shelf()
-        return StoredCaptures(CaptureFile.listed(shelf, one.facts, self.path, self._parts[one.file]) for one in entries)
-
-    def files(self) -> Iterable[tuple[Entry, bytes]]:
-        """Each capture with the bytes of its file."""
-        return ((one, self._bytes(one.file)) for one in self.entries())
-
-    def place_of(self, entry: Entry) -> str:
-        """How a command line names a capture."""
-        return f"{self.path}::{entry.facts.id}"
-
-    def _bytes(self, name: str) -> bytes:
->>>>>>> theirs
         offset, size = self._parts[name]
         with self.path.open("rb") as file:
             file.seek(offset)
@@ -301,8 +235,9 @@ class PackedCollection(_Indexed):
         for name, (_, size) in self._parts.items():
             yield name, 0, size
 
-    def _manifest(self, name: str) -> dict[str, Any]:
-        return manifest_in(io.BytesIO(self.bytes_of(name)), self._parts[name][1], repr(f"{self.path}::{name}"))
+    def _facts(self, name: str) -> CaptureFacts:
+        place = repr(f"{self.path}::{name}")
+        return outline_of(manifest_in(io.BytesIO(self.bytes_of(name)), self._parts[name][1], place), place).facts
 
     def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
         return self.path, self._parts[name]

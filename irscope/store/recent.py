@@ -39,38 +39,18 @@ def stored_rows(folder: Path) -> list[StoredRow]:
     known, lines = _read(folder)
     rows: list[StoredRow] = []
     fresh: list[StoredRow] = []
-<<<<<<< ours
     for name, status in capture_files(folder).items():
         row = known.get(name)
         if row is None or not _is_of(row, status):
             before = row.recording if row else ""
             try:
-                row = _row(name, status, outline_of(read_manifest(folder / name)).facts, before)
+                row = _row(
+                    name, status, outline_of(read_manifest(folder / name), repr(str(folder / name))).facts, before
+                )
             except CaptureFormatError:
                 continue
             fresh.append(row)
         rows.append(replace(row, modified_ns=status.st_mtime_ns))
-=======
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return []
-    for entry in entries:
-        if not entry.name.endswith(SUFFIX) or entry.name.startswith("."):
-            continue
-        with suppress(FileNotFoundError):
-            status = entry.stat()
-            row = known.get(entry.name)
-            if row is None or not row.is_of(status):
-                before = row.recording if row else ""
-                try:
-                    facts = outline_of(read_manifest(Path(entry.path)), repr(entry.path)).facts
-                except CaptureFormatError:
-                    continue
-                row = StoredRow(entry.name, status.st_size, status.st_ino, facts, before)
-                fresh.append(row)
-            rows.append(replace(row, modified_ns=status.st_mtime_ns))
->>>>>>> theirs
     with suppress(OSError):
         if lines + len(fresh) > 2 * len(rows) + _SPARE_LINES:
             _compact(folder, rows)

@@ -11,9 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, overload
-from weakref import ref
-from typing import IO, Any, Protocol, TypeVar, overload
+from typing import IO, Any, overload
 from weakref import finalize, ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
@@ -310,14 +308,9 @@ class CaptureFile:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
             return _Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
-<<<<<<< ours
         if (data := self._data()) is not None:
-            return outline_of(manifest_in(io.BytesIO(data), len(data), repr(str(self.path))))
-=======
-        if (held := self._held()) is not None:
             name = self._name
-            return outline_of(manifest_in(io.BytesIO(held), len(held), name), name)
->>>>>>> theirs
+            return outline_of(manifest_in(io.BytesIO(data), len(data), name), name)
         if self._outline is None:
             if self.path is None or not self.path.is_file():
                 raise CaptureNotFound(f"cannot read {str(self.path)!r}: it was removed meanwhile.")
@@ -357,18 +350,13 @@ class CaptureFile:
             self._capture = None
 
     def _read(self) -> Capture:
-<<<<<<< ours
         data = self._data()
-        return load(self.path or "") if data is None else from_bytes(data, repr(str(self.path)))
-=======
-        held = self._held()
-        return load(self.path or "") if held is None else from_bytes(held, self._name)
+        return load(self.path or "") if data is None else from_bytes(data, self._name)
 
     @property
     def _name(self) -> str:
         """What an error calls it."""
         return "the capture" if self.path is None else repr(str(self.path))
->>>>>>> theirs
 
     def _data(self) -> bytes | None:
         """The bytes of a file that is held open, or of a part of one; None for any other."""
