@@ -186,7 +186,7 @@ def _binary(capture: Capture) -> bytes | str | None:
 
 
 def _with_rates(bench: Bench, session: DeviceSession, known_bytes: float | None, known_flops: float | None) -> Bench:
-    from irscope.analysis.roofline.roofline import count_dot_flops
+    from irscope.analysis.roofline import count_dot_flops
 
     held, base = session.info, session.baseline
     moved = int(known_bytes) if known_bytes else held.bytes

@@ -18,7 +18,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
-    from irscope.analysis.roofline.roofline import Roofline
+    from irscope.analysis.roofline import Roofline
 
 _roofline = options.in_panel("Output")
 
@@ -73,7 +73,7 @@ def _draw(found: Roofline, file: Path, looks: Looks) -> None:
 
 
 def _counted(capture: Capture, part: str | None) -> Roofline:
-    from irscope.analysis.roofline.roofline import roofline_of
+    from irscope.analysis.roofline import roofline_of
     from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
     from irscope.record.variants.completing import with_layouts
     from irscope.store.baseline import load_ceilings

@@ -19,8 +19,7 @@ from irscope.api.reduction.kept import (
     kept_finding,
     last_stage,
 )
-from irscope.api.reduction.python_text import python_case
-from irscope.api.reduction.run import Reduction, ReductionOrigin
+from irscope.api.reduction.run import Reduction, ReductionOrigin, python_case
 from irscope.cli.output.talk import echo
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
