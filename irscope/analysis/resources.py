@@ -30,7 +30,7 @@ def stage_operations(artifact: Artifact) -> Counter[str]:
     """How many operations (instructions) of each kind a stage's text holds; empty for a binary."""
     if isinstance(artifact.data, bytes):
         return Counter()
-    from irscope.ir.body.counts import operation_counts
+    from irscope.ir.columns import operation_counts
 
     return operation_counts(artifact.data, stage_named(artifact.stage).kind)
 

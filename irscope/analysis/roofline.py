@@ -17,12 +17,11 @@ from math import inf, prod
 
 from irscope.device.parts import DEVICE_PARTS, Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
-from irscope.ir.locations.user import line_text
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.locations.model import line_text
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.typed import Type, parse_type
-from irscope.ir.mlir.types import read_types
+from irscope.ir.mlir.types import Type, parse_type, read_types
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap, eliminate

@@ -80,7 +80,7 @@ def _read_all(paths: Sequence[Path], variant: str | None) -> tuple[list[Capture]
 
     Those of several folders of TorchInductor's are joined. Raises where nothing could be read.
     """
-    from irscope.ir.logs.inductor.folder import InductorFiles, find_inductor_files, read_inductor
+    from irscope.ir.logs.inductor import InductorFiles, find_inductor_files, read_inductor
 
     found: list[InductorFiles] = []
     read: list[Callable[[], list[Capture]]] = []
@@ -132,10 +132,9 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
 def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> list[Capture]:
     """The captures of a log or a trace; `folder`: nothing outside of it is read, wherever a link leads."""
     from irscope.ir.logs.cache import utc_date
-    from irscope.ir.logs.compressed import unpacked
     from irscope.ir.logs.dump import captures_from_log
-    from irscope.ir.logs.regular_file import FileRefused, read_at_most, read_regular
-    from irscope.ir.logs.tritonparse.trace import captures_from_trace, is_trace
+    from irscope.ir.logs.files import FileRefused, read_at_most, read_regular, unpacked
+    from irscope.ir.logs.tritonparse import captures_from_trace, is_trace
 
     if variant is not None:
         raise UsageError(f"--variant {variant!r} chooses a variant of a cache, but {str(path)!r} is a log.")

@@ -15,14 +15,11 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.flow.control_flow_fold import fold_flows
 from irscope.analysis.flow.dataflow import read_dataflow
 from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
-from irscope.ir.asm.amdgcn import parse_amdgcn
 from irscope.ir.asm.control_flow import read_control_flow, read_functions
-from irscope.ir.asm.ptx import parse_ptx
+from irscope.ir.asm.readers import parse_amdgcn, parse_ptx
 from irscope.ir.asm.sass import parse_sass
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.body.reader import read_body
-from irscope.ir.locations.filter import filter_lines
-from irscope.ir.locations.stages import read_locations
+from irscope.ir.columns import operation_counts, read_body
+from irscope.ir.locations.stages import filter_lines, read_locations
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.logs.dump import captures_from_log
 from irscope.ir.logs.launch_text import launch_of_module

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from irscope.errors import UsageError
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.rows import query_type
 from irscope.layout.typed import parse_typed

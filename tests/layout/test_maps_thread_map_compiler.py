@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.mlir.encoding import parse_encoding
+from irscope.ir.mlir.attributes import parse_encoding
 from irscope.layout.maps import MemoryMap, ThreadMap, is_surjective
 from irscope.layout.rows import query_type
 from irscope.model.capture import Target

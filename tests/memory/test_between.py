@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from irscope.errors import UsageError
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap

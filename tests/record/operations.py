@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
-from irscope.analysis.source.operations import read_stage_operations
+from irscope.analysis.source.map import read_stage_operations
 from irscope.model.capture import Artifact, stage_named
 from irscope.record.compile.second import find_operations
 from irscope.record.compile.watch import Watch, watch_compiles

@@ -25,10 +25,10 @@ from irscope.analysis.findings.resources import register_peak
 from irscope.analysis.resources import instruction_families
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.opcodes import FAMILIES
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.user import place_of
+from irscope.ir.columns import operation_counts
+from irscope.ir.locations.model import place_of
 from irscope.ir.mlir.model import Operation
-from irscope.ir.tables.operations import is_of_dialect, opcode_of
+from irscope.ir.mlir.operations import is_of_dialect, opcode_of
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import stage_named
 

@@ -12,10 +12,9 @@ from irscope.analysis.findings.loops import loops_with_dots
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.regressions import Value
-from irscope.analysis.source.lines import python_line
-from irscope.analysis.source.operations import without_location
+from irscope.analysis.source.map import python_line, without_location
 from irscope.errors import DAMAGE
-from irscope.ir.locations.user import Place
+from irscope.ir.locations.model import Place
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
 

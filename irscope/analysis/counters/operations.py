@@ -17,8 +17,8 @@ from irscope.analysis.counters.predicted import (
 )
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.asm.instructions import Instruction
+from irscope.ir.locations.model import chain_texts, line_text, place_of
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import chain_texts, line_text, place_of
 from irscope.ir.logs.source_page import Counters
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses, with_loops

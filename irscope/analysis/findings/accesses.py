@@ -25,11 +25,11 @@ from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestio
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
+from irscope.ir.locations.model import Place, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import Place, place_of
-from irscope.ir.logs.reasons.decisions import ThreadWidth, VectorWidth
+from irscope.ir.logs.decisions import ThreadWidth, VectorWidth
+from irscope.ir.mlir.edits import factor_sites
 from irscope.ir.mlir.model import Operation, Value
-from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.maps import ThreadMap
 from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension

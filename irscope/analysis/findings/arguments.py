@@ -8,10 +8,10 @@ from os.path import basename
 
 from irscope.analysis.findings.model import Cause, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.source.lines import python_line
-from irscope.ir.locations.user import Place
+from irscope.analysis.source.map import python_line
+from irscope.ir.locations.model import Place
+from irscope.ir.mlir.edits import SAME, constant_of
 from irscope.ir.mlir.model import Value
-from irscope.ir.mlir.sites import SAME, constant_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.telling import joined

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator
 from irscope.analysis.findings.model import FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import read_encoding, with_numbers
 from irscope.ir.mlir.edits import (
     access_at,
+    sites_of,
     with_constant,
     with_divisibility,
     with_factor,
     with_hint,
     with_layout_of_access,
 )
-from irscope.ir.mlir.encoding import read_encoding, with_numbers
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.sites import sites_of
-from irscope.ir.mlir.typed import parse_type
+from irscope.ir.mlir.types import parse_type
 from irscope.ir.mlir.uses import OperationUse
 from irscope.layout.maps import ThreadMap
 from irscope.memory.machine import ACCESSES

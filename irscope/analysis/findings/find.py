@@ -120,7 +120,7 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
 def _is_of_load(studied: Studied, finding: Finding) -> bool:
     """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
     value = studied.operations[finding.line][0].operands[0]
-    made = next((one for one in makers(studied.uses.module, value) if one.opcode not in _VIEWS), None)
+    made = next((one for one in makers(studied.module, value) if one.opcode not in _VIEWS), None)
     return made is not None and made.opcode in LOADS
 
 

@@ -12,12 +12,11 @@ from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import rounds_to_tf32
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.logs.reasons.decisions import AsyncDot, LoadPipelining, PtxasAdvice, Remark, ThreadWidth
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.logs.decisions import AsyncDot, LoadPipelining, PtxasAdvice, Remark, ThreadWidth
+from irscope.ir.mlir.attributes import NUM_STAGES, read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import OperationUse, read_uses
-from irscope.ir.tables.attributes import NUM_STAGES
 from irscope.model.capture import PassSnapshot, stage_named
 from irscope.target import architecture_rank
 
@@ -251,7 +250,7 @@ class _Scheduled:
         open_ = list(values)
         seen = set(open_)
         while open_ and len(seen) < 1 << 12:
-            made = self._uses.maker_of(open_.pop())
+            made = self._uses.module.maker_of(open_.pop())
             if made is None or made.first_line not in self._inside:
                 continue
             if made.opcode in LOADS:
@@ -308,7 +307,7 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
         if one.opcode == "local_store" and _comes_from(studied, one.operands[0], copy):
             written += one.operands
     for value in written:
-        made = studied.uses.maker_of(value)
+        made = studied.module.maker_of(value)
         if made is not None and made.opcode in ("memdesc_index", "memdesc_subview") and made.operands:
             shape = studied.module.type_of(made.operands[0]).shape
             return shape[0] if len(shape) > 2 else 1
@@ -317,7 +316,7 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
 
 def _comes_from(studied: Studied, value: Value, load: Operation) -> bool:
     """Whether a value is that of a load, perhaps in another layout."""
-    return any(one is load for one in islice(makers(studied.uses.module, value), _MOST_CHANGES + 1))
+    return any(one is load for one in islice(makers(studied.module, value), _MOST_CHANGES + 1))
 
 
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
@@ -420,7 +419,7 @@ def may_be_refused(studied: Studied) -> bool:
     """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
     for one, loops in studied.operations.values():
         if loops and _waits_for_all(one) and one.operands:
-            made = studied.uses.maker_of(one.operands[0])
+            made = studied.module.maker_of(one.operands[0])
             if made is not None and made.opcode == _ASYNC_DOT:
                 return True
     return False

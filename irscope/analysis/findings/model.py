@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from irscope.analysis.source.lines import python_line
+from irscope.analysis.source.map import python_line
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.locations.model import Chain
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:

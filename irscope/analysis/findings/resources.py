@@ -12,17 +12,16 @@ from os.path import basename
 
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.source.lines import python_line
+from irscope.analysis.source.map import python_line
 from irscope.device.occupancy import HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, Occupancy, occupancy, occupancy_of
 from irscope.device.parts import part_of
 from irscope.ir.asm.instructions import spill_of
 from irscope.ir.asm.opcodes import classify
-from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.live import LiveValues, live_values, makers_of
-from irscope.ir.body.reader import read_body
-from irscope.ir.locations.model import Chain
+from irscope.ir.columns import read_body
+from irscope.ir.locations.model import Chain, Place, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import Place, place_of
+from irscope.ir.registers import LiveValues, live_values, makers_of
+from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture, Launch, StageKind
 
 

@@ -14,10 +14,10 @@ from irscope.analysis.findings.changed import one_layout
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
-from irscope.ir.logs.reasons.decisions import Rematerialisation
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.logs.decisions import Rematerialisation
+from irscope.ir.mlir.attributes import read_encoding
+from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.uses import OperationUse
-from irscope.ir.tables.operations import opcode_of
 from irscope.memory.access import Cost
 from irscope.memory.machine import users_of_shared
 

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.locations.model import Chain
+from irscope.ir.locations.model import Chain, Place, place_of
 from irscope.ir.locations.stages import TextLocations, read_locations
-from irscope.ir.locations.user import Place, place_of
-from irscope.ir.mlir.encoding import read_aliases
+from irscope.ir.mlir.attributes import read_aliases
+from irscope.ir.mlir.edits import sites_of
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.sites import sites_of
 from irscope.ir.mlir.types import element_bits
-from irscope.ir.mlir.uses import ModuleUses, OperationUse, maker_in, place_in, read_uses, with_loops
+from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
-    from irscope.ir.logs.reasons.decisions import Decision
+    from irscope.ir.logs.decisions import Decision
     from irscope.layout.described import DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
@@ -317,7 +316,7 @@ _MOST_MAKERS = 64
 def makers(module: MlirModule, value: Value) -> Iterator[Operation]:
     """The operation whose result a value is, that of the first operand of that one, and so on."""
     for _ in range(_MOST_MAKERS):
-        made = maker_in(module, value)
+        made = module.maker_of(value)
         if made is None:
             return
         yield made
@@ -406,7 +405,7 @@ def decisions_of(capture: Capture) -> Decisions:
 @lru_cache(maxsize=8)
 def _decisions(log: CompilerLog) -> Decisions:
     # Few captures hold a log.
-    from irscope.ir.logs.reasons.readers import read_decisions
+    from irscope.ir.logs.reasons import read_decisions
 
     return Decisions(tuple(decision for item in log.passes for decision in read_decisions(item)))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.asm.llvm import llvm_role, operation_name
+from irscope.ir.asm.readers import llvm_role, operation_name
 from irscope.model.capture import StageKind
 
 Part = Literal["dot", "memory", "shared", "spill", "exchange", "sync"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Role, Scope
-from irscope.ir.asm.llvm import llvm_role, operation_name, symbol_of
-from irscope.ir.body.reader import Body, read_body
+from irscope.ir.asm.readers import llvm_role, operation_name, symbol_of
+from irscope.ir.columns import read_body
+from irscope.ir.syntax import Body
 
 # %12 = load <4 x float>, ptr addrspace(1) %11      %9 = add nsw i32 %8, 1      %14 = icmp slt i32 %1, %2
 _TYPE = re.compile(

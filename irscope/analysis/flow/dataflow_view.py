@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Role, Scope
 from irscope.ir.mlir.model import Operation
-from irscope.ir.tables.operations import OperationKind
+from irscope.ir.mlir.operations import OperationKind
 
 _ROLES: dict[OperationKind, Role] = {
     **dict.fromkeys(("arithmetic", "view", "memory_view", "index", "pointer"), "trivial"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import NOTABLE
 from irscope.analysis.flow.dataflow_view import role_of, structured
-from irscope.ir.mlir.short_types import short_type
+from irscope.ir.mlir.types import short_type
 
 
 @dataclass(frozen=True, slots=True)

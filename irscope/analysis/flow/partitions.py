@@ -16,7 +16,7 @@ from irscope.analysis.flow.first_values import FirstValues
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 
 __all__ = [
     "Partition",

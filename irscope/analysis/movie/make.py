@@ -7,16 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from irscope.analysis.lives.identity import Trail
 from irscope.analysis.lives.operations import OperationLife
-from irscope.analysis.lives.steps import Trail
 from irscope.analysis.movie.follow import Followed, Sight, follow
 from irscope.analysis.movie.lowered import families_of, is_lowered
 from irscope.analysis.movie.model import Change, Frame, Held, MainValue, Movie, Role, Tile
 from irscope.analysis.movie.roles import RoleText, counts_of, family_of
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.model import Chain
+from irscope.ir.columns import operation_counts
+from irscope.ir.locations.model import Chain, line_text, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import line_text, place_of
 from irscope.model.capture import Capture
 
 __all__ = ["MOST_VALUES", "movie_of", "of_stages"]

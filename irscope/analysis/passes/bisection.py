@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from irscope.analysis.diff.entries import TextDiff
+from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.passes.ablation import count_capture, plan_without
 from irscope.device.measurement import Session
 from irscope.errors import RecordingError

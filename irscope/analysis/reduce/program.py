@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from irscope.errors import ParseError
-from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.attributes import parse_attribute, parse_entries
+from irscope.ir.mlir.operations import OperationKind, operation_info
 from irscope.ir.mlir.reader import Operation, Value, parse_mlir
-from irscope.ir.mlir.tokens import ALIAS, closing, marks, split_commas
-from irscope.ir.tables.operations import OperationKind, operation_info
+from irscope.ir.mlir.tokens import ALIAS, closing, marks, reachable, split_commas
 from irscope.model.capture import PassSnapshot, stage_rank
 from irscope.plan import PassPlan, PassRule
 

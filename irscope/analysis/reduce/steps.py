@@ -13,9 +13,8 @@ from typing import Literal
 
 from irscope.analysis.reduce.program import Op, OpBlock, Program
 from irscope.analysis.reduce.search import Edit, ReductionStep
-from irscope.ir.mlir.alias_table import reachable
-from irscope.ir.mlir.tokens import ALIAS
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.mlir.operations import opcode_of
+from irscope.ir.mlir.tokens import ALIAS, reachable
 
 _StandIn = Literal["argument", "operand", "constant"]
 """What replaces a result: a new argument of the function; an operand of the operation of the same type; a constant. The

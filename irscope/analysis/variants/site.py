@@ -11,7 +11,7 @@ from typing import Literal
 
 from irscope.analysis.resources import instruction_families
 from irscope.errors import ParseError
-from irscope.ir.asm.elf import parse_elf
+from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Kernel, Launch, stage_named

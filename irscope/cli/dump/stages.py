@@ -40,7 +40,7 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
     from irscope.ir.locations.strip import strip_locations
 
     if lines is not None:
-        from irscope.ir.locations.filter import filter_lines
+        from irscope.ir.locations.stages import filter_lines
 
         chosen = selected_lines(capture, text, kind, lines)
         if not chosen:
@@ -76,7 +76,7 @@ def stage_text(
 
 def _binary_text(capture: Capture, artifact: Artifact) -> str:
     """The sections and resources of a binary, instead of its bytes."""
-    from irscope.ir.asm.elf import parse_elf
+    from irscope.ir.asm.resources import parse_elf
     from irscope.render.text.tables import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""

@@ -16,7 +16,7 @@ from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
-    from irscope.ir.locations.user import Place
+    from irscope.ir.locations.model import Place
 
 _MOST_FINDINGS = 3
 _MOST_STUDIED = 100

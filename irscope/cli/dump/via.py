@@ -19,7 +19,7 @@ from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
-    from irscope.ir.logs.dump import DumpedCompile
+    from irscope.ir.logs.dump_mlir import DumpedCompile
     from irscope.record.process.requests import RecordRequest
 
 _NOTE = (
@@ -75,7 +75,7 @@ def _request(file: str, kernel: str, record_options: RecordingOptions) -> Record
 
 
 def _joined(captures: Sequence[Capture], text: str) -> list[Capture]:
-    from irscope.ir.logs.dump import read_mlir_dump
+    from irscope.ir.logs.dump_mlir import read_mlir_dump
 
     waiting = list(read_mlir_dump(text))
     joined: list[Capture] = []
@@ -98,7 +98,7 @@ def _dump_of(capture: Capture, waiting: Sequence[DumpedCompile]) -> DumpedCompil
 
 
 def _with_passes(capture: Capture, dumped: DumpedCompile) -> Capture:
-    from irscope.ir.logs.dump import completed
+    from irscope.ir.logs.dump_mlir import completed
 
     texts = {stage: text for stage, text in capture.texts.items() if stage_named(stage).kind == "mlir"}
     dumped = completed(dumped, texts)

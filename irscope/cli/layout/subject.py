@@ -26,7 +26,7 @@ class Typed:
 
 def given_layouts(texts: Sequence[str], typed: Typed, record_options: RecordingOptions) -> list[DescribedLayout]:
     """Layouts given as text: one, or two that are compared, which are named `#A` and `#B` if they are no aliases."""
-    from irscope.ir.mlir.encoding import parse_encoding, read_aliases, resolve_aliases
+    from irscope.ir.mlir.attributes import parse_encoding, read_aliases, resolve_aliases
     from irscope.layout.typed import target_of
     from irscope.record.layouts.questions import ask_layout
     from irscope.record.process.layout_server import LayoutServer

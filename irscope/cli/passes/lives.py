@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from irscope.analysis.lives.operations import Lives, OperationLife, is_named, operation_lives
-from irscope.analysis.lives.steps import Step, Trail, trail_of
-from irscope.analysis.lives.values import ValueEvent, value_lives
+from irscope.analysis.lives.identity import Step, Trail, trail_of
+from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent, is_named, operation_lives, value_lives
 from irscope.cli.dump.stages import one_pass
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import run_compile
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.user import is_library
+from irscope.ir.columns import operation_counts
+from irscope.ir.locations.model import is_library
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.record.variants.completing import with_all_texts
 from irscope.render.text.lives import lives_json, render_lives, render_value, value_json

@@ -144,7 +144,7 @@ class _Choice:
         if self.line is None and self.operation is None and self.value is None:
             return
         from irscope.analysis.lives.operations import is_named
-        from irscope.ir.body.counts import operation_counts
+        from irscope.ir.columns import operation_counts
         from irscope.ir.locations.stages import read_locations
 
         names, lines, values = set[str](), set[int](), ""

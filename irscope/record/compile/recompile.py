@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import RecordingError, did_you_mean
-from irscope.ir.locations.stages import Frame, read_locations
+from irscope.ir.locations.model import Frame
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.reader import Operation, Region, parse_mlir
 from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Kernel, Launch, Target

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from irscope.ir.mlir.arithmetic import Arithmetic, read_arithmetic
-from irscope.ir.mlir.pointer_uses import PointerUses, read_pointer_uses
+from irscope.ir.mlir.uses import Arithmetic, PointerUses, read_arithmetic, read_pointer_uses
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced
 

@@ -13,8 +13,7 @@ import torch
 
 from irscope.device.measurement import Agreement
 from irscope.errors import RecordingError
-from irscope.ir.mlir.arithmetic import Arithmetic
-from irscope.ir.mlir.pointer_uses import PointerUses
+from irscope.ir.mlir.uses import Arithmetic, PointerUses
 from irscope.record.gpu.noise import Difference, Noise, agreement_of, compare_memory
 from irscope.record.gpu.values import (
     TF32_UNIT,

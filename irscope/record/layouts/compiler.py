@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from irscope.ir.mlir.encoding import Encoding, parse_encoding
+from irscope.ir.mlir.attributes import Encoding, parse_encoding
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LinearLayout
 from irscope.record.process.layout_server import Module

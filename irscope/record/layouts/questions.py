@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from irscope.errors import MissingTool, UsageError
-from irscope.ir.mlir.encoding import Encoding
+from irscope.ir.mlir.attributes import Encoding
 from irscope.ir.mlir.types import element_bits
 from irscope.layout.computed import computed_map
 from irscope.layout.rows import encoding_rank, layout_rows, module_numbers, type_of_row

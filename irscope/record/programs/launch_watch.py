@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from irscope.errors import UsageError
-from irscope.ir.logs.inductor.output_code import read_output_code
+from irscope.ir.logs.inductor import read_output_code
 from irscope.model.capture import Autotuning, Target
 from irscope.model.evidence import GraphNode
 from irscope.model.launch_record import notes_of, without_largest

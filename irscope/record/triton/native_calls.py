@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import IrscopeError, ParseError
-from irscope.ir.asm.elf import section_headers
+from irscope.ir.asm.resources import section_headers
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.identity import digest_of_file
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from irscope.ir.mlir.pointer_uses import read_pointer_uses
+from irscope.ir.mlir.uses import read_pointer_uses
 from irscope.model.capture import Launch
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.triton import api as triton_api

@@ -12,14 +12,14 @@ from irscope.analysis.in_flight.find import in_flight
 from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.resources import instruction_families
 from irscope.analysis.roofline import Roofline, roofline_of
-from irscope.analysis.source.operations import Operations, read_stage_operations
+from irscope.analysis.source.map import Operations, read_stage_operations
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target
 from irscope.errors import DAMAGE, UsageError
-from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.live import live_values
-from irscope.ir.body.reader import read_body
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.columns import read_body
+from irscope.ir.mlir.operations import opcode_of
+from irscope.ir.registers import live_values
+from irscope.ir.syntax import Ignored
 from irscope.layout.described import DescribedLayout
 from irscope.memory.access import Cost
 from irscope.memory.allocation import Allocation, allocations_of

@@ -20,9 +20,8 @@ from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources import instruction_families, resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import DAMAGE
-from irscope.ir.locations.model import Chain, Frame
+from irscope.ir.locations.model import Chain, Frame, line_text
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import line_text
 from irscope.ir.logs.source_page import Counters
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.access import Cost

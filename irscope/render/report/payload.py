@@ -283,8 +283,8 @@ class Payload:
 
 def _log_rows(log: PassLog) -> tuple[str, list[list[str]]]:
     """The text of a pass's log, and the decisions in it as (place, what it says)."""
-    from irscope.ir.locations.user import line_text, place_of
-    from irscope.ir.logs.reasons.readers import read_decisions
+    from irscope.ir.locations.model import line_text, place_of
+    from irscope.ir.logs.reasons import read_decisions
     from irscope.render.text.compiler_log import entries_text
 
     return entries_text(log), [[line_text(place_of(each.chain)), each.said] for each in read_decisions(log)]

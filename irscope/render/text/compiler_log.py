@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from irscope.ir.locations.user import line_text, place_of
-from irscope.ir.logs.reasons.decisions import Decision
-from irscope.ir.logs.reasons.entries import LogEntry, read_entries
-from irscope.ir.logs.reasons.readers import read_decisions
+from irscope.ir.locations.model import line_text, place_of
+from irscope.ir.logs.decisions import Decision
+from irscope.ir.logs.reasons import LogEntry, read_decisions, read_entries
 from irscope.model.capture import Capture
 from irscope.model.evidence import PassLog
 from irscope.render.text.tables import table

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from irscope.analysis.lives.identity import Origin
-from irscope.analysis.lives.operations import Lives, OperationLife
-from irscope.analysis.lives.steps import Trail
-from irscope.analysis.lives.values import ValueEvent
-from irscope.ir.locations.model import Chain
-from irscope.ir.locations.user import chain_texts, line_text, place_of
+from irscope.analysis.lives.identity import Origin, Trail
+from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent
+from irscope.ir.locations.model import Chain, chain_texts, line_text, place_of
 from irscope.render.text.tables import table
 
 __all__ = ["lives_json", "render_lives", "render_value", "value_json"]

@@ -15,7 +15,7 @@ from irscope.analysis.flow.partitions import (
     read_partitions,
 )
 from irscope.analysis.flow.warp_turns import Part, WarpEvent, events_of
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.mlir.operations import opcode_of
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, width_of
 from irscope.render.dot.stages import python_lines

@@ -9,7 +9,7 @@ import pytest
 
 from irscope.analysis.findings.changed import with_changes, with_run
 from irscope.analysis.findings.model import FixChange
-from irscope.ir.body.clean import clean
+from irscope.ir.columns import clean
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled

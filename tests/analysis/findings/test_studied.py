@@ -6,7 +6,7 @@ import pytest
 
 from irscope.analysis.findings.studied import GlobalTraffic, decisions_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.logs.reasons.decisions import ThreadWidth
+from irscope.ir.logs.decisions import ThreadWidth
 from irscope.ir.mlir.uses import read_uses
 from irscope.model.capture import Artifact, Capture, Kernel, Launch
 from irscope.model.evidence import CompilerLog

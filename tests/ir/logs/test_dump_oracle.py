@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irscope.ir.locations.strip import strip_locations
-from irscope.ir.logs.dump_names import builder_name
+from irscope.ir.logs.dump_mlir import builder_name
 from irscope.model.capture import PassSnapshot
 
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the tensors that are exchanged are torch's")
 
 from irscope.device.measurement import Agreement  # noqa: E402
-from irscope.ir.mlir.pointer_uses import PointerUse, PointerUses  # noqa: E402
+from irscope.ir.mlir.uses import PointerUse, PointerUses  # noqa: E402
 from irscope.record.gpu.exchange import check_outputs, store_inputs, store_outputs, take_inputs  # noqa: E402
 from irscope.record.gpu.memory import KeptArguments  # noqa: E402
 

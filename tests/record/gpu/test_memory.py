@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the tensors that are kept are torch's")
 
 from irscope.device.measurement import Agreement  # noqa: E402
-from irscope.ir.mlir.pointer_uses import PointerUse, PointerUses  # noqa: E402
+from irscope.ir.mlir.uses import PointerUse, PointerUses  # noqa: E402
 from irscope.record.gpu.memory import KeptArguments  # noqa: E402
 from irscope.record.gpu.values import poisons_of, values_of  # noqa: E402
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
