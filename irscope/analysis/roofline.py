@@ -66,7 +66,7 @@ class Work:
     """Each element once."""
 
 
-def computing_operations(module: MlirModule) -> Iterator[Operation]:
+def _computing_operations(module: MlirModule) -> Iterator[Operation]:
     """Every operation but those that combine within a reduction or a scan, which these count themselves."""
     waiting = [*reversed(module.operations)]
     while waiting:
@@ -76,7 +76,7 @@ def computing_operations(module: MlirModule) -> Iterator[Operation]:
             waiting.extend(reversed(operation.children))
 
 
-def work_of(module: MlirModule, operation: Operation) -> list[Work]:
+def _work_of(module: MlirModule, operation: Operation) -> list[Work]:
     """What one execution computes; empty for an operation without floating-point arithmetic."""
     if operation.kind == "dot":
         return _dot(module, operation)
@@ -86,7 +86,7 @@ def work_of(module: MlirModule, operation: Operation) -> list[Work]:
     return [work] if work is not None else []
 
 
-def not_counted(module: MlirModule) -> dict[str, list[int]]:
+def _not_counted(module: MlirModule) -> dict[str, list[int]]:
     """Operations whose arithmetic cannot be seen → their lines."""
     found: dict[str, list[int]] = {}
     for one in module.walk():
@@ -376,11 +376,11 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
             one.first_line, one.name, line_text(uses.place_at(one.first_line)), work.unit, work.flops,
             found.executions[one.first_line], copies.of(one),
         )
-        for one in computing_operations(uses.module)
+        for one in _computing_operations(uses.module)
         if one.first_line in found.executions and found.executions[one.first_line][1]
-        for work in work_of(uses.module, one)
+        for work in _work_of(uses.module, one)
     ]  # fmt: skip
-    notes = [*found.notes, *_open_notes(rows, found.open), *_uncounted(not_counted(uses.module))]
+    notes = [*found.notes, *_open_notes(rows, found.open), *_uncounted(_not_counted(uses.module))]
     notes += [f"{'' if one.argument == '' else one.argument + ': '}{why}" for one in found.touched
               for why in one.why_not if one.distinct_bytes[0] < one.distinct_bytes[1]]  # fmt: skip
     costs = global_costs(capture, capture.text("ttgir"), uses, read_machine(capture))
@@ -530,7 +530,7 @@ def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, in
 
     module = parse_mlir(text)
     kernel = module.kernel
-    dots = [one for one in computing_operations(module) if one.kind == "dot"]
+    dots = [one for one in _computing_operations(module) if one.kind == "dot"]
     if kernel is None or not dots:
         return _DotFlops(None, "it has no dot")
     if prod(grid) > MOST_PROGRAMS:
@@ -544,7 +544,7 @@ def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, in
     flops = 0
     for dot in dots:
         low, high = found.executions.get(dot.first_line, (0, 0))
-        works = work_of(module, dot)
+        works = _work_of(module, dot)
         if low != high:
             return _DotFlops(None, ", ".join(found.open.get(dot.first_line, ())))
         if not works:
