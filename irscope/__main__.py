@@ -46,7 +46,7 @@ def main() -> None:
 def _recording_begun(arguments: list[str]) -> AbstractContextManager[None]:
     """Import Triton in another process, if a command names a file to be recorded, while the command itself is read."""
     if names_program(_own(arguments)):
-        from irscope.record.process.warm import warm_children
+        from irscope.record.process.child import warm_children
 
         return warm_children(at_once=True, persistent=False)
     return nullcontext()

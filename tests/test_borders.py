@@ -21,7 +21,7 @@ TESTS = Path(__file__).parent
 
 _BASE = "record.triton record.process record.compile"
 _ALL = "errors plan target interruption tools model store device ir layout machine memory analysis render"
-_PARTS = "record.layouts record.binaries record.virtual"
+_PARTS = "record.layouts record.virtual"
 ROOMS: dict[str, str] = {
     "errors": "",
     "plan": "errors",

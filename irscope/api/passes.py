@@ -29,14 +29,13 @@ from irscope.analysis.passes.bisection import (
     needed_passes,
     short_plan,
 )
-from irscope.device.measurement import Session
+from irscope.device.measurement import Session, measure_programs
 from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan, PassRule
+from irscope.record.variants.compiles import Variants
 from irscope.record.variants.completing import Tell, tell_not_kept, warned
-from irscope.record.variants.measure import measure_programs
 from irscope.record.variants.pool import VariantPool, variant_request
-from irscope.record.variants.store import Variants
 
 _Off = tuple[str, ...]
 

@@ -18,9 +18,9 @@ from irscope.cli.subject.stored import is_capture, readable, stored_captures
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
-from irscope.store.collection import Added, Collection, Entry
+from irscope.store.collection import Added, Collection
 from irscope.store.file import SUFFIX
-from irscope.store.shelf import CaptureFile, StoredCaptures, differences
+from irscope.store.shelf import CaptureFile, StoredCaptures, StoredRow, differences
 
 if TYPE_CHECKING:
     from irscope.store.collection import PackedCollection
@@ -127,11 +127,14 @@ def _collected(subject: str, collection: Collection, record_options: RecordingOp
 
 
 def _show(
-    collection: Collection | PackedCollection, entries: tuple[Entry, ...], added: Mapping[str, Added], to: Destination
+    collection: Collection | PackedCollection,
+    entries: tuple[StoredRow, ...],
+    added: Mapping[str, Added],
+    to: Destination,
 ) -> None:
     from irscope.render.text.tables import table
 
-    def row(entry: Entry) -> dict[str, Any]:
+    def row(entry: StoredRow) -> dict[str, Any]:
         facts = entry.facts
         return {
             "id": facts.id,

@@ -21,7 +21,7 @@ from irscope.record.variants.completing import with_all_texts
 
 if TYPE_CHECKING:
     from irscope.analysis.movie.model import Movie
-    from irscope.render.movie.scene import Answers
+    from irscope.render.movie.tiles import Answers
 
 _FORMATS = ("svg", "gif", "png", "html")
 _output = options.in_panel("Output")
@@ -95,8 +95,8 @@ def _write_gifs(
 ) -> None:
     """Write the first capture's movie to a file, or each one's to a folder."""
     from irscope.cli.dump.stages import file_names
+    from irscope.render.canvas import sized
     from irscope.render.movie.forms import render_gif, timed_frames
-    from irscope.render.theme import sized
 
     if output is None:
         raise UsageError("a GIF is written to a file: -o movie.gif.")
@@ -162,7 +162,7 @@ def _drawn(capture: Capture, stages: list[str] | None, frame: int | None, second
 def _answers(capture: Capture, made: Movie) -> Answers:
     """The maps of a movie's layouts."""
     from irscope.record.layouts.questions import answered_rows
-    from irscope.render.movie.scene import layouts_wanted
+    from irscope.render.movie.tiles import layouts_wanted
 
     rows = answered_rows(layouts_wanted(made), capture.text("source"), capture.target, capture.layouts)
     return {(row.encoding, row.shape): row.answer for row in rows}

@@ -69,7 +69,7 @@ def roofline(
 def _draw(found: Roofline, file: Path, looks: Looks) -> None:
     from irscope.render.roofline import roofline_svg
 
-    write_picture(roofline_svg(found), file.suffix.lower().removeprefix("."), file, looks)
+    write_picture(roofline_svg(found, looks.theme), file.suffix.lower().removeprefix("."), file, looks)
 
 
 def _counted(capture: Capture, part: str | None) -> Roofline:

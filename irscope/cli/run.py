@@ -20,7 +20,7 @@ from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
     from irscope.plan import PassPlan
-    from irscope.record.gpu.script import ScriptCheck
+    from irscope.record.gpu.session import ScriptCheck
 
 measuring = options.in_panel("Measuring")
 Script = Annotated[
@@ -51,7 +51,7 @@ def run(
     results of the plan, so that its own checks count as well. A NaN never passes. The exit code is 0 only if every
     launch passes and the script ends without an error.
     """
-    from irscope.record.gpu.script import check_script_on_device
+    from irscope.record.gpu.session import check_script_on_device
     from irscope.record.process.requests import request_for
     from irscope.render.text.bench import render_agreements
 

@@ -7,10 +7,11 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar, overload
+from typing import IO, Any, overload
 from weakref import finalize, ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
@@ -19,7 +20,7 @@ from irscope.model.launch_record import Autotuning
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of, telling_texts
 from irscope.store.disk import write_atomically
-from irscope.store.file import from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
+from irscope.store.file import SUFFIX, from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
 from irscope.store.schema import checked_manifest
 from irscope.target import Target
 
@@ -101,31 +102,58 @@ class CaptureFacts:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A stored capture: its file, and what lists it and finds it."""
+
+    file: str
+    """The name of its file in the folder."""
+    modified_ns: int
+    """When the file was changed, in the store: when the capture was stored, or chosen last."""
+    bytes: int
+    facts: CaptureFacts
+    inode: int = 0
+    """Of its file; 0 outside of the store."""
+    recording: str = ""
+    """The same for all captures of one recording."""
+
+    @property
+    def belongs_to(self) -> str:
+        """The recording; where it is not known, the command and when it began."""
+        return self.recording or f"{self.facts.date} {self.facts.command}"
+
+
+def capture_files(folder: Path) -> dict[str, os.stat_result]:
+    """The captures' files in a folder, by name; other processes may write and remove some meanwhile."""
+    files: dict[str, os.stat_result] = {}
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                with suppress(FileNotFoundError):
+                    files[entry.name] = entry.stat()
+    return files
+
+
 def differences(captures: Sequence[CaptureFacts]) -> list[str]:
     """What tells each capture from the others of its kernel: `BLOCK=64 num_warps=8`; empty where none of these does."""
     return telling_texts(
         [
-            (one.name, {"target": str(one.target), "plan": one.plan, "Triton": one.triton_version} | one.parts)
-            for one in captures
+            (
+                facts.name,
+                {"target": str(facts.target), "plan": facts.plan, "Triton": facts.triton_version} | facts.parts,
+            )
+            for facts in captures
         ]
     )
 
 
-class _Listed(Protocol):
-    @property
-    def facts(self) -> CaptureFacts: ...
-
-
-_Row = TypeVar("_Row", bound=_Listed)
-
-
-def chosen(rows: Sequence[_Row], text: str) -> list[_Row]:
+def chosen(rows: Sequence[StoredRow], text: str) -> list[StoredRow]:
     """The rows that a text names: a kernel, a pattern of its name (`soft*`), or the first digits of an id."""
-    if named := [one for one in rows if one.facts.name == text]:
+    if named := [row for row in rows if row.facts.name == text]:
         return named
     if any(sign in text for sign in "*?["):
-        return [one for one in rows if fnmatchcase(one.facts.name, text)]
-    return [one for one in rows if len(text) >= _LEAST_DIGITS and one.facts.id.startswith(text)]
+        return [row for row in rows if fnmatchcase(row.facts.name, text)]
+    return [row for row in rows if len(text) >= _LEAST_DIGITS and row.facts.id.startswith(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +308,9 @@ class CaptureFile:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
             return _Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
-        if (held := self._held()) is not None:
+        if (data := self._data()) is not None:
             name = self._name
-            return outline_of(manifest_in(io.BytesIO(held), len(held), name), name)
+            return outline_of(manifest_in(io.BytesIO(data), len(data), name), name)
         if self._outline is None:
             if self.path is None or not self.path.is_file():
                 raise CaptureNotFound(f"cannot read {str(self.path)!r}: it was removed meanwhile.")
@@ -322,15 +350,15 @@ class CaptureFile:
             self._capture = None
 
     def _read(self) -> Capture:
-        held = self._held()
-        return load(self.path or "") if held is None else from_bytes(held, self._name)
+        data = self._data()
+        return load(self.path or "") if data is None else from_bytes(data, self._name)
 
     @property
     def _name(self) -> str:
         """What an error calls it."""
         return "the capture" if self.path is None else repr(str(self.path))
 
-    def _held(self) -> bytes | None:
+    def _data(self) -> bytes | None:
         """The bytes of a file that is held open, or of a part of one; None for any other."""
         if self._descriptor is not None:
             return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)

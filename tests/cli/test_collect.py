@@ -95,7 +95,7 @@ def test_what_takes_long_is_saved_one_by_one(
     def with_sass(folder: Path) -> set[str]:
         return {capture.id for capture in map(load, folder.glob("*.irscope")) if "sass" in capture.stages}
 
-    monkeypatch.setattr(importlib.import_module("irscope.record.process.disassembly"), "with_listing", with_listing)
+    monkeypatch.setattr(importlib.import_module("irscope.record.process.annotations"), "with_listing", with_listing)
     for words in (["collect", folder, "-o", made], ["check", folder, "--no-finding", "any"]):
         with contextlib.suppress(KeyboardInterrupt):
             irscope(*words)
@@ -121,7 +121,7 @@ def test_a_collection_is_one_file(irscope: Run, kernels: Path, tmp_path: Path) -
             assert named[0] == named[1]
     packed = PackedCollection(file)
     held = {load(path).id: load(path) for path in kernels.glob("*.irscope")}
-    assert {entry.facts.id: from_bytes(data) for entry, data in packed.files()} == held
+    assert {row.facts.id: from_bytes(packed.bytes_of(row.file)) for row in packed.entries()} == held
     assert {one.id: one for one in packed.captures(packed.entries())} == held
     # Whole or not at all, and the same from the same.
     before = file.read_bytes()

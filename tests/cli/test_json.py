@@ -35,7 +35,6 @@ from irscope.model.capture import (
 )
 from irscope.model.evidence import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
 from irscope.model.launch_record import Assumption, Decision
-from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
@@ -320,13 +319,13 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("FAKE_STARTS", str(tmp_path / "starts"))
-    check_script, device_session = gpu_script.check_script_on_device, gpu_session.device_session
+    check_script, device_session = gpu_session.check_script_on_device, gpu_session.device_session
 
-    def checked(request: RecordRequest, **options: Any) -> gpu_script.ScriptCheck:
+    def checked(request: RecordRequest, **options: Any) -> gpu_session.ScriptCheck:
         found = check_script(replace(request, interpreter=str(python)), **options)
         return replace(found, launches=tuple(replace(row, agreement=RICH) for row in found.launches))
 
-    monkeypatch.setattr(gpu_script, "check_script_on_device", checked)
+    monkeypatch.setattr(gpu_session, "check_script_on_device", checked)
     check(reference, irscope, "run", "run", SCRIPT)
     monkeypatch.setenv("FAKE_SCENARIO", "script-fails")
     check(reference, irscope, "run", "run", SCRIPT, code=1)

@@ -17,7 +17,7 @@ from irscope.ir.logs.decisions import AsyncDot, LoadPipelining, Partition, Threa
 from irscope.ir.logs.reasons import read_entries
 from irscope.model.capture import Capture
 from irscope.record.compile.second import find_log
-from irscope.record.triton.native_calls import VARIABLES
+from irscope.record.triton.reasons import VARIABLES
 from tests.marks import newest_but
 from tests.record.reasons import CASES, line_of, with_log
 

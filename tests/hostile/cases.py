@@ -13,8 +13,7 @@ from pathlib import Path
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import read_dataflow
-from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
+from irscope.analysis.flow.dataflow import read_dataflow, read_llvm_dataflow
 from irscope.ir.asm.control_flow import read_control_flow, read_functions
 from irscope.ir.asm.readers import parse_amdgcn, parse_ptx
 from irscope.ir.asm.sass import parse_sass

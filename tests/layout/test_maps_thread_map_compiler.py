@@ -56,7 +56,7 @@ def views() -> dict[int, dict]:
 @pytest.fixture(scope="module")
 def answers() -> dict[int, LayoutAnswer]:
     """What irscope's own question to the compiler gave, by the number of the case."""
-    from irscope.record.process.layout_server import LayoutServer, Module
+    from irscope.record.process.annotations import LayoutServer, Module
 
     found: dict[int, LayoutAnswer] = {}
     with LayoutServer() as server:

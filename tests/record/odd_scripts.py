@@ -17,9 +17,9 @@ from pathlib import Path
 
 from irscope.errors import RecordingError
 from irscope.model.capture import Capture
+from irscope.record.process.child import warm_children, warm_server
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
-from irscope.record.process.warm import warm_children, warm_server
 from irscope.record.triton.patches import replaced, replaced_item
 
 __all__ = ["SCRIPTS", "Outcome", "recorded", "run_plainly", "write"]

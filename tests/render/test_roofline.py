@@ -129,7 +129,7 @@ def test_roofs_begin_at_their_ridges() -> None:
     roofs = [
         match
         for path in root.iter(f"{SVG}path")
-        if "roof-g" not in path.get("class", "")
+        if "grid" not in path.get("class", "")
         if (match := re.fullmatch(r"M([\d.]+) ([\d.]+)L976 \2", path.get("d", "")))
     ]
     seen = sorted((read(float(one[1]), across), read(float(one[2]), up)) for one in roofs)
@@ -141,7 +141,7 @@ def test_roofs_begin_at_their_ridges() -> None:
 def test_measured_roofs_are_dashed() -> None:
     ceilings = Ceilings("NVIDIA H100 80GB HBM3", "cuda:90", 2e12, (("float16", 5e14),))
     svg = roofline_svg(roofline_of(attention(), PEAKS["h100"], ceilings))
-    assert svg.count('roof-measured"') == 2
+    assert svg.count('measured"') == 2
 
 
 def test_without_a_peak_there_is_no_picture() -> None:

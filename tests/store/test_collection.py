@@ -36,7 +36,7 @@ def filled(folder: Path, captures: list[Capture]) -> Collection:
 def facts_read(collection: Collection) -> list[CaptureFacts]:
     """What the files say, without the index."""
     return sorted(
-        (CaptureFacts.of(load(path)) for path in collection.folder.glob("*.irscope")),
+        (CaptureFacts.of(load(path)) for path in collection.path.glob("*.irscope")),
         key=lambda one: (one.name, one.date),
     )
 

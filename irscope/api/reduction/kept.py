@@ -19,7 +19,7 @@ from irscope.analysis.resources import instruction_families
 from irscope.device.measurement import Session
 from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Failure
-from irscope.record.process.disassembly import disassembled
+from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
 from irscope.store.file import SUFFIX, save

@@ -123,7 +123,7 @@ class Asserted:
         if self.update and not self.golden:
             raise UsageError("--update writes the files of --golden: give one.")
         for text in self.filecheck or ():
-            from irscope.record.binaries.filecheck import filecheck_program, run_filecheck
+            from irscope.record.triton.identity import filecheck_program, run_filecheck
 
             path, stage = file_and_stage(text, "--filecheck")
             filecheck_program()

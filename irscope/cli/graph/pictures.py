@@ -6,11 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
-from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fold
-from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
-from irscope.analysis.flow.dataflow_select import around, on_lines
-from irscope.analysis.flow.dataflow_view import structured
+from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
+from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, around, fold, on_lines
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.cli.dump.stages import one_pass, parse_lines, snapshot_text
 from irscope.cli.graph.options import GraphOptions
@@ -21,7 +18,7 @@ from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.render.capture.page import partitions_json
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
-from irscope.render.warps.picture import WarpsPicture, warps_picture
+from irscope.render.warps import WarpsPicture, warps_picture
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
 _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
@@ -124,7 +121,7 @@ def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
 
 
 def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
-    flow = read_llvm_dataflow(text) if kind == "llvm" else structured(read_dataflow(text))
+    flow = read_llvm_dataflow(text) if kind == "llvm" else read_dataflow(text)
     lines = python_lines(capture, text, kind)
     if wanted.lines is not None:
         flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))
@@ -192,7 +189,7 @@ def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
 
 
 def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
-    from irscope.analysis.flow.block_parts import parts_of
+    from irscope.analysis.flow.control_flow_fold import parts_of
 
     return {
         "function": flow.function,

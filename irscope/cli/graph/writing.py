@@ -14,7 +14,7 @@ from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.capture import Capture
 from irscope.render.dot.graph import Drawing, has_dot, missing_dot, render_bytes
-from irscope.render.warps.picture import WarpsPicture
+from irscope.render.warps import WarpsPicture
 from irscope.store.disk import write_atomically
 
 __all__ = ["write_pictures"]

@@ -239,7 +239,7 @@ def _show_page(
     """Write the page: the capture, or layouts alone, opened at the first of the chosen ones."""
     from irscope.cli.layout.conflict_counts import compilers_ways
     from irscope.cli.output.page import emit_report
-    from irscope.render.report.memory import between_layouts, capture_of_layouts
+    from irscope.render.report.facts import between_layouts, capture_of_layouts
 
     shown = [*found, *(item for item in chosen if item not in found)]
     pair = (chosen[-2], chosen[-1]) if compared else None
@@ -292,9 +292,9 @@ def _show_pictures(
     from irscope.render.layout.svg import render_svg
 
     if output is not None and is_folder(output) and not compared:
-        write_pictures(((_file_name(one), render_svg([one])) for one in figures), form, output, looks)
+        write_pictures(((_file_name(one), render_svg([one], looks.theme)) for one in figures), form, output, looks)
     else:
-        write_picture(render_svg(figures, beside=compared), form, output, looks)
+        write_picture(render_svg(figures, looks.theme, beside=compared), form, output, looks)
     return 0
 
 

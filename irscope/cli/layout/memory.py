@@ -50,5 +50,5 @@ def show_memory(
     else:
         from irscope.render.layout.timeline import timeline_svg
 
-        write_picture(timeline_svg(title, allocations), form, output, looks)
+        write_picture(timeline_svg(title, allocations, looks.theme), form, output, looks)
     return 0 if tried is None else 1

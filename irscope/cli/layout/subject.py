@@ -29,7 +29,7 @@ def given_layouts(texts: Sequence[str], typed: Typed, record_options: RecordingO
     from irscope.ir.mlir.attributes import parse_encoding, read_aliases, resolve_aliases
     from irscope.layout.typed import target_of
     from irscope.record.layouts.questions import ask_layout
-    from irscope.record.process.layout_server import LayoutServer
+    from irscope.record.process.annotations import LayoutServer
 
     if typed.shape is None:
         raise UsageError("a layout that is given as text needs a shape: --shape 128x64.")

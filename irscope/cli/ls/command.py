@@ -18,7 +18,8 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.stored import collection_at, entries_of
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Environment
-from irscope.store.recent import CaptureStore, StoredRow
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredRow
 
 
 @app.command("ls", rich_help_panel="Record and read")
@@ -49,16 +50,16 @@ def list_captures(
         entries = entries_of(collection, name, wanted)
         filters = replace(filters, kernel=None)
         every = sorted(
-            (StoredRow(collection.place_of(one), one.bytes, 0, one.facts, "", one.modified_ns) for one in entries),
+            (replace(row, file=collection.place_of(row)) for row in entries),
             key=lambda row: row.facts.date,
             reverse=True,
         )
-        last = {row.name for row in every if row.belongs_to == every[0].belongs_to}
+        last = {row.file for row in every if row.belongs_to == every[0].belongs_to}
     else:
         store = CaptureStore()
-        every = [replace(row, name=str(store.folder / row.name)) for row in store.rows()]
+        every = [replace(row, file=str(store.folder / row.file)) for row in store.rows()]
         with suppress(CaptureNotFound):
-            last = {str(store.folder / row.name) for row in store.last_recording()} if filters.last else last
+            last = {str(store.folder / row.file) for row in store.last_recording()} if filters.last else last
         if store.missing:
             say(f"Nothing is kept: {store.missing}")
     rows = by_graph(filters.chosen(every, last))
@@ -89,7 +90,7 @@ def _table(rows: list[StoredRow], width: int | None, color: bool) -> str:
             one.plan,
             one.triton_version,
             age(one.date),
-            row.size // 1024,
+            row.bytes // 1024,
         ]
         for row, one, own in zip(rows, listed, cells, strict=True)
     ]
@@ -118,7 +119,7 @@ def _as_json(row: StoredRow) -> dict[str, Any]:
         "date": one.date,
         "recording": row.belongs_to,
         "origin": one.origin,
-        "file": row.name,
-        "bytes": row.size,
+        "file": row.file,
+        "bytes": row.bytes,
         "graphs": list(one.graphs),
     }

@@ -14,7 +14,7 @@ import typer
 from irscope.cli import options
 from irscope.cli.grouped import grouped
 from irscope.errors import TargetError, UsageError
-from irscope.store.recent import StoredRow
+from irscope.store.shelf import StoredRow
 from irscope.target import Target
 
 _which = options.in_panel("Which")
@@ -69,7 +69,7 @@ class Filters:
                 and (not pairs or set(pairs) <= one.parts.items())
                 and (not self.failed or one.status == "failed")
                 and (since is None or _timestamp(one.date) >= since)
-                and (not self.last or row.name in last)
+                and (not self.last or row.file in last)
             )
 
         return [row for row in rows if fits(row)]

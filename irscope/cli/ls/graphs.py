@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from irscope.store.recent import StoredRow
+from irscope.store.shelf import StoredRow
 
 __all__ = ["by_graph"]
 

@@ -18,7 +18,7 @@ def serve() -> int:
         raise MissingTool(
             f"irscope mcp needs the package mcp, 2 or later: pip install 'irscope[mcp]' ({error})."
         ) from error
-    from irscope.record.process.warm import warm_children
+    from irscope.record.process.child import warm_children
 
     with warm_children():
         mcp_server().run("stdio")

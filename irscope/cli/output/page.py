@@ -10,7 +10,7 @@ from irscope.cli.output.destination import emit_page
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
-    from irscope.render.report.memory import Between
+    from irscope.render.report.facts import Between
     from irscope.render.report.results import Results
 
 __all__ = ["emit_report", "is_page"]

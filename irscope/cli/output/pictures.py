@@ -39,7 +39,7 @@ class Looks:
     def __post_init__(self) -> None:
         """Raises UsageError for a theme that is none."""
         if self.theme is not None:
-            from irscope.render.theme import theme_named
+            from irscope.render.canvas import theme_named
 
             theme_named(self.theme)
 
@@ -51,9 +51,9 @@ def is_folder(output: Path | None) -> bool:
 
 def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> None:
     """Write a picture to a file or to standard output; raises UsageError for a PNG on a terminal."""
-    from irscope.render.theme import sized, themed
+    from irscope.render.canvas import sized
 
-    drawn = sized(themed(svg, looks.theme), looks.width)
+    drawn = sized(svg, looks.width)
     if form == "svg":
         emit_page(drawn, output)
         return

@@ -103,14 +103,14 @@ def passes(
     def text(capture: Capture, width: int | None, color: bool) -> str:
         if not log:
             return _text(capture, effects(capture), width, color)
-        from irscope.render.text.compiler_log import log_text
+        from irscope.render.text.history import log_text
 
         return log_text(capture, _logs(capture, effects(capture), stage, match), width=width, color=color)
 
     def as_json(capture: Capture) -> dict[str, Any]:
         data = _json(capture, effects(capture))
         if log and capture.log is not None:
-            from irscope.render.text.compiler_log import log_json
+            from irscope.render.text.history import log_json
 
             data["log"] = log_json(capture, _logs(capture, effects(capture), stage, match))
             data["log_differs"] = list(capture.log.differing)

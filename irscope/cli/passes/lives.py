@@ -17,7 +17,7 @@ from irscope.ir.columns import operation_counts
 from irscope.ir.locations.model import is_library
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.record.variants.completing import with_all_texts
-from irscope.render.text.lives import lives_json, render_lives, render_value, value_json
+from irscope.render.text.history import lives_json, render_lives, render_value, value_json
 
 __all__ = ["Followed", "Question"]
 

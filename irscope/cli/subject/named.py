@@ -65,7 +65,7 @@ def refuse_unknown_names(
     rules = tuple(PassRule.parse(text) for text in passes if text is not None)
     plan = record_options.plan.joined(PassPlan(() if record_options.llvm_passes else rules))
     if plan and record_options.interpreter is None:
-        from irscope.record.triton.pass_names import refuse_unknown_passes
+        from irscope.record.triton.identity import refuse_unknown_passes
 
         refuse_unknown_passes(plan, backends)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.endings import note_incomplete
@@ -13,11 +13,10 @@ from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError, 
 from irscope.model.capture import Capture
 from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, chosen, differences
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, chosen, differences
 
 if TYPE_CHECKING:
-    from irscope.store.collection import Collection, Entry, PackedCollection
-    from irscope.store.recent import StoredRow
+    from irscope.store.collection import Collection, PackedCollection
 
 __all__ = [
     "collection_at",
@@ -31,7 +30,6 @@ __all__ = [
     "stored_captures",
 ]
 
-_Row = TypeVar("_Row", "Entry", "StoredRow")
 _MOST_LISTED = 16
 
 
@@ -63,7 +61,7 @@ def stored_captures(subject: str | None) -> StoredCaptures:
     if file == "last" and not Path(file).is_file():
         shelf = Shelf()
         return StoredCaptures(
-            CaptureFile.listed(shelf, row.facts, store.folder / row.name)
+            CaptureFile.listed(shelf, row.facts, store.folder / row.file)
             for row in _chosen(store.last_recording(), "the last recording", kernel)
         )
     capture = store.load(file)
@@ -124,7 +122,7 @@ def collection_at(path: str | Path) -> Collection | PackedCollection | None:
     return None
 
 
-def entries_of(collection: Collection | PackedCollection, name: str, wanted: str) -> Sequence[Entry]:
+def entries_of(collection: Collection | PackedCollection, name: str, wanted: str) -> Sequence[StoredRow]:
     """Those of its captures that are wanted, all for an empty text; raises where there is none.
 
     `name`: of the collection, as it was given.
@@ -138,7 +136,7 @@ def entries_of(collection: Collection | PackedCollection, name: str, wanted: str
     return _chosen(entries, name, wanted)
 
 
-def _chosen(rows: Sequence[_Row], name: str, wanted: str) -> Sequence[_Row]:
+def _chosen(rows: Sequence[StoredRow], name: str, wanted: str) -> Sequence[StoredRow]:
     """The rows that are wanted, all for an empty text; raises RecordingError where there is none."""
     if found := chosen(rows, wanted) if wanted else rows:
         return found

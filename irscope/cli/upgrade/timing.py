@@ -14,8 +14,7 @@ from irscope.device.measurement import Agreement, Measurement
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.gpu.pair import measure_pair
-from irscope.record.gpu.session import DeviceSession
+from irscope.record.gpu.session import DeviceSession, measure_pair
 from irscope.record.process.child import ask_child
 
 __all__ = ["PairTimer", "require_gpu"]

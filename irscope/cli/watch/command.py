@@ -62,8 +62,8 @@ def watch(
         raise UsageError(f"{subject or 'last'!r} is no file to watch: give a Python file, or an IR file.")
     from irscope.cli.watch.files import Watched, program_files
     from irscope.cli.watch.rounds import LastGood
+    from irscope.record.process.child import warm_children
     from irscope.record.process.requests import request_for
-    from irscope.record.process.warm import warm_children
 
     # What is wrong from the start is refused; errors that edits make are told, and the watch goes on.
     request_for(file, record_options, kernel=kernel)

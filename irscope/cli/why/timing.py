@@ -8,10 +8,10 @@ from dataclasses import replace
 from irscope.analysis.findings.arguments import not_so
 from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
+from irscope.device.measurement import measure_programs
 from irscope.errors import NoDevice
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.measure import measure_programs
 
 __all__ = ["Timer"]
 

@@ -15,7 +15,7 @@ from irscope.layout.rows import encoding_rank, layout_rows, module_numbers, type
 from irscope.layout.typed import blocks_of, lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
-from irscope.record.process.layout_server import LayoutServer, Module
+from irscope.record.process.annotations import LayoutServer, Module
 
 __all__ = ["answered_rows", "ask_layout", "bank_conflicts", "layouts_of_text"]
 

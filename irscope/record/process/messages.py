@@ -27,8 +27,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.plain import tupled
 from irscope.record.process.events import Done, Refused, Resumed
-from irscope.record.process.meeting import connected
-from irscope.record.process.own_folder import keep_parent_of_temporaries, parent_of_temporaries
+from irscope.record.process.own_folder import connected, keep_parent_of_temporaries, parent_of_temporaries
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 1 << 29
@@ -236,8 +235,7 @@ def serve_parent(
         os.dup2(nothing.fileno(), 0)
     keep_parent_of_temporaries()
     channel = Channel(descriptor, parent_of_temporaries())
-    commands = read_commands(channel.descriptor, kinds)
-    code = report_work(channel, lambda sink: work(commands, sink))
+    code = report_work(channel, lambda sink: work(_commands(channel, kinds), sink))
     flush_streams()
     return code
 
@@ -379,8 +377,8 @@ def report_work(sink: Callable[[Any], None], work: Callable[[Callable[[Any], Non
     return code
 
 
-def read_commands(descriptor: int, kinds: Iterable[type[_Command]]) -> Iterator[_Command]:
-    """The commands, of the classes `kinds`, that come through a socket, until its other end is closed."""
+def _commands(channel: Channel, kinds: Iterable[type[_Command]]) -> Iterator[_Command]:
+    """The commands, of the classes `kinds`, that come through a channel, until its other end is closed."""
     reader = MessageReader(kinds)
-    while chunk := os.read(descriptor, 1 << 20):
+    while chunk := os.read(channel.descriptor, 1 << 20):
         yield from reader.feed(chunk)

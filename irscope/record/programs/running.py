@@ -35,7 +35,7 @@ from typing import Any, cast
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.process.events import Note, ScriptEnd
-from irscope.record.process.meeting import DRY_VARIABLE
+from irscope.record.process.own_folder import DRY_VARIABLE
 from irscope.record.process.requests import RecordRequest
 
 MOST_BYTES = 1 << 29
@@ -220,10 +220,10 @@ def _set_up(name: str, arguments: tuple[str, ...], folder: Path) -> None:
 
 def compiled(source: str | bytes, filename: str, flags: int = 0) -> CodeType:
     """A program's code; on the virtual GPU rewritten as that of a file is."""
-    from irscope.record.virtual.follow import current_following
+    from irscope.record.virtual.placeholders import current_following
     from irscope.record.virtual.rewrite import rewrite
 
-    tree = rewrite(source, filename) if current_following() is not None else ast.parse(source, filename)
+    tree = rewrite(source, filename) if current_following().is_on else ast.parse(source, filename)
     return compile(tree, filename, "exec", flags, dont_inherit=True)
 
 

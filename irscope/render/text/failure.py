@@ -6,8 +6,6 @@ import re
 
 from irscope.model.capture import Capture
 
-__all__ = ["failure_text"]
-
 _FRAMES_OF_OUTPUT = 15
 
 # kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function

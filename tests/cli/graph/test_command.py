@@ -16,7 +16,7 @@ from irscope.model.capture import Artifact, PassSnapshot, SnapshotLevel
 from irscope.render.dot.graph import PAPER, has_dot
 from irscope.store.file import save
 from tests.analysis.flow.test_dataflow import SCHEDULED
-from tests.analysis.flow.test_warp_turns import WARPS
+from tests.analysis.flow.test_partitions_turns import WARPS
 from tests.analysis.recorded import stored
 
 needs_dot = pytest.mark.skipif(not has_dot(), reason="Graphviz is not installed: apt install graphviz")

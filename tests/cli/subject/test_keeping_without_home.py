@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from irscope.record.process.warm import warm_children
+from irscope.record.process.child import warm_children
 from irscope.record.variants import completing
 from tests.cli.product import ROOT
 from tests.cli.subject.test_keeping import BISECTED, SOFTMAX

@@ -13,7 +13,7 @@ from irscope.device.measurement import Agreement  # noqa: E402
 from irscope.ir.mlir.uses import Arithmetic, PointerUse, PointerUses, read_arithmetic  # noqa: E402  # noqa: E402
 from irscope.record.gpu import memory as device_memory  # noqa: E402
 from irscope.record.gpu.memory import KeptArguments  # noqa: E402
-from irscope.record.gpu.values import TF32_UNIT, move_one_ulp, ulps_of  # noqa: E402
+from irscope.record.gpu.noise import TF32_UNIT, move_one_ulp, ulps_of  # noqa: E402
 from tests.record.device.noisy_kernels import PLANTS, Case, cases, ordered_sum, plant  # noqa: E402
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)

@@ -15,11 +15,10 @@ import pytest
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
 from irscope.analysis.in_flight.model import InFlight, Step, StepKind
-from irscope.render.canvas import LEAST, Canvas, Rect
+from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, theme_named
 from irscope.render.capture.page import partitions_json
 from irscope.render.poster.loop import draw_loop, lanes_of, title_of
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import THEMES, theme_named
 from irscope.store.file import save
 from tests.analysis.in_flight.partitioned import LAUNCHED, partitioned, text_of
 from tests.render.poster.test_poster import printed

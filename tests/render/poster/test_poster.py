@@ -15,10 +15,9 @@ import pytest
 from irscope.__main__ import run
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Kernel, Resources
-from irscope.render.canvas import LEAST, Canvas, Rect, luminance
+from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, luminance, sized, style_of, theme_named
 from irscope.render.poster.panels import draw_source
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import THEMES, sized, theme_named, themed
 from irscope.store.file import load, save
 from tests.analysis.in_flight.launched import matmul
 from tests.analysis.roofline.launched import attention
@@ -173,12 +172,10 @@ def test_a_name_that_is_markup_is_text() -> None:
 
 
 def test_a_theme_takes_the_place_of_the_readers() -> None:
-    dark = "@media(prefers-color-scheme:dark){.a{fill:blue}.b{x:y}}"
-    style = f'<svg width="4" height="2"><style>.a{{fill:red}}{dark}.c{{}}</style>'
-    assert themed(style, "light") == style.replace(dark, "")
-    assert "{fill:red}.a{fill:blue}.b{x:y}.c{}" in themed(style, "dark")
-    assert themed(style, None) == style
-    assert 'width="12" height="6"' in sized(style, 12)
+    light, dark = style_of(theme_named("light")), style_of(theme_named("dark"))
+    assert light != dark
+    assert style_of(None) == f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
+    assert 'width="12" height="6"' in sized('<svg width="4" height="2">', 12)
 
 
 def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
