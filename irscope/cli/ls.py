@@ -20,7 +20,8 @@ from irscope.cli.subject import collection_at, entries_of
 from irscope.errors import CaptureNotFound, TargetError, UsageError
 from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
 from irscope.model.capture import Environment
-from irscope.store.recent import CaptureStore, StoredRow
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredRow
 from irscope.target import Target
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def rows_json(rows: Sequence[StoredRow]) -> list[dict[str, Any]]:
             "recording": row.belongs_to,
             "origin": row.facts.origin,
             "file": row.file,
-            "bytes": row.size,
+            "bytes": row.bytes,
             "graphs": list(row.facts.graphs),
         }
         for row in rows
