@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator
 
 from docs.site.notebooks import NOTEBOOKS, notebook
-from tests.test_borders import MODULES, PACKAGE, ROOMS
+from tests.hostile.patterns import ROOMS
+from tests.ir.asm.test_readers_ptx import MODULES
+from tests.ir.mlir.test_operations import PACKAGE
 
 ROOT = PACKAGE.parent
 API = ROOT / "docs" / "api.md"
@@ -28,7 +30,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("record_all", "capture", "recording_session", "findings", "why", "to_dict"),
     ),
     ("", "", "irscope.api.explain", ("Explanation",)),
-    ("", "", "irscope.analysis.resources.table", ("table",)),
+    ("", "", "irscope.analysis.resources", ("table",)),
     ("", "", "irscope.store.file", ("load", "save")),
     (
         "",
@@ -41,15 +43,15 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("", "", "irscope.device.measurement", ("Agreement", "Ratio")),
     ("", "", "irscope.ir.locations.model", ("Frame",)),
     (
-        "irscope.analysis.diff.entries",
+        "irscope.analysis.diff.texts",
         "How two texts differ.",
-        "irscope.analysis.diff.entries",
+        "irscope.analysis.diff.texts",
         ("TextDiff", "DiffEntry"),
     ),
     (
-        "irscope.analysis.diff.schedule",
+        "irscope.analysis.diff.captures",
         "How two schedules of SASS differ.",
-        "irscope.analysis.diff.schedule",
+        "irscope.analysis.diff.captures",
         ("ScheduleDiff", "FieldChange", "InstructionSchedule"),
     ),
     ("irscope.model.capture", "A capture and its parts.", "irscope.model.capture", ()),

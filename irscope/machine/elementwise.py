@@ -472,6 +472,7 @@ ELEMENTWISE: Mapping[str, Executor] = {
     "math.ctlz": pure(lambda x: _ends(x, True)), "math.cttz": pure(lambda x: _ends(x, False)),
     "math.ctpop": pure(_ones),
     "mulhiui": pure(_high_product_unsigned), "precise_divf": _float_arithmetic(np.divide),
+    "approx_divf": _float_arithmetic(np.divide),
     "precise_sqrt": pure(_wide(np.sqrt)), "clampf": _clamp, "fp_to_fp": _float_to_float, "bitcast": _bitcast,
     "extern_elementwise": _library, "elementwise_inline_asm": _assembly, "map_elementwise": _map,
 }  # fmt: skip

@@ -20,7 +20,7 @@ from irscope.analysis.flow.partitions import (
     most_specialised,
     read_partitions,
 )
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.mlir.operations import opcode_of
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, theme_named, width_of
 from irscope.render.dot.stages import python_lines

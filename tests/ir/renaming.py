@@ -19,8 +19,7 @@ from irscope.analysis.flow.dataflow import read_dataflow
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.analysis.passes.effects import count_text
 from irscope.analysis.source.map import source_map
-from irscope.ir.mlir.pointer_uses import read_pointer_uses
-from irscope.ir.mlir.uses import read_uses
+from irscope.ir.mlir.uses import read_pointer_uses, read_uses
 from irscope.layout.rows import layout_rows
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Artifact, Capture, stage_named

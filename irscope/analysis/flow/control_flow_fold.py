@@ -11,7 +11,7 @@ from irscope.analysis.flow.dataflow_fold import NO_LINES, within
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.asm.llvm import llvm_role, operation_name
+from irscope.ir.asm.readers import llvm_role, operation_name
 from irscope.model.capture import StageKind
 
 _LEVELS = (

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from irscope.ir.asm.llvm import llvm_role, operation_name, symbol_of
-from irscope.ir.body.reader import Body, read_body
+from irscope.ir.asm.readers import llvm_role, operation_name, symbol_of
+from irscope.ir.columns import read_body
 from irscope.ir.mlir.model import Block, Value
+from irscope.ir.mlir.operations import OperationKind
 from irscope.ir.mlir.reader import MlirModule, Operation, Region, parse_mlir
-from irscope.ir.tables.operations import OperationKind
+from irscope.ir.syntax import Body
 
 _Operation = Literal["plain", "trivial", "constant", "memory", "shared", "dot", "convert", "reduce", "sync", "control"]
 Role = Literal[_Operation, "argument", "group"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Role
 from irscope.errors import UsageError, did_you_mean
-from irscope.ir.mlir.short_types import layout_of
+from irscope.ir.mlir.types import layout_of
 
 NOTABLE: frozenset[Role] = frozenset({"memory", "shared", "dot", "convert", "reduce"})
 """What readers look for in a picture of a kernel; it is folded last."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow, role_of
 from irscope.analysis.flow.dataflow_fold import NOTABLE
-from irscope.ir.mlir.short_types import short_type
+from irscope.ir.mlir.types import short_type
 
 
 @dataclass(frozen=True, slots=True)

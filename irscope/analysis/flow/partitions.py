@@ -15,7 +15,7 @@ from typing import Literal
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 
 _SPECIALIZE = "warp_specialize"
 _STRUCTURE = ("warp_id", "warp_yield", "warp_return", _SPECIALIZE)

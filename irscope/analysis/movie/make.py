@@ -7,15 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from irscope.analysis.lives.identity import Compared, Lot, Place
+from irscope.analysis.lives.identity import Compared, Lot, Place, Trail
 from irscope.analysis.lives.operations import Lives, OperationLife, operation_lives
-from irscope.analysis.lives.steps import Trail
 from irscope.analysis.movie.model import Change, Frame, Held, MainValue, Movie, Role, Tile
 from irscope.analysis.movie.roles import Family, RoleText, counts_of, families_of, family_of, is_lowered
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.model import Chain
+from irscope.ir.columns import operation_counts
+from irscope.ir.locations.model import Chain, line_text, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import line_text, place_of
 from irscope.model.capture import Capture
 
 MOST_VALUES = 6

@@ -12,11 +12,11 @@ from typing import Literal
 
 from irscope.analysis.movie.model import Counts, Role, Tile
 from irscope.ir.asm.opcodes import classify
-from irscope.ir.body.counts import operation_counts
+from irscope.ir.columns import operation_counts
+from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.tokens import python_name
 from irscope.ir.mlir.uses import with_loops
-from irscope.ir.tables.operations import opcode_of
 from irscope.layout.rows import own_shape
 from irscope.memory.machine import ACCESSES
 

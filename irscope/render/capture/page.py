@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization
-from irscope.analysis.resources.metrics import resource_rows
+from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin

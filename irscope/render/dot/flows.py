@@ -10,7 +10,8 @@ from irscope.analysis.flow.control_flow_fold import PARTS, Part, PartRow, mentio
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
 from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.mlir.short_types import base_layout, layout_of, short_layout, short_type
+from irscope.ir.mlir.attributes import base_layout, short_layout
+from irscope.ir.mlir.types import layout_of, short_type
 from irscope.model.capture import StageKind
 from irscope.render.canvas import fills, hexadecimal, mix, shade_of
 from irscope.render.dot.graph import (

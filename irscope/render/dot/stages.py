@@ -19,8 +19,8 @@ from irscope.analysis.flow.loop_stages import (
 )
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.ir.asm.control_flow import read_control_flow
+from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.canvas import shades
 from irscope.render.dot.flows import render_blocks, render_dataflow

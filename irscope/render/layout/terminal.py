@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from irscope.ir.mlir.short_types import short_type
+from irscope.ir.mlir.types import short_type
 from irscope.layout.described import DescribedLayout
 from irscope.memory.costs import Cost
 from irscope.render.canvas import Rgb, fills, ink_of

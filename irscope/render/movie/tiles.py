@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from irscope.analysis.movie.model import Held, Movie, Tile
 from irscope.errors import DAMAGE, UsageError
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.types import element_bits
 from irscope.layout.computed import computed_map
 from irscope.layout.maps import MemoryMap, Preimage, ThreadMap, span

@@ -6,25 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irscope.analysis.findings.find import every_finding
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.in_flight.find import in_flight
 from irscope.analysis.in_flight.model import InFlight
-from irscope.analysis.resources.metrics import instruction_families
-from irscope.analysis.roofline.model import Roofline
-from irscope.analysis.roofline.roofline import roofline_of
-from irscope.analysis.source.operations import Operations, read_stage_operations
-from irscope.device.occupancy import (
-    Occupancy,
-    occupancy_of,
-)
+from irscope.analysis.resources import instruction_families
+from irscope.analysis.roofline.roofline import Roofline, roofline_of
+from irscope.analysis.source.map import Operations, read_stage_operations
+from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target
 from irscope.errors import DAMAGE, UsageError
-from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.live import live_values
-from irscope.ir.body.reader import read_body
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.columns import read_body
+from irscope.ir.mlir.operations import opcode_of
+from irscope.ir.registers import live_values
+from irscope.ir.syntax import Ignored
 from irscope.layout.described import DescribedLayout
 from irscope.memory.access import Cost
 from irscope.memory.allocation import Allocation, allocations_of

@@ -12,19 +12,17 @@ from typing import Any
 
 from irscope.analysis.counters.operations import counted_launch
 from irscope.analysis.findings.find import every_finding
-from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.quick import quick_findings
-from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.lives.operations import OperationLife
 from irscope.analysis.movie.make import Followed, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
-from irscope.analysis.resources.metrics import instruction_families, resource_rows
+from irscope.analysis.resources import instruction_families, resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import DAMAGE
-from irscope.ir.locations.model import Chain, Frame
+from irscope.ir.locations.model import Chain, Frame, line_text
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import line_text
 from irscope.ir.logs.source_page import Counters
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.layout.described import DescribedLayout

@@ -70,7 +70,7 @@ def _rules(theme: str) -> str:
 
 
 _MOST_ROWS = 24
-"""Of a frame; `irscope movie --json` has all."""
+"""Of a frame; `irscope draw movie --json` has all."""
 
 
 def movie_text(capture: Capture, followed: Followed) -> str:

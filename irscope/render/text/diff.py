@@ -9,10 +9,8 @@ from itertools import takewhile, zip_longest
 from pathlib import PurePath
 from typing import Any
 
-from irscope.analysis.diff.captures import Change, Comparison
-from irscope.analysis.diff.entries import DiffEntry, DiffOp, TextDiff
-from irscope.analysis.diff.marks import Span
-from irscope.analysis.diff.schedule import ScheduleDiff
+from irscope.analysis.diff.captures import Change, Comparison, ScheduleDiff
+from irscope.analysis.diff.texts import DiffEntry, DiffOp, Span, TextDiff
 from irscope.model.capture import Capture
 from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
 from irscope.render.text.tables import WIDE, masked, picked, shorten, table, visible

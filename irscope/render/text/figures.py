@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irscope.ir.locations.user import is_library
+from irscope.ir.locations.model import is_library
 
 _PERCENT = "_percent"
 

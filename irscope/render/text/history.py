@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from irscope.analysis.lives.identity import Origin
-from irscope.analysis.lives.operations import Lives, OperationLife
-from irscope.analysis.lives.steps import Trail
-from irscope.analysis.lives.values import ValueEvent
-from irscope.ir.locations.model import Chain
-from irscope.ir.locations.user import chain_texts, line_text, place_of
-from irscope.ir.logs.reasons.decisions import Decision
-from irscope.ir.logs.reasons.entries import read_entries
-from irscope.ir.logs.reasons.readers import read_decisions
+from irscope.analysis.lives.identity import Origin, Trail
+from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent
+from irscope.ir.locations.model import Chain, chain_texts, line_text, place_of
+from irscope.ir.logs.decisions import Decision
+from irscope.ir.logs.reasons import read_decisions, read_entries
 from irscope.model.capture import Capture
 from irscope.model.evidence import PassLog
 from irscope.render.text.tables import picked, table

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
-from irscope.analysis.counters.predicted import Comparison, Quantity
+from irscope.analysis.counters.predicted import CounterComparison, Quantity
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
@@ -148,7 +148,7 @@ def _cell(row: CountedOperation, quantity: Quantity) -> str:
     )
 
 
-def _predicted(one: Comparison) -> str:
+def _predicted(one: CounterComparison) -> str:
     if one.least == one.most:
         return _figure(one.least)
     return f"at least {_figure(one.least)}" if one.most >= MOST else f"{_figure(one.least)}–{_figure(one.most)}"

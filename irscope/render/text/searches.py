@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, SortKey, Variant
-from irscope.analysis.passes.bisected import Bisection, Step
+from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, AblationRow, SortKey
+from irscope.analysis.passes.bisection import Bisection, BisectStep
 from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.model.capture import Failure, PassSnapshot
 from irscope.plan import PassPlan
@@ -92,7 +92,7 @@ def column_title(ablation: Ablation, name: str) -> str:
     return amd.get(name, _TITLES[name])
 
 
-def cell(ablation: Ablation, variant: Variant, name: str) -> _Cell:
+def cell(ablation: Ablation, variant: AblationRow, name: str) -> _Cell:
     """One count of one variant."""
     value = getattr(variant.counts, name)
     if value is None:
@@ -102,7 +102,7 @@ def cell(ablation: Ablation, variant: Variant, name: str) -> _Cell:
     return _Cell(text, signed(difference) if difference else "")
 
 
-def outcome(ablation: Ablation, variant: Variant) -> str:
+def outcome(ablation: Ablation, variant: AblationRow) -> str:
     """The outcome: where it fails, or from which stage on it differs."""
     unfit = "" if variant.fits else "does not fit"
     if not variant.off:
@@ -118,7 +118,7 @@ def outcome(ablation: Ablation, variant: Variant) -> str:
     return ", ".join(filter(None, [result, unfit]))
 
 
-def measured(variant: Variant) -> tuple[str, str]:
+def measured(variant: AblationRow) -> tuple[str, str]:
     """(whether it computes the same, its time against the baseline's), empty strings if nothing was measured."""
     result = ""
     if variant.agreement is not None:
@@ -132,7 +132,7 @@ def measured(variant: Variant) -> tuple[str, str]:
     return result, time
 
 
-def _table(ablation: Ablation, variants: Sequence[Variant], width: int | None, color: bool) -> str:
+def _table(ablation: Ablation, variants: Sequence[AblationRow], width: int | None, color: bool) -> str:
     everything = [ablation.baseline, *variants]
     cells = _columns(ablation, everything)
     whole = table([*cells], [*zip(*cells.values(), strict=True)], color=color)
@@ -149,7 +149,7 @@ def _table(ablation: Ablation, variants: Sequence[Variant], width: int | None, c
     )
 
 
-def _columns(ablation: Ablation, variants: Sequence[Variant]) -> dict[str, list[str]]:
+def _columns(ablation: Ablation, variants: Sequence[AblationRow]) -> dict[str, list[str]]:
     """The cells of each column, by its heading."""
     cells = {
         "off": [one.name or "every pass on" for one in variants],
@@ -204,7 +204,7 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
     return "\n".join(parts)
 
 
-def _command_of(result: Bisection, step: Step) -> str:
+def _command_of(result: Bisection, step: BisectStep) -> str:
     """The command that compiles one side."""
     return " ".join(["irscope dump", result.subject, *_plan_options(step.plan)])
 
@@ -235,7 +235,7 @@ def bisection_json(result: Bisection) -> dict[str, Any]:
     )
 
 
-def _step_json(result: Bisection, step: Step) -> dict[str, Any]:
+def _step_json(result: Bisection, step: BisectStep) -> dict[str, Any]:
     names = "off plan judgement=verdict.judgement saw=verdict.saw"
     return picked(step, names, command=_command_of(result, step))
 
@@ -276,7 +276,7 @@ def _sentences(found: Bisection) -> Iterator[str]:
             saw = left.saw if left.judgement == "skip" else right.saw
             yield f"Nothing to bisect: {side} it cannot be judged ({saw})."
             if found.is_planned:
-                yield "--check-compiles finds which pass of the plan the compile cannot do without."
+                yield "--check compiles finds which pass of the plan the compile cannot do without."
         else:
             saw = f"({left.saw}, {right.saw})"
             yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {saw}."
@@ -365,9 +365,9 @@ def _one_line(text: str) -> str:
 
 def _python_command(made: ReducedPython, file: str) -> str:
     """The command line of irscope that compiles the reduced Python text."""
-    words = ["irscope dump", f"{file}::{made.kernel}", f"--signature {shlex.quote(made.case.signature)}"]
+    words = ["irscope dump", f"{file}::{made.capture.name}", f"--signature {shlex.quote(made.case.signature)}"]
     words += [f"--constexpr {shlex.quote(f'{name}={value}')}" for name, value in made.case.constants]
-    return " ".join([*words, f"--target {made.target}", *_switches(made.plan, made.options)])
+    return " ".join([*words, f"--target {made.capture.target}", *_switches(made.capture.plan, made.options)])
 
 
 def _switches(plan: PassPlan, options: tuple[tuple[str, Any], ...]) -> list[str]:
@@ -378,7 +378,7 @@ def _switches(plan: PassPlan, options: tuple[tuple[str, Any], ...]) -> list[str]
 
 def python_file(made: ReducedPython) -> str:
     """The reduced Python text, with its command as a comment before it."""
-    head = [f"RUN: {_python_command(made, '%s')}", "", f"{made.target}, {_versions(made.versions)}"]
+    head = [f"RUN: {_python_command(made, '%s')}", "", f"{made.capture.target}, {_versions(made.versions)}"]
     head += [f"What is kept: {_one_line(made.kept)}"]
     return "\n".join([*(f"# {line}".rstrip() for line in head), made.case.text])
 

@@ -7,13 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from irscope.analysis.resources.metrics import family_rank
+from irscope.analysis.resources import family_rank
 from irscope.analysis.source.beside import Beside, BesideInstruction, BesideLines
-from irscope.analysis.source.blocks import function_blocks
-from irscope.analysis.source.map import SourceMap, StageCount, StageMap
-from irscope.ir.locations.model import text_lines
+from irscope.analysis.source.map import SourceMap, StageCount, StageMap, function_blocks
+from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
-from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.text.figures import percent, short_name
 from irscope.render.text.profile import counters_json, stall_text

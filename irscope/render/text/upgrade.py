@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from irscope.analysis.diff.entries import TextDiff
+from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
 from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
 from irscope.device.measurement import Timing

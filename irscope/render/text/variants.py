@@ -9,7 +9,7 @@ from os.path import basename
 from typing import Any
 
 from irscope.analysis.findings.model import KINDS
-from irscope.analysis.sweep.summary import CRITERIA, Summary
+from irscope.analysis.sweep import CRITERIA, Summary
 from irscope.analysis.variants.merges import Merge, remaining
 from irscope.analysis.variants.site import Site
 from irscope.render.text.tables import picked, table
@@ -201,7 +201,9 @@ def _what_to_do(merge: Merge) -> str:
         return f"drop tl.constexpr, with @triton.jit(do_not_specialize={quoted}): {after}"
     if merge.how == "one value" and cause.same_code == cause.pairs:
         return f"launch with one value, it makes no difference here: {after}"
-    unknown = "; whether it can be a plain argument, --try compiles" if merge.as_argument and not merge.proofs else ""
+    unknown = (
+        "; whether it can be a plain argument, --tries all compiles" if merge.as_argument and not merge.proofs else ""
+    )
     if merge.how == "one value":
         groups = "; ".join(", ".join(one[:8] for one in group.members) for group in merge.groups)
         return f"launch with one value where it makes no difference ({groups}): {after}{unknown}"

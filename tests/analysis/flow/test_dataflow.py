@@ -13,8 +13,9 @@ from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_da
 from irscope.analysis.flow.dataflow_fold import HARDEST, around, at_level, fold, on_lines
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.errors import UsageError
+from irscope.ir.mlir.attributes import short_layout
 from irscope.ir.mlir.reader import Operation, parse_mlir
-from irscope.ir.mlir.short_types import layout_of, short_layout, short_type
+from irscope.ir.mlir.types import layout_of, short_type
 from tests.analysis.recorded import example, stored
 
 CUDA, HIP = "cuda:90", "hip:gfx942"
@@ -251,7 +252,7 @@ def test_lines_keep_their_neighbours_faded() -> None:
 def test_llvm_instructions_are_nodes_in_their_blocks() -> None:
     capture = stored("twice", CUDA)
     flow = read_llvm_dataflow(capture.llir)
-    from irscope.ir.body.counts import operation_counts
+    from irscope.ir.columns import operation_counts
 
     assert sum(bool(node.name) for node in flow.nodes) == operation_counts(capture.llir, "llvm").total()
     names = {node.number: node.name for node in flow.nodes}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
@@ -100,7 +100,7 @@ def test_computed_cases() -> None:
 @pytest.mark.triton
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in (1, 2))])
 def test_every_case(part: int) -> None:
-    from irscope.record.process.layout_server import LayoutServer, Module
+    from irscope.record.process.annotations import LayoutServer, Module
 
     pytest.importorskip("triton", reason="the layouts are the compiler's, and Triton is not installed")
     checked = 0

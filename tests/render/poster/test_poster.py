@@ -86,10 +86,10 @@ def test_its_figures_are_those_of_the_commands(
     on_poster = [int(found[1].replace(",", "")) for found in re.finditer(r"^([\d,]+) bytes (?:across|not)", text, re.M)]
     assert on_poster == sizes[: len(on_poster)]
     assert bool(on_poster) == bool(sizes)
-    found = printed(capsys, "why", file, "--no-try", "--json")
+    found = printed(capsys, "why", file, "--tries", "0", "--json")
     codes = [one["code"] for one in found[0]["findings"]]
     assert re.findall(r"^IRS\d{3}", text, re.M) == codes[:3]
-    (row,) = printed(capsys, "poster", file, "--json")
+    (row,) = printed(capsys, "draw", "poster", file, "--json")
     if row["registers"] is not None:
         live = row["registers"]["live"]
         assert f"peak {max(live)} at instruction {live.index(max(live)) + 1} of {len(live)}" in text
@@ -182,7 +182,7 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.Cap
     file = tmp_path / "x.irscope"
     save(amd(), file)
     folder = tmp_path / "posters"
-    assert run(["poster", str(file), "-o", str(folder), "--theme", "dark", "--width", "640"]) == 0
+    assert run(["draw", "poster", str(file), "-o", str(folder), "--theme", "dark", "--width", "640"]) == 0
     (svg,) = folder.glob("*.svg")
     assert 'width="640" height="360"' in svg.read_text("utf-8")
     assert theme_named("dark").panel in svg.read_text("utf-8")
@@ -192,8 +192,8 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.Cap
     for wrong, said in (
         (["--theme", "blue"], "'blue' is no theme"),
         (["-o", str(tmp_path / "x.pdf")], "a poster is an .svg or a .png"),
-        (["--format", "gif"], "--format 'gif'"),
+        (["--format", "gif"], "not as 'gif'"),
     ):
         capsys.readouterr()
-        assert run(["poster", str(file), *wrong]) == 2
+        assert run(["draw", "poster", str(file), *wrong]) == 2
         assert said in capsys.readouterr().err

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from irscope.analysis.diff.captures import diff
-from irscope.cli.dump.summary import summary
+from irscope.cli.show import summary
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.render.capture.page import occupancy_text, summary_html
