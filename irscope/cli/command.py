@@ -67,7 +67,7 @@ class Command(click.Command):
             if group is RecordingOptions:
                 given[name] = record_options
             else:
-                given[name] = cast("Any", group)(**{item.name: given.pop(item.name) for item in fields(group)})
+                given[name] = group(**{item.name: given.pop(item.name) for item in fields(group)})
         return self.function(**given)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
