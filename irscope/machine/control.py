@@ -186,6 +186,8 @@ def _steps_of(block: Block, executors: Mapping[str, Executor], keeps: bool) -> t
     return steps
 
 
+_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What NumPy or irscope itself raises for operands that it does not expect."""
 MOST_ITERATIONS = 1 << 22
 """Of a loop without a bound: what is still running then waits for what never comes."""
 Observer = Callable[[Step, Frame, Sequence[Held]], None]
@@ -270,7 +272,10 @@ class Machine:
                 return step
             if step.execute is None:
                 raise step.not_run("irscope does not execute this operation")
-            results = step.execute(self, step, frame)
+            try:
+                results = step.execute(self, step, frame)
+            except _FAULTS as error:
+                raise step.not_run(f"irscope could not execute it ({type(error).__name__}: {error})") from error
             frame.assign(step.results, results)
             if self._observer is not None:
                 self._observer(step, frame, results)

@@ -18,9 +18,12 @@ import numpy as np
 
 from irscope.ir.mlir.attributes import Dense
 from irscope.machine.control import Executor, Frame, Machine, Step, pure
-from irscope.machine.values import Array, Held, unsigned
+from irscope.machine.values import Array, Held, Undefined, merge, poison, take, unsigned
 
-__all__ = ["ELEMENTWISE", "convert_float", "float_bits"]
+__all__ = ["ELEMENTWISE", "TF32_MASK", "convert_float", "float_bits"]
+
+TF32_MASK = np.uint32(0xFFFFE000)
+"""TF32 drops the last 13 bits of float32."""
 
 # ── integers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -275,14 +278,9 @@ def _numbers(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
 
 
 def _poison(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    """What nobody may read; all bits set are NaN in each float."""
-    dtype = step.dtype
-    shape = (1,) * (len(step.shape) + 1)
-    return (
-        np.ones(shape, np.bool_)
-        if dtype == np.bool_
-        else np.full(dtype.itemsize, 255, np.uint8).view(dtype).reshape(shape),
-    )
+    if step.type.form in ("memdesc", "descriptor"):
+        return (Undefined(),)
+    return (poison(step.dtype, len(step.shape)),)
 
 
 # ── functions of floats ───────────────────────────────────────────────────────────────────────────────────────────
@@ -336,11 +334,17 @@ def _clamp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (np.fmin(np.fmax(values, low), high),)
 
 
-def _select(condition: Array, left: Array, right: Array) -> Array:
+def _select(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    condition = frame.array(step.operands[0])
+    left, right = (frame.held(value) for value in step.operands[1:])
+    if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
+        holds = np.broadcast_to(condition, frame.count)
+        sides = [(one, np.flatnonzero(index)) for one, index in ((left, holds), (right, ~holds))]
+        return (merge([(take(one, index), index) for one, index in sides if len(index)], frame.count),)
     if condition.ndim < left.ndim:
         # One condition chooses between whole tensors.
         condition = condition.reshape(condition.shape + (1,) * (left.ndim - condition.ndim))
-    return np.where(condition, left, right)
+    return (np.where(condition, left, right),)
 
 
 def _negate(values: Array) -> Array:
@@ -391,12 +395,22 @@ _LIBRARY: dict[str, Callable[..., Array]] = {
 _TESTS: dict[str, Callable[..., Array]] = {
     "isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit, "finitef": np.isfinite, "isfinited": np.isfinite,
 }  # fmt: skip
+
+
+def _rounded_to_tf32(values: Array) -> Array:
+    """To TF32's ten bits, the nearest; ties away from zero. Infinities and NaN stay."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x1000)) & TF32_MASK
+    return np.where(np.isfinite(values), rounded, bits).astype(np.uint32).view(np.float32)
+
+
 _INSTRUCTIONS = {
     "tanh.approx.f32": np.tanh, "ex2.approx.f32": np.exp2, "ex2.approx.ftz.f32": np.exp2, "lg2.approx.f32": np.log2,
     "rcp.approx.ftz.f32": lambda x: 1 / x, "rcp.approx.f32": lambda x: 1 / x, "sqrt.approx.f32": np.sqrt,
     "rsqrt.approx.f32": _FUNCTIONS["rsqrt"], "sin.approx.f32": np.sin, "cos.approx.f32": np.cos,
     "add.f32": np.add, "mul.f32": np.multiply, "sub.f32": np.subtract, "add.s32": np.add, "add.u32": np.add,
     "mul.lo.s32": np.multiply, "max.f32": np.fmax, "min.f32": np.fmin, "fma.rn.f32": _fused,
+    "cvt.rna.tf32.f32": _rounded_to_tf32,
 }  # fmt: skip
 """PTX instructions that may stand alone in inline assembly."""
 
@@ -461,7 +475,7 @@ ELEMENTWISE: Mapping[str, Executor] = {
     **{f"arith.{name}": pure(function) for name, function in _BINARY.items()},
     **{f"arith.{name}": _float_arithmetic(function) for name, function in _FLOAT.items()},
     **{f"math.{name}": pure(_wide(function)) for name, function in _FUNCTIONS.items()},
-    "arith.negf": pure(_negate), "arith.select": pure(_select), "arith.cmpi": _compare_integers,
+    "arith.negf": pure(_negate), "arith.select": _select, "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats, "arith.constant": _constant, "index.constant": _constant, "ub.poison": _poison,
     "arith.extsi": _resized(True), "arith.extui": _resized(False), "arith.trunci": _resized(True),
     "arith.index_cast": _resized(True), "arith.index_castui": _resized(False), "arith.bitcast": _bitcast,

@@ -20,7 +20,7 @@ from irscope.machine.accesses import load_tile, masked_load, reduce_tile, store_
 from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import matrix_product, scaled_product
-from irscope.machine.values import Array, Held, View, dtype_of, full
+from irscope.machine.values import Array, Held, View, dtype_of, full, poison
 
 __all__ = ["GPU_OPERATIONS"]
 
@@ -359,22 +359,15 @@ def _masked(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
         return machine.region(step.operation.regions[0], frame, ())
     index = np.flatnonzero(holds)
     if not len(index):
-        return [_poison_of(step, place) for place in range(len(step.results))]
+        return [poison(dtype_of(one), len(one.shape)) for one in step.types]
     results = machine.region(step.operation.regions[0], frame.part(index), ())
     found: list[Held] = []
-    for place, value in enumerate(results):
-        whole = np.broadcast_to(_poison_of(step, place), (frame.count, *cast(Array, value).shape[1:])).copy()
+    for kind, value in zip(step.types, results, strict=True):
+        undefined = poison(dtype_of(kind), len(kind.shape))
+        whole = np.broadcast_to(undefined, (frame.count, *cast(Array, value).shape[1:])).copy()
         whole[index] = value
         found.append(whole)
     return found
-
-
-def _poison_of(step: Step, place: int) -> Array:
-    dtype = dtype_of(step.types[place])
-    shape = (1,) * (len(step.types[place].shape) + 1)
-    if dtype == np.bool_:
-        return np.ones(shape, np.bool_)
-    return np.full(dtype.itemsize, 255, np.uint8).view(dtype).reshape(shape)
 
 
 def _stage_predicate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import Operation
 from irscope.machine.control import Executor, Frame, Machine, Step
-from irscope.machine.elementwise import convert_float
+from irscope.machine.elementwise import TF32_MASK, convert_float
 from irscope.machine.values import Array, Held, narrow_float, unsigned
 
 __all__ = ["TENSORS", "matrix_product", "scaled_product"]
@@ -187,9 +187,6 @@ def _gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 # ── dots ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_TF32_MASK = np.uint32(0xFFFFE000)
-"""TF32 drops the last 13 bits of float32."""
-
 
 def matrix_product(left: Array, right: Array, accumulator: Array | None, dtype: np.dtype[Any], precision: str) -> Array:
     """`left @ right + accumulator`, the sum over k in an order that is open.
@@ -207,7 +204,7 @@ def matrix_product(left: Array, right: Array, accumulator: Array | None, dtype: 
     for one in (left, right):
         wide = np.ascontiguousarray(one.astype(np.float32, copy=False))
         if precision == "tf32" and one.dtype == np.float32:
-            wide = (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
+            wide = (wide.view(np.uint32) & TF32_MASK).view(np.float32)
         operands.append(wide)
     total = np.matmul(*operands)
     if accumulator is not None:
