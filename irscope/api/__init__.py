@@ -220,3 +220,12 @@ def _html_of(capture: Capture) -> str:
 
 
 Capture._repr_html_ = _html_of  # pyright: ignore[reportPrivateUsage]
+
+
+def _run(capture: Capture, values: Mapping[str, Any] | None = None, **keywords: Any) -> dict[str, Any]:
+    from irscope.machine.captured import run_capture
+
+    return run_capture(capture, values, **keywords)
+
+
+Capture.run = _run

@@ -8,6 +8,7 @@ import typer
 
 from irscope.cli import app
 from irscope.cli.dump.view import View, show_captures, with_view
+from irscope.cli.on_machine import Values, show_values, with_values
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.stored import stored_captures
@@ -19,6 +20,7 @@ from irscope.store.shelf import StoredCaptures
 @app.command(rich_help_panel="Record and read")
 @with_destination
 @with_view
+@with_values
 def show(
     captures: Annotated[
         list[str] | None,
@@ -30,10 +32,13 @@ def show(
     ] = None,
     *,
     view: View,
+    values: Values,
     to: Destination,
 ) -> int:
-    """Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere."""
+    """Show a capture: its summary, a stage, the IR around a pass, or the values of its launch. Runs anywhere."""
     chosen = StoredCaptures(file for text in captures or ["last"] for file in stored_captures(text).files)
+    if values.values:
+        return show_values(chosen, values, view.stages, to)
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
             if "cubin" in file.stages and "sass" not in file.stages:

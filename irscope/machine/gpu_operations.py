@@ -104,7 +104,9 @@ def _subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 def _tensor_subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     view = step.view(frame, "src")
-    return (_sliced(view, (*(0,) * (len(view.shape) - 1), step.number("N")), step.shape),)
+    # Before Triton 3.9 it is called N.
+    column = step.number("offset" if step.attribute("N") is None else "N")
+    return (_sliced(view, (*(0,) * (len(view.shape) - 1), column), step.shape),)
 
 
 def _transposed(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -170,6 +172,21 @@ def _begin_buffer_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[H
     values = machine.memory.load(addresses, mask, other, view.dtype, frame.rows)
     machine.shared.copy(view, _spread(values, view), frame.rows)
     return (_TOKEN,)
+
+
+def _copy_to_global(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    machine.memory.store(step.array(frame, "dst"), values, step.optional(frame, "mask"), frame.rows)
+    return [_TOKEN] * len(step.results)
+
+
+def _copy_to_tensor_memory(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    source, target = step.view(frame, "src"), step.view(frame, "dst")
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise step.not_run("it copies blocks of scales, whose order is not stated")
+    machine.shared.write(target, machine.shared.read(source, frame.rows), frame.rows)
+    _signal(machine, step, frame, None)
+    return [_TOKEN] * len(step.results)
 
 
 def _commit(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -384,6 +401,8 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "memdesc_subview": _subview, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
     "memdesc_trans": _transposed, "memdesc_reshape": _reshaped, "memdesc_reinterpret": _reinterpreted,
     "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_buffer_copy,
+
+    "async_copy_local_to_global": _copy_to_global, "tmem_copy": _copy_to_tensor_memory,
     "async_commit_group": _commit, "async_wait": _wait_for_groups, "async_tma_copy_global_to_local": _begin_tile,
     "async_tma_gather": partial(_begin_tile, gathers=True), "async_tma_copy_local_to_global": _store_tile,
     "async_tma_scatter": _scatter_tile, "async_tma_reduce": _reduce_tile, "init_barrier": _init_barrier,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def no_gpu() -> None:
 @pytest.mark.usefixtures("no_gpu")
 @pytest.mark.parametrize(
     "arguments",
-    [("run", SCRIPT), ("run", SCRIPT, "-d", "cse", "--json"), ("bench", SCRIPT), ("bench", SCRIPT, "--vs", "-cse")],
+    [("bench", SCRIPT), ("bench", SCRIPT, "--vs", "-cse")],
 )
 def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple[object, ...]) -> None:
     code, out, err = irscope(*arguments)
@@ -29,6 +30,42 @@ def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple
         "irscope: There is no GPU here that Triton's driver takes: launching needs one, with its driver and a torch "
         "for it.\n"
     )
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.triton
+def test_without_a_gpu_run_checks_launches_on_the_cpu(irscope: Run) -> None:
+    code, out, err = irscope("run", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
+    row = json.loads(out)
+    assert (code, row["plan"], row["passes"]) == (0, "-cse", True)
+    assert {one["verdict"] for one in row["launches"]} == {"identical"}
+    assert {one["kernel"] for one in row["launches"]} == {"add_kernel"}
+    assert "the launches are run on the CPU" in err
+
+
+@pytest.mark.triton
+def test_run_takes_a_target_a_stage_and_a_pass(irscope: Run) -> None:
+    script = ROOT / "examples" / "vector_add.py"
+    code, out, _ = irscope("run", script, "--target", "hip:gfx942", "--at", "coalesce", "--programs", "2", "--json")
+    assert (code, json.loads(out)["passes"]) == (0, True)
+    code, _, err = irscope("run", script, "--cpu", "--at", "colaesce")
+    assert (code, "Did you mean 'coalesce'" in err) == (1, True)
+    code, _, err = irscope("run", script, "--cpu", "--stage", "ptx")
+    assert (code, "the CPU runs ttir and ttgir" in err) == (2, True)
+
+
+@pytest.mark.triton
+def test_show_prints_the_values_of_a_launch(irscope: Run) -> None:
+    assert irscope("dump", ROOT / "examples" / "vector_add.py", "--target", "cuda:90")[0] == 0
+    code, out, err = irscope("show", "last::add_kernel", "--values", "--program", "0", "--json")
+    observed = json.loads(out)["captures"][0]
+    assert code == 0
+    assert "drawn at random" in err
+    assert "arith.addf" in {one["operation"] for one in observed["values"]}
+    code, out, _ = irscope("show", "last::add_kernel", "--values", "--value", observed["values"][-1]["name"])
+    assert (code, observed["values"][-1]["name"] in out) == (0, True)
+    code, _, err = irscope("show", "last", "--program", "0")
+    assert (code, "give --values with them" in err) == (2, True)
 
 
 @pytest.mark.usefixtures("no_gpu")
