@@ -57,7 +57,7 @@ def run(
 
     Without a GPU, with --cpu or for a --target, the script is recorded on a virtual GPU, and the CPU runs the IR of
     the first launch of each compiled kernel: under a plan against the IR of all passes, else against the IR before
-    any pass. The script's own checks do not count then.
+    any pass. The script's tensors hold their data on the CPU, so that its own checks count as well.
     """
     from irscope.record.process.requests import request_for
     from irscope.render.text.bench import render_agreements

@@ -23,6 +23,10 @@ from irscope.record.process.warm import warm_children
 __all__ = ["MachineRun", "check_script_on_machine"]
 
 
+_DATA_BYTES = 64 << 20
+"""Of a tensor: the data of a larger one are not recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class MachineRun:
     """What is run of each launch."""
@@ -47,8 +51,9 @@ def check_script_on_machine(
     """Record a script under its request's plan, and compare what its launches compute with what they should.
 
     Under a plan, a launch is compared with the same IR under the empty plan; without a plan, with the IR that the
-    front end made, before any pass. Tensors of the script hold the values that the recording knows; those that it does
-    not know are drawn at random. The script's own checks are none here, since its tensors are on no GPU.
+    front end made, before any pass. The tensors of the script hold their data on the CPU, and it goes on with what the
+    launches under the plan leave there, so that its own checks count. A launch is compared on the data that its tensors
+    held, or where they are too large for the recording, on elements that are drawn at random.
 
     Args:
         request: the script, as `requests.request_for` makes it.
@@ -61,7 +66,8 @@ def check_script_on_machine(
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
     level = "triton" if run.at else "none"
-    recording = record_request(replace(request, virtual=True, snapshots=level), progress=progress, echo=echo)
+    computing = replace(request, virtual=True, computes=True, snapshots=level, data_limit_bytes=_DATA_BYTES)
+    recording = record_request(computing, progress=progress, echo=echo)
     rows: list[LaunchChecked] = []
     with warm_children(persistent=False):
         for number, capture in enumerate(recording.captures, 1):

@@ -30,7 +30,6 @@ __all__ = ["ComputingSession"]
 
 _HOST = "_irscope_is_of_host"
 """The attribute of a tensor that a program made on the CPU."""
-_Grid = tuple[int, int, int]
 
 
 class ComputingSession:
@@ -64,7 +63,7 @@ class ComputingSession:
             argument = argument.base
         return isinstance(argument, torch.Tensor) and argument.numel() > 0 and _is_of_host(argument)
 
-    def launch(self, kernel: Any, source: Any, grid: _Grid, arguments: tuple[Any, ...]) -> None:
+    def launch(self, kernel: Any, source: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
         """Run a launch; what cannot be run is noted, and leaves its tensors as they are.
 
         Raises RuntimeError, as torch does after a fault on the GPU, for what no kernel may do.
@@ -91,7 +90,7 @@ class ComputingSession:
         engine, mode = torch.autograd.graph._engine_run_backward, self._mode
 
         def run_in_mode(*args: Any, **kwargs: Any) -> Any:
-            if any(one is mode for one in _get_current_function_mode_stack()):
+            if mode.is_on:
                 return engine(*args, **kwargs)
             with mode:
                 return engine(*args, **kwargs)
@@ -111,7 +110,7 @@ class ComputingSession:
 
     def _follow_default_device(self, patches: Patches) -> None:
         """torch's own mode for a default device names the GPU to functions that make tensors."""
-        kind = torch_default_device.DeviceContext
+        kind, mode = torch_default_device.DeviceContext, self._mode
         handle = kind.__torch_function__
 
         def on_cpu(
@@ -119,7 +118,10 @@ class ComputingSession:
         ) -> Any:
             if context.device.type != "cuda":
                 return handle(context, func, types, args, kwargs)
-            return func(*args, **(kwargs or {}))
+            kwargs = kwargs or {}
+            if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
+                kwargs["device"] = CUDA if mode.is_on else CPU
+            return func(*args, **kwargs)
 
         patches.set(kind, "__torch_function__", on_cpu)
 
@@ -156,10 +158,17 @@ def _generator_of_any_device(real: Any) -> Any:
 class _Computing(TorchFunctionMode):
     """Lets tensors of the CPU pose as those of a GPU."""
 
+    @property
+    def is_on(self) -> bool:
+        """Whether the mode sees calls now: torch switches it off within its own handlers."""
+        return any(mode is self for mode in _get_current_function_mode_stack())
+
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
+        if func is torch.device:
+            return func(*args, **kwargs)
         answer = _ANSWERS.get(func)
         if answer is not None:
             return answer(*args, **kwargs)
@@ -202,8 +211,7 @@ def _comes_from_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     if tensors:
         return all(map(_is_of_host, tensors))
     default = torch_default_device.CURRENT_DEVICE
-    contexts = [one.device for one in _get_current_function_mode_stack() if hasattr(one, "device")]
-    return not any(one is not None and one.type == "cuda" for one in (default, *contexts))
+    return default is None or default.type != "cuda"
 
 
 def _marked(result: Any, is_of_host: bool) -> Any:
