@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.cli import options
 from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import Destination
 from irscope.cli.output.talk import say
 from irscope.errors import UsageError
-from irscope.machine.captured import StageOfRun
-from irscope.machine.observed import Observation, observe_values
 from irscope.model.capture import Capture
-from irscope.record.gpu.on_machine import MachineRun
-from irscope.render.text.values import render_values
+
+if TYPE_CHECKING:
+    # They import NumPy, which the commands do not need without these options.
+    from irscope.machine.captured import StageOfRun
+    from irscope.machine.observed import Observation
+    from irscope.record.gpu.on_machine import MachineRun
 
 __all__ = ["OnMachine", "Values", "show_values", "with_machine", "with_values"]
 
@@ -42,6 +44,8 @@ class OnMachine:
     @property
     def run(self) -> MachineRun:
         """What is run of each launch; raises UsageError."""
+        from irscope.record.gpu.on_machine import MachineRun
+
         return MachineRun(_stage_of(self.stage or "ttgir"), self.at or "", self.programs)
 
 
@@ -80,6 +84,9 @@ with_values = grouped("values", Values)
 
 def show_values(captures: Sequence[Capture], values: Values, stages: tuple[str, ...], to: Destination) -> int:
     """Print the values of each capture's launch; returns the exit code."""
+    from irscope.machine.observed import observe_values
+    from irscope.render.text.values import render_values
+
     if len(stages) > 1:
         raise UsageError("--values runs one IR: give one --stage, ttir or ttgir.")
     stage, program = _stage_of(stages[0] if stages else "ttir"), _program_of(values.program)
