@@ -65,7 +65,7 @@ def test_facts_of_assembly() -> None:
         "ld.global.b32 %r5, [%rd2];",
         "st.global.b32 [%rd1], %r1;",
     ]
-    facts = facts_of(capture("\n".join(f"\t{line}" for line in lines)), ["IRS501", "IRS501"])
+    facts = facts_of(capture("\n".join([".visible .entry k()", "{", *lines, "}"])), ["IRS501", "IRS501"])
     assert facts["load_bits"] == (128 + 32) / 2
     assert facts["store_bits"] == 32.0
     assert facts["pipeline_buffers"] == 3

@@ -124,12 +124,11 @@ def test_sarif() -> None:
 def test_every_rule_has_a_description() -> None:
     from irscope.analysis.checks import assertions, results
 
-    modules = (results, assertions, assertions, assertions)
     rules = {
-        one.rule
-        for module in modules
-        for one in vars(module).values()
-        if hasattr(one, "rule") and hasattr(one, "breaches")
+        value.rule
+        for module in (results, assertions)
+        for value in vars(module).values()
+        if isinstance(value, type) and isinstance(getattr(value, "rule", None), str)
     }
     assert len(rules) == 11
     assert rules - {"no-finding"} <= RULES.keys()

@@ -244,7 +244,7 @@ _MAGIC_LINE = re.compile(r"^\s*[%!?]")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class _NotebookCell:
     """A code cell."""
 
     number: int
@@ -259,7 +259,7 @@ class Cell:
         return os.path.basename(self.file)
 
 
-def _read_cells(path: Path) -> tuple[Cell, ...]:
+def _read_cells(path: Path) -> tuple[_NotebookCell, ...]:
     """The code cells of a notebook; raises RecordingError for what is none."""
     try:
         content: Any = json.loads(path.read_text("utf-8"))
@@ -277,7 +277,7 @@ def _read_cells(path: Path) -> tuple[Cell, ...]:
             source = text if isinstance(text, str) else "".join(map(str, text))
             if source.strip():
                 sources.append(source)
-    return tuple(Cell(number, source, f"{path}#cell{number}") for number, source in enumerate(sources, 1))
+    return tuple(_NotebookCell(number, source, f"{path}#cell{number}") for number, source in enumerate(sources, 1))
 
 
 def _run_notebook(watch: Watch) -> None:
@@ -297,7 +297,7 @@ def _run_notebook(watch: Watch) -> None:
                 watch.origin = ()
 
 
-def _run_plain(cell: Cell, main: ModuleType, watch: Watch) -> None:
+def _run_plain(cell: _NotebookCell, main: ModuleType, watch: Watch) -> None:
     if cell.source.lstrip().startswith("%%"):
         head = cell.source.strip().splitlines()[0]
         watch.report(Note(f"{cell.name} was left out, as IPython is not installed: {head}"))
@@ -330,10 +330,10 @@ def _by_shell(main: ModuleType, path: Path) -> Any:
     settings.HistoryManager.enabled = False
     settings.InteractiveShell.colors = "nocolor"
     shell: Any = InteractiveShell.instance(user_module=main, config=settings)
-    under_way: list[Cell] = []
+    under_way: list[_NotebookCell] = []
     shell.compile.get_code_name = lambda raw, transformed, number: under_way[-1].file
 
-    def run(cell: Cell) -> None:
+    def run(cell: _NotebookCell) -> None:
         under_way[:] = [cell]
         shell.run_cell(cell.source, store_history=True).raise_error()
 

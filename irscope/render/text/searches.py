@@ -32,7 +32,7 @@ _TITLES_ON_AMD = {"registers": "VGPRs", "shared": "LDS B"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class _Cell:
     """One count of one variant: its value, and how far that is from the baseline's."""
 
     value: str
@@ -92,14 +92,14 @@ def column_title(ablation: Ablation, name: str) -> str:
     return amd.get(name, _TITLES[name])
 
 
-def cell(ablation: Ablation, variant: Variant, name: str) -> Cell:
+def cell(ablation: Ablation, variant: Variant, name: str) -> _Cell:
     """One count of one variant."""
     value = getattr(variant.counts, name)
     if value is None:
-        return Cell("–" if variant.compiles else "")
+        return _Cell("–" if variant.compiles else "")
     difference = ablation.difference(variant, name)
     text = percent(value / 100) if name == "occupancy" else f"{value:g}"
-    return Cell(text, signed(difference) if difference else "")
+    return _Cell(text, signed(difference) if difference else "")
 
 
 def outcome(ablation: Ablation, variant: Variant) -> str:
@@ -162,7 +162,7 @@ def _columns(ablation: Ablation, variants: Sequence[Variant]) -> dict[str, list[
     return cells
 
 
-def _aligned(cells: Sequence[Cell]) -> list[str]:
+def _aligned(cells: Sequence[_Cell]) -> list[str]:
     values = max((len(cell.value) for cell in cells), default=0)
     differences = max((len(cell.difference) for cell in cells), default=0)
     return [f"{cell.value:>{values}} {cell.difference:>{differences}}".rstrip() for cell in cells]

@@ -24,26 +24,16 @@ LAUNCH = "attributes of a launch's arguments, as Triton's front end writes them"
 WRITES = "text of a module that Triton is to compile, or a question to the compiler"
 SHOWN = "an example in a message or an option"
 MEMORY = "the evaluator of addresses, which the machine is to replace"
-NAMED = "names of operations in findings and in what is in flight: by opcode as these are next worked on"
+NAMED = "names of operations in what is in flight, which the machine is to replace"
 EXCEPTIONS: dict[str, str] = {
-    "analysis/checks/code.py": "the names that a user gives to --uses and --min-width",
-    "analysis/findings": NAMED,
+    "analysis/checks/assertions.py": SHOWN,
     "analysis/in_flight": NAMED,
-    "analysis/reduce/program.py": "functions of programs that are written again",
-    "analysis/reduce/steps": "operations that reduced programs are written with",
-    "analysis/roofline": NAMED,
-    "analysis/variants": LAUNCH,
     "cli/check/assertions.py": SHOWN,
-    "cli/diff/sides.py": WRITES,
     "cli/layout/command.py": SHOWN,
-    "api/reduction/run.py": "an attribute that a text must have to be compiled on",
-    "layout": "types that questions to the compiler are made of, and names that a user gives to --op",
     "memory": MEMORY,
     "model/telling.py": LAUNCH,
     "record": WRITES,
-    "render/layout/table.py": "pointers, shortened in a table",
-    "render/report/results/ablation.py": SHOWN,
-    "store/baseline.py": LAUNCH,
+    "render/report/results.py": SHOWN,
 }
 """File or folder -> why it spells names of operations, attributes or types."""
 

@@ -44,7 +44,7 @@ SAMPLE = ("_ZN4mlir27registerAsmPrinterCLOptionsEv", "_ZN4mlir11PassManager3runE
 WHERE_TRIED = pytest.mark.skipif(not calls_were_tried(), reason="no calls are made with this Triton, on this machine")
 # Imported by every Python that is started with it on its path: the symbol stands where nothing can be called.
 FAULT = """
-from irscope.record.triton import native_calls as library_functions as library
+from irscope.record.triton import native_calls as library
 found = library.function_addresses
 library.function_addresses = lambda *arguments: found(*arguments) | {{ {symbol!r}: 8 }}
 """
