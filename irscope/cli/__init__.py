@@ -71,7 +71,7 @@ _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
     "collect": "Record scripts into a collection: a folder of captures with an index, which every command takes.",
     "record": "Record what the Python processes of a command launch, those that it starts and forks included.",
-    "show": "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
+    "show": "Show a capture: its summary, a stage, the IR around a pass, or the values of its launch. Runs anywhere.",
     "ls": "List the recent captures, or those of a collection, the newest first.",
     "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",
     "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
@@ -81,7 +81,7 @@ _SUMMARIES = {
     "diff": "Compare two compilations structurally: names, locations and the order of independent operations do not "
     "count.",
     "edit": "Edit a text of a capture in your editor, compile on from it, and show what that changed.",
-    "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
+    "run": "Run a script with passes off, and check each launch against the same launch with all passes on.",
     "bench": "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
     "profile": "Show where warps wait and what memory really does, per operation: the hardware's own counters.",
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
