@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 
 from irscope.ir.mlir.model import Operation, Value
-from irscope.ir.mlir.tokens import closing
 from irscope.ir.mlir.types import element_bits
 from irscope.memory.addresses.kinds import Kind, kind_of
 from irscope.memory.addresses.numbers import Number, Source, add, compared, constant, multiply, select
@@ -127,10 +126,6 @@ _ANY = Kind((), "i1")
 
 _PREDICATED = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather")
 """Their last operand says whether they are done at all."""
-# tt.load %pointers : tensor<32x!tt.ptr<f32>, #blocked>
-_POINTERS = re.compile(r"\btensor<(?:\d{1,9}x){1,8}!tt\.ptr<|!tt\.ptr<")
-# amdg.buffer_store %values, %pointer[%offsets] : tensor<64xf16, #blocked>      … into %buffer : <f16>[tensor<64xi32>] …
-_DATA = re.compile(r" : (?:<|tensor<(?:\d{1,9}x){1,8})(\w+)[,>]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,16 +242,8 @@ def _shaped(mask: Number | None, addresses: Number) -> Number | None:
 
 
 def _pointer_kind(operation: Operation) -> Kind:
-    """The type of its pointers: the first type of a pointer that its text gives.
-
-    Before Triton 3.9 buffer operations are written with the type of their data alone.
-    """
-    if (match := _POINTERS.search(operation.text)) is not None:
-        return _first_kind(operation.text[match.start() :])
-    if "buffer_" in operation.name and (match := _DATA.search(operation.text)) is not None:
-        return kind_of(f"!tt.ptr<{match[1]}>")
-    raise ValueError("no type of a pointer")
-
-
-def _first_kind(text: str) -> Kind:
-    return kind_of(text[: closing(text, text.index("<")) + 1])
+    """The type of its pointers; raises ValueError if it has none."""
+    pointer = operation.operand("ptr") or operation.operand("src")
+    if pointer is None:
+        raise ValueError("no type of a pointer")
+    return kind_of(operation.operand_types[operation.operands.index(pointer)].text)

@@ -9,9 +9,9 @@ from math import prod
 
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.tokens import closing, split_commas
-from irscope.ir.mlir.types import element_bits, written_result_types
+from irscope.ir.mlir.types import element_bits
 
-__all__ = ["MOST_ELEMENTS", "Kind", "kind_of", "result_kinds"]
+__all__ = ["MOST_ELEMENTS", "Kind", "kind_of", "kinds_of_results"]
 
 MOST_ELEMENTS = 1 << 20
 """Elements of a tensor; Triton allows no more."""
@@ -65,14 +65,6 @@ def kind_of(text: str) -> Kind:
     return Kind(shape if prod(shape) <= MOST_ELEMENTS else (), inside[len(written) :])
 
 
-@lru_cache(maxsize=8192)
-def result_kinds(name: str, text: str, last: str, count: int) -> tuple[Kind, ...]:
-    """The kinds of an operation's results, as its first and last lines give them; results without one get the last."""
-    kinds = [kind_of(written) for written in written_result_types(name, f"{text}\n{last}", count)]
-    kinds += [kinds[-1] if kinds else Kind((), "")] * (count - len(kinds))
-    return tuple(kinds)
-
-
 def kinds_of_results(operation: Operation) -> tuple[Kind, ...]:
     """The kinds of an operation's results."""
-    return result_kinds(operation.name, operation.text, operation.closing, len(operation.results))
+    return tuple(kind_of(one.text) for one in operation.result_types)
