@@ -106,7 +106,7 @@ SAVES = """
 import sys
 from pathlib import Path
 from irscope.__main__ import run
-from irscope.cli.watch.files import Watched
+from irscope.api.watching import Watched
 
 def wait(self):
     file = Path("one.py")
@@ -114,7 +114,7 @@ def wait(self):
     return (file,)
 
 Watched.wait = wait
-sys.exit(run(["watch", "one.py", "--target", "cuda:90", "--rounds", sys.argv[1]]))
+sys.exit(run(["diff", "one.py", "--watch", "--target", "cuda:90", "--recordings", sys.argv[1]]))
 """
 
 
@@ -146,7 +146,7 @@ def main() -> None:
                 ),
                 "irscope check with six assertions": ([*check, *ASSERTED], (0,)),
                 "irscope check --baseline B --update-baseline": (
-                    [*check, "--baseline", "b.json", "--update-baseline"],
+                    [*check, "--baseline", "b.json", "--update"],
                     (0,),
                 ),
             },

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests" / "data" / "diff")]
 
 from irscope.analysis.diff.texts import diff_texts  # noqa: E402
-from irscope.ir.body.reader import read_body  # noqa: E402
+from irscope.ir.columns import read_body  # noqa: E402
 from irscope.ir.mlir.reader import parse_mlir  # noqa: E402
 from irscope.render.text.diff import render_unified  # noqa: E402
 

@@ -18,12 +18,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from irscope.analysis.reduce.likeness import Likeness, likeness_of
-from irscope.analysis.reduce.model import Reduced
+from irscope.analysis.reduce.model import Likeness, Reduced, likeness_of
 from irscope.api import record, record_all
 from irscope.api.reduction.kept import failing_alike
-from irscope.api.reduction.origins import origins_of
-from irscope.api.reduction.run import Reduction
+from irscope.api.reduction.run import Reduction, origins_of
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -102,7 +102,7 @@ def thousand(folder: Path, environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "irscope"]
     ways = {
         "ls": ["ls"],
-        "ls, filtered": ["ls", "--option", "NUMBER=7", "--since", "1d"],
+        "ls, filtered": ["ls", "--where", "NUMBER=7", "--since", "1d"],
         "ls --json": ["ls", "--json"],
         "show last": ["show", "last"],
         "report last": ["report", "last", "-o", str(folder / "report.html")],

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import irscope
 from irscope.analysis.source.map import SourceMap, StageMap, source_map
+from irscope.ir.locations.model import is_library
 from irscope.ir.locations.strip import strip_locations
-from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
 from irscope.render.report.facts import stage_locations
 

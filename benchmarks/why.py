@@ -91,7 +91,7 @@ def actions(capture: Capture, folder: Path) -> dict[str, Callable[[], float]]:
         "start": irscope("--help"),
         "why": irscope("why", capture.id, "--json", output=folder / "why.json"),
         "why again": irscope("why", capture.id, "--json"),
-        "why --no-try": irscope("why", capture.id, "--no-try"),
+        "why --no-try": irscope("why", capture.id, "--tries", "0"),
     }
 
 

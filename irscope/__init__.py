@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from inspect import Signature
 
     from irscope.analysis.diff.captures import diff
-    from irscope.analysis.resources.table import table
+    from irscope.analysis.resources import table
     from irscope.api import capture, findings, record, record_all, recording_session, to_dict, why
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
@@ -61,7 +61,7 @@ _HOMES = {
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
     "diff": "irscope.analysis.diff.captures",
-    "table": "irscope.analysis.resources.table",
+    "table": "irscope.analysis.resources",
 }
 
 

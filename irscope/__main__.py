@@ -12,10 +12,11 @@ from itertools import pairwise
 
 _PROGRAMS = (".py", ".ipynb")
 _IR = (".ttir", ".ttgir", ".llir", ".ptx", ".amdgcn")
-_NOT_RECORDING = ("show", "ls", "import", "doctor", "mcp", "record")
+_NOT_RECORDING = ("show", "ls", "import", "doctor", "serve")
 FILE_OPTIONS = (
-    "--baseline", "--cache-dir", "--check", "--each", "--edited", "--file", "--filecheck", "--from", "--golden",
-    "--html", "--markdown", "--output", "-o", "--plan", "--pytest", "--python", "--sarif", "--show", "--vs",
+    "--also", "--baseline", "--cache-dir", "--check", "--counters", "--each", "--edited", "--filecheck", "--from",
+    "--golden", "--markdown", "--output", "-o", "--plan", "--pytest", "--python", "--python-output", "--show",
+    "--ttgir", "--vs",
 )  # fmt: skip
 """The options whose value may be the name of a file: it is no subject."""
 
@@ -29,7 +30,7 @@ def main() -> None:
     try:
         raise_on_signals()
         with _recording_begun(sys.argv[1:]):
-            from irscope.cli.output.streams import open_streams
+            from irscope.cli.streams import open_streams
 
             open_streams()
             code = run(sys.argv[1:])
@@ -46,7 +47,7 @@ def main() -> None:
 def _recording_begun(arguments: list[str]) -> AbstractContextManager[None]:
     """Import Triton in another process, if a command names a file to be recorded, while the command itself is read."""
     if names_program(_own(arguments)):
-        from irscope.record.process.warm import warm_children
+        from irscope.record.process.child import warm_children
 
         return warm_children(at_once=True, persistent=False)
     return nullcontext()
@@ -70,19 +71,21 @@ def run(arguments: list[str]) -> int:
     rest = arguments[len(own) :]
     debug = "--debug" in own
     own = [word for word in own if word != "--debug"]
-    import typer
+    if own[:1] == ["help"]:
+        own = [*own[1:], "--help"]
+    import click
 
-    from irscope.cli import app, load_commands, script_arguments, takes_script_arguments
-    from irscope.cli.output.streams import unfiltered_stderr
+    from irscope.cli.commands import main_group
+    from irscope.cli.streams import unfiltered_stderr
     from irscope.errors import IrscopeError
     from irscope.interruption import Interrupted, exit_code
 
     try:
-        load_commands(own)
-        if takes_script_arguments():
-            script_arguments.set(tuple(rest[1:]))
-            rest = []
-        code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
+        commands = main_group()
+        if "_IRSCOPE_COMPLETE" in os.environ:
+            commands.main(prog_name="irscope")
+        with commands.make_context("irscope", [*own, *rest] or ["--help"]) as context:
+            code = commands.invoke(context)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -90,9 +93,14 @@ def run(arguments: list[str]) -> int:
         # The reader closed the pipe (`| head`): Python must not report that at its end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except typer.Exit as stop:
+    except click.exceptions.Exit as stop:
         return stop.exit_code
-    except (typer.Abort, KeyboardInterrupt, Interrupted) as stop:
+    except click.ClickException as error:
+        # An unknown option, a missing value: misuse.
+        with unfiltered_stderr():
+            error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt, Interrupted) as stop:
         print("irscope: interrupted", file=sys.stderr)
         return exit_code(stop)
     except IrscopeError as error:
@@ -118,12 +126,6 @@ def run(arguments: list[str]) -> int:
         )
         return 1
     except Exception as error:
-        # Typer's own errors (an unknown option, a missing value) print themselves: misuse, exit code 2. Their classes
-        # are click's or typer's, depending on typer's version.
-        if callable(show := getattr(error, "show", None)) and hasattr(error, "exit_code"):
-            with unfiltered_stderr():
-                show()
-            return 2
         if debug:
             raise
         print(

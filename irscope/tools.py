@@ -18,7 +18,7 @@ from typing import IO
 
 from irscope.errors import ToolTooSlow
 
-__all__ = ["POLL_S", "LimitWatch", "ToolLimits", "ToolProcess", "run_tool"]
+__all__ = ["POLL_S", "LimitWatch", "ToolLimits", "ToolProcess", "process_status", "run_tool"]
 
 POLL_S = 0.25
 """How often a program that is waited for is looked at."""
@@ -153,8 +153,8 @@ def _descendants(pid: int) -> list[_Process]:
     """A process and all that it started; empty on a system without /proc."""
     processes = _all_processes()
     members = {pid}
-    while found := {item.pid for item in processes if item.parent in members} - members:
-        members |= found
+    while children := {item.pid for item in processes if item.parent in members} - members:
+        members |= children
     return [item for item in processes if item.pid in members]
 
 
@@ -166,9 +166,18 @@ def _all_processes() -> list[_Process]:
     processes: list[_Process] = []
     for pid in pids:
         # A process may end between the two reads.
-        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
-            # 4242 (nv) disasm) R 4200 … utime stime cutime cstime …, proc(5): a name may hold blanks and parentheses.
-            fields = file.read().decode("utf-8", "replace").rpartition(")")[2].split()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = process_status(pid)
             used_s = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
             processes.append(_Process(pid, int(fields[1]), fields[0], used_s))
     return processes
+
+
+def process_status(pid: int) -> list[str]:
+    """What Linux says of a process: its state, the number of its parent, …, as proc(5) lists them behind the name.
+
+    Raises OSError where there is no such process, or no /proc.
+    """
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        # 4242 (nv) disasm) R 4200 … utime stime cutime cstime …: a name may hold blanks and parentheses.
+        return file.read().decode("utf-8", "replace").rpartition(")")[2].split()

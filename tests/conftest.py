@@ -118,7 +118,7 @@ def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def forked_recordings(clean_session: None) -> Iterator[None]:
     """The recordings of a run of the tests are forks of a process that has imported Triton, or Triton and torch."""
-    from irscope.record.process.warm import warm_children
+    from irscope.record.process.child import warm_children
 
     with warm_children():
         yield
@@ -127,16 +127,10 @@ def forked_recordings(clean_session: None) -> Iterator[None]:
 @pytest.fixture
 def new_processes() -> Iterator[None]:
     """Recordings in new processes, for tests of what these are, and what they import."""
-    from irscope.record.process import warm
-    from irscope.record.process.child import starts_children
+    from tests.record.cold import no_block
 
-    # Outside of the block that the tests run in, in which another one does nothing.
-    token = warm._current.set(None)
-    try:
-        with starts_children(lambda start: None):
-            yield
-    finally:
-        warm._current.reset(token)
+    with no_block():
+        yield
 
 
 @pytest.fixture(scope="session")

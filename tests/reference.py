@@ -28,7 +28,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("record_all", "capture", "recording_session", "findings", "why", "to_dict"),
     ),
     ("", "", "irscope.api.explain", ("Explanation",)),
-    ("", "", "irscope.analysis.resources.table", ("table",)),
+    ("", "", "irscope.analysis.resources", ("table",)),
     ("", "", "irscope.store.file", ("load", "save")),
     (
         "",
@@ -41,15 +41,15 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("", "", "irscope.device.measurement", ("Agreement", "Ratio")),
     ("", "", "irscope.ir.locations.model", ("Frame",)),
     (
-        "irscope.analysis.diff.entries",
+        "irscope.analysis.diff.texts",
         "How two texts differ.",
-        "irscope.analysis.diff.entries",
+        "irscope.analysis.diff.texts",
         ("TextDiff", "DiffEntry"),
     ),
     (
-        "irscope.analysis.diff.schedule",
+        "irscope.analysis.diff.captures",
         "How two schedules of SASS differ.",
-        "irscope.analysis.diff.schedule",
+        "irscope.analysis.diff.captures",
         ("ScheduleDiff", "FieldChange", "InstructionSchedule"),
     ),
     ("irscope.model.capture", "A capture and its parts.", "irscope.model.capture", ()),

@@ -35,7 +35,7 @@ def test_a_result_is_what_its_command_prints(irscope_: Run) -> None:
         (printed,) = json.loads(irscope_(*words, "--json")[1])
         printed.pop("irscope_json")
         assert json.loads(json.dumps(result)) == printed
-    printed = json.loads(irscope_("why", STRIDED, "--no-try", "--json")[1])[0]["findings"]
+    printed = json.loads(irscope_("why", STRIDED, "--tries", "0", "--json")[1])[0]["findings"]
     found = [irscope.to_dict(one) for one in irscope.findings(load(STRIDED))]
     assert found
     assert json.loads(json.dumps(found)) == printed

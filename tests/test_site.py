@@ -16,9 +16,9 @@ import pytest
 from docs.site.guide import commands_page
 from docs.site.notebooks import NOTEBOOKS, notebook
 from docs.site.outside import outside_references
-from docs.site.pages import CHECKED, DOCS, ROOT, differences, pictures_of, shown
+from docs.site.pages import CHECKED, DOCS, README, ROOT, differences, pictures_of, shown
 from docs.site.pictures import DRAWN, printed_by, with_pictures, workplace
-from irscope.cli import COMMANDS
+from irscope.cli.commands import COMMANDS
 from tests.once import made_once
 
 DATA = ROOT / "tests" / "data"
@@ -31,7 +31,7 @@ SAMPLE = [one for one in CHECKED if one.stem in ("first-hour", "coming-from", "n
 """Those whose commands run in CI; `make exhaustive` runs all."""
 
 
-def run_pages(folder: Path, some: Sequence[Path] = SAMPLE) -> None:
+def run_pages(folder: Path, some: Sequence[Path] = (README, *SAMPLE)) -> None:
     """Run the commands of pages in a folder, and write what differs from what they show."""
     (folder / "dump.log").write_bytes(lzma.decompress((DATA / "dumps" / "3.9.0.cuda90.mlir.xz").read_bytes()))
     shutil.copy(DATA / "tritonparse" / "softmax.bin.ndjson", folder / "trace.ndjson")
@@ -57,7 +57,7 @@ def pages(clean_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.parametrize("page", SAMPLE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, *SAMPLE], ids=lambda page: page.name)
 def test_a_page_shows_what_is_printed(page: Path, pages: Path) -> None:
     assert json.loads((pages / "found.json").read_text())[page.name] == []
 
@@ -121,7 +121,7 @@ def test_what_a_page_shows_is_compared() -> None:
 
 
 def test_pictures_stand_below_their_commands() -> None:
-    text = "a\n\n```sh\nirscope graph last -o a.svg\nirscope show last\n```\n\nb\n"
+    text = "a\n\n```sh\nirscope draw loop last -o a.svg\nirscope show last\n```\n\nb\n"
     assert with_pictures(text, "pictures/", ["a.svg"]).index("](pictures/a.svg)") > text.index("show last")
     assert with_pictures(text, "pictures/", []) == text
     names = [name for page in CHECKED for name in pictures_of(page)]
@@ -136,7 +136,7 @@ def test_pictures_stand_below_their_commands() -> None:
 def test_the_guide_has_every_command_and_option() -> None:
     guide = commands_page()
     assert re.findall(r"^### (\S+)$", guide, re.MULTILINE) == [*COMMANDS]
-    assert "<code>--disable-pass</code>" in guide.partition("### dump")[2].partition("### ")[0]
+    assert "<code>--disable-pass</code>" in guide.partition("### record")[2].partition("### ")[0]
     # Each has an example of a page that runs in a test.
     assert [name for name in COMMANDS if f"\nirscope {name} " not in guide.partition(f"### {name}")[2]] == []
 
@@ -149,7 +149,7 @@ def test_commands_in_the_prose_have_the_options_that_they_show() -> None:
     for page in (*CHECKED, DOCS / "examples.md", DOCS / "index.md"):
         prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
         for code in re.findall(r"`((?:irscope |--)[^`]+)`", prose):
-            known = options.get(code.split()[1], of_any) if code.startswith("irscope ") else of_any
+            known = options.get(code.split()[1], of_any) | options["record"] if code.startswith("irscope ") else of_any
             unknown += [f"{code}: {one}" for one in re.findall(r"(?<!\S)--?[a-z][a-z-]*", code) if one not in known]
     assert unknown == []
 
@@ -190,7 +190,7 @@ def test_the_upgrade_is_as_its_page_says(tmp_path: Path) -> None:
         pytest.skip("IRSCOPE_OTHER_TRITONS names no interpreter with Triton 3.6.0")
     (one,) = [one for one in shown(DOCS / "cases" / "upgrade.md") if ".venv-3.6" in one.command]
     with workplace(tmp_path):
-        assert printed_by("irscope collect docs/cases/upgrade.py -o kernels/")[0] == 0
+        assert printed_by("irscope record docs/cases/upgrade.py -o kernels/")[0] == 0
         command = one.command.replace(".venv-3.6", OTHER).replace(".venv-3.9", sys.executable)
         code, printed, said = printed_by(command)
     assert (code, differences(one.printed or (), printed)) == (3, ""), said

@@ -88,7 +88,7 @@ def test_one_that_the_installed_tools_know_is_taken_though_irscope_does_not_know
 def test_ptxas_itself_agrees_on_every_number() -> None:
     """Its list is right: what is on it assembles an empty kernel, what is not does not."""
     from irscope.record.triton import api as triton_api
-    from irscope.record.triton.architectures import check_architecture
+    from irscope.record.triton.identity import check_architecture
 
     ptx = ".version 8.8\n.target sm_{}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"
     for number in (*range(70, 130, 3), 86, 87, 89, 90, 91, 99, 101, 103, 110, 120, 121, 900):

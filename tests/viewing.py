@@ -39,7 +39,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("layout", CAPTURE),
     ("layout", CAPTURE, "--costs"),
     ("layout", _COMPUTED, "--shape", "1024"),
-    ("graph", CAPTURE, "--stage", "ttgir", "-o", "graph.gv"),
+    ("draw", "dataflow", CAPTURE, "--stage", "ttgir", "-o", "graph.gv"),
     ("report", CAPTURE, "-o", "report.html"),
     ("import", "dump.log", "-o", "imported.irscope"),
 )
@@ -51,11 +51,11 @@ RECORDS: tuple[tuple[str, ...], ...] = (
     ("diff", CAPTURE, "--disable-pass", "coalesce"),
     ("source", _SCRIPT),
     ("layout", _COMPILERS, "--shape", "64x64"),
-    ("graph", _SCRIPT, "--stage", "ttgir"),
+    ("draw", "dataflow", _SCRIPT, "--stage", "ttgir"),
     ("report", _SCRIPT, "-o", "script.html"),
     ("ablate", CAPTURE),
-    ("bisect", CAPTURE, "--stage", "ttgir", "--check-regs", "100"),
-    ("run", _SCRIPT),
+    ("ablate", CAPTURE, "--stage", "ttgir", "--check", "registers=100"),
+    ("bench", "--results", _SCRIPT),
     ("bench", _SCRIPT),
 )
 REMEDY = "pip install 'irscope[triton]'"

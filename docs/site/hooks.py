@@ -18,7 +18,7 @@ from docs.site.guide import commands_page
 from docs.site.outside import outside_references
 from docs.site.pages import CHECKED, DOCS, pictures_of
 from docs.site.pictures import DRAWN, draw, drawing, with_pictures, workplace
-from irscope.record.process.warm import warm_children
+from irscope.record.process.child import warm_children
 
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

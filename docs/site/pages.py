@@ -10,6 +10,7 @@ from pathlib import Path
 __all__ = [
     "CHECKED",
     "DOCS",
+    "README",
     "ROOT",
     "Shown",
     "block_commands",
@@ -22,6 +23,7 @@ __all__ = [
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
+README = ROOT / "README.md"
 CHECKED = (DOCS / "first-hour.md", DOCS / "coming-from.md", *sorted((DOCS / "cases").glob("*.md")))
 """The pages whose `console` blocks show what this version prints, and whose pictures the site makes."""
 
@@ -58,7 +60,7 @@ def block_commands(language: str, text: str) -> list[Shown]:
 
 def shown(page: Path) -> list[Shown]:
     """The commands of a page in their order: those of `sh`, and of a checked page those of `console` too."""
-    languages = ("sh", "console") if page in CHECKED else ("sh",)
+    languages = ("sh", "console") if page in (*CHECKED, README) else ("sh",)
     return [
         command
         for language, text in blocks(page.read_text("utf-8"))
@@ -82,11 +84,12 @@ def pictures_of(page: Path) -> list[str]:
 def differences(expected: tuple[str, ...], printed: str) -> str:
     """What a page shows beside what was printed, or nothing if they agree.
 
-    A line `…` stands for any lines. All ids agree, and so do columns of other widths.
+    A line `…` stands for any lines, and `…` in a line for any text. All ids agree, and so do columns of other widths.
     """
     lines = [_comparable(line) for line in printed.strip().splitlines()]
     pattern = "".join(
-        r"(?:.*\n)*" if line.strip() == "…" else re.escape(_comparable(line)) + r"\n" for line in expected
+        r"(?:.*\n)*" if line.strip() == "…" else re.escape(_comparable(line)).replace("…", ".*") + r"\n"
+        for line in expected
     )
     if re.fullmatch(pattern, "".join(f"{line}\n" for line in lines)):
         return ""

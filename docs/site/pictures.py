@@ -51,7 +51,7 @@ def draw(page: Path) -> None:
     Raises RuntimeError if one fails.
     """
     for one in shown(page) if pictures_of(page) else ():
-        if written(one.command) or shlex.split(one.command)[1] in ("collect", "dump"):
+        if written(one.command) or shlex.split(one.command)[1] in ("record", "dump"):
             code, _, said = printed_by(one.command)
             if code:
                 raise RuntimeError(f"{one.command}: exit code {code}\n{said}")

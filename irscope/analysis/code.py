@@ -16,9 +16,9 @@ from irscope.analysis.diff.texts import Ignored, diff_texts
 from irscope.analysis.passes.effects import count_text
 from irscope.errors import ParseError
 from irscope.ir.asm.control_flow import read_instructions
-from irscope.ir.asm.elf import parse_elf
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.asm.ptx_opcodes import ptx_opcode
+from irscope.ir.asm.opcodes import ptx_opcode
+from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 

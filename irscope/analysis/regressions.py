@@ -9,24 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from irscope.analysis.code import arithmetic_and_order, code_of
-from irscope.analysis.resources.metrics import instruction_families, resource_rows
+from irscope.analysis.resources import instruction_families, resource_rows
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
-
-__all__ = [
-    "FACTS",
-    "INSTRUCTION_RANK",
-    "MEASURED",
-    "OF_ONE_SOURCE",
-    "Fact",
-    "FactChange",
-    "Facts",
-    "Value",
-    "Verdict",
-    "changed_facts",
-    "fact_named",
-    "facts_of",
-]
 
 Value = int | float | str | tuple[str, ...]
 Facts = Mapping[str, Value]
@@ -51,7 +36,7 @@ _WIDTH = re.compile(r"\.(\d{1,4})$")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class _Fact:
     """One thing that is known of a compile."""
 
     name: str
@@ -68,24 +53,24 @@ class Fact:
 FACTS = {
     one.name: one
     for one in (
-        Fact("failure", "fails", "less", 0),
-        Fact("result", "result", "less", 0),
-        Fact("time_us", "time", "less", 1, 0.02),
-        Fact("arithmetic", "arithmetic", "same", 1),
-        Fact("order", "order of memory", "same", 1),
-        Fact("spilled_bytes", "spills", "less", 2),
-        Fact("matrix_unit", "matrix unit", "more", 2),
-        Fact("load_bits", "load width", "more", 3, 0.05),
-        Fact("store_bits", "store width", "more", 3, 0.05),
-        Fact("pipeline_buffers", "pipeline", "more", 3),
-        Fact("findings", "findings", "less", 3),
-        Fact("occupancy_percent", "occupancy", "more", 4),
-        Fact("shared_bytes", "shared", "less", 5, 0.05),
-        Fact("tensor_memory_columns", "tensor memory", "less", 5),
-        Fact("registers", "registers", "less", 5, 0.05),
-        Fact("stack_bytes", "stack", "less", 5),
-        Fact("instruction_count", "instructions", "less", 6, 0.10),
-        Fact("machine_code", "machine code", "neither", INSTRUCTION_RANK),
+        _Fact("failure", "fails", "less", 0),
+        _Fact("result", "result", "less", 0),
+        _Fact("time_us", "time", "less", 1, 0.02),
+        _Fact("arithmetic", "arithmetic", "same", 1),
+        _Fact("order", "order of memory", "same", 1),
+        _Fact("spilled_bytes", "spills", "less", 2),
+        _Fact("matrix_unit", "matrix unit", "more", 2),
+        _Fact("load_bits", "load width", "more", 3, 0.05),
+        _Fact("store_bits", "store width", "more", 3, 0.05),
+        _Fact("pipeline_buffers", "pipeline", "more", 3),
+        _Fact("findings", "findings", "less", 3),
+        _Fact("occupancy_percent", "occupancy", "more", 4),
+        _Fact("shared_bytes", "shared", "less", 5, 0.05),
+        _Fact("tensor_memory_columns", "tensor memory", "less", 5),
+        _Fact("registers", "registers", "less", 5, 0.05),
+        _Fact("stack_bytes", "stack", "less", 5),
+        _Fact("instruction_count", "instructions", "less", 6, 0.10),
+        _Fact("machine_code", "machine code", "neither", INSTRUCTION_RANK),
     )
 }
 """The facts of which a change is judged. Those of the instruction mix (`count.ld.global.128`) are compared too, and
@@ -102,9 +87,9 @@ class FactChange:
     verdict: Verdict
 
     @property
-    def fact(self) -> Fact:
+    def fact(self) -> _Fact:
         """What is known of the fact."""
-        return fact_named(self.name)
+        return _fact_named(self.name)
 
     @property
     def relative(self) -> float:
@@ -131,9 +116,9 @@ class FactChange:
         return f"{self.fact.title} {_shown(self.name, self.before)} → {_shown(self.name, self.after)}"
 
 
-def fact_named(name: str) -> Fact:
+def _fact_named(name: str) -> _Fact:
     """The row of `FACTS`, or that of a count of the instruction mix."""
-    return FACTS.get(name) or Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", INSTRUCTION_RANK)
+    return FACTS.get(name) or _Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", INSTRUCTION_RANK)
 
 
 def facts_of(
@@ -187,7 +172,7 @@ def changed_facts(before: Facts, after: Facts, tolerances: Mapping[str, float] |
     changes: dict[str, FactChange] = {}
     for name in names:
         was, now = before.get(name), after.get(name)
-        changes[name] = FactChange(name, was, now, _verdict(fact_named(name), was, now, tolerances))
+        changes[name] = FactChange(name, was, now, _verdict(_fact_named(name), was, now, tolerances))
     spills = changes.get("spilled_bytes")
     if spills is not None and spills.verdict == "better" and spills.relative >= _MUCH:
         for name in _IN_EXCHANGE & changes.keys():
@@ -200,7 +185,7 @@ _IN_EXCHANGE = {"registers", "occupancy_percent"}
 _MUCH = 0.5
 
 
-def _verdict(fact: Fact, before: Value | None, after: Value | None, tolerances: Mapping[str, float]) -> Verdict:
+def _verdict(fact: _Fact, before: Value | None, after: Value | None, tolerances: Mapping[str, float]) -> Verdict:
     if fact.better == "same":
         return "worse"
     if fact.better == "neither":

@@ -153,7 +153,7 @@ def recording_session() -> Iterator[None]:
     Triton, and torch if the script imports it. A recording by another interpreter, or after a change of the
     environment that is read on import, starts as it does outside of a session.
     """
-    from irscope.record.process.warm import warm_children
+    from irscope.record.process.child import warm_children
 
     with warm_children():
         yield
@@ -166,7 +166,7 @@ def findings(capture: Capture) -> tuple[Finding, ...]:
     out.
     """
     from irscope.analysis.findings.find import findings_of
-    from irscope.analysis.findings.silence import is_silenced
+    from irscope.analysis.findings.model import is_silenced
 
     return tuple(one for one in findings_of(capture) if not is_silenced(one, capture))
 
@@ -216,7 +216,7 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
 
 
 def _html_of(capture: Capture) -> str:
-    from irscope.render.report.summary import summary_html
+    from irscope.render.capture.page import summary_html
 
     return summary_html(capture)
 

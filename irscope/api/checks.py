@@ -20,7 +20,6 @@ from irscope.store.shelf import CaptureFacts, differences
 if TYPE_CHECKING:
     from irscope.store.shelf import CaptureFile, StoredCaptures
 
-__all__ = ["Read", "check_captures"]
 
 Read = Callable[["CaptureFile"], Capture | None]
 """The capture of a file, or None."""

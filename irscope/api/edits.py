@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.api.texts import one_pass, snapshot_text
+from irscope.cli.texts import one_pass, snapshot_text
 from irscope.errors import RecordingError, StageNotFound, UsageError
 from irscope.ir.logs.launch_text import launch_of_module
 from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
-
-__all__ = ["PYTHON", "PassPlace", "Place", "PythonPlace", "place_at"]
 
 Record = Callable[["RecordRequest"], "Recording"]
 """Runs a recording process."""
@@ -38,67 +35,104 @@ PYTHON = "source"
 
 
 @dataclass(frozen=True, slots=True)
-class Place(ABC):
-    """One text of a capture."""
+class EditPlace:
+    """One text of a capture: the IR after a pass, what a stage made, or without both the kernel's Python text."""
 
     capture: Capture
+    snapshot: PassSnapshot | None = None
+    """The pass that the IR is after."""
+    stage: str = ""
+    """The stage that made the text."""
     record: Record = field(default=recorded, kw_only=True)
     """Runs a recording process."""
     tell: Tell = field(default=warned, kw_only=True)
     """Is given each note."""
 
     @property
-    @abstractmethod
+    def is_python(self) -> bool:
+        """Whether it is the kernel's Python text, with the functions and constants that it uses."""
+        return self.snapshot is None and not self.stage
+
+    @property
     def label(self) -> str:
         """What messages call it: `ttgir:coalesce#1`, `ptx`, `source`."""
+        return self.snapshot.label if self.snapshot is not None else self.stage or PYTHON
 
     @property
     def short(self) -> str:
-        """What the names of variants begin with."""
-        return self.label
+        """What the names of variants begin with: the pass's name, or the label."""
+        if self.snapshot is None:
+            return self.label
+        return self.snapshot.name + (f"#{self.snapshot.occurrence}" if self.snapshot.occurrence > 1 else "")
 
     @property
-    @abstractmethod
     def suffix(self) -> str:
         """Of a file with the text."""
+        if self.is_python:
+            return ".py"
+        return f".{self.stage or 'mlir'}"
 
-    @abstractmethod
     def text(self) -> str:
-        """The text as it is."""
+        """The text as it is: from the capture, or if a recording left it out from another compile.
 
-    @abstractmethod
-    def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
-        """The capture of a compile of the edited text, which `path` holds; not stored. Raises what recording raises."""
-
-
-@dataclass(frozen=True, slots=True)
-class _IrPlace(Place):
-    """A text of the compiler's."""
-
-    def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
-        """The capture of a compile that begins with the edited text; raises UsageError for the text of another kernel.
-
-        It has the launch record and the passes before the text, which are the capture's own.
+        Raises RecordingError where the capture's files do not hold enough of the Python text to compile it.
         """
+        if self.stage:
+            return self.capture.text(self.stage)
+        if self.snapshot is None:
+            from irscope.render.reproduction.program import python_text
+
+            return python_text(self.capture)
+
+        def run(request: RecordRequest) -> Capture:
+            return self.record(request).captures[0]
+
+        return snapshot_text(self.capture, self.snapshot, before=False, run=run, tell=self.tell)
+
+    def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
+        """The capture of a compile of the edited text, which `path` holds; not stored. Raises what recording raises.
+
+        It has the launch record, and of IR the passes before the text, which are the capture's own. Raises UsageError
+        for the text of another kernel.
+        """
+        if self.is_python:
+            fresh = self._compiled_python(text, path, asked)
+            note = f"The Python text of capture {self.capture.id}, edited ({path.name})."
+            more = {"set_options": self.capture.launch.set_options}
+        else:
+            fresh = self._compiled_ir(text, path, asked)
+            since = f"from stage {self.stage}" if self.stage else f"after {self.label}"
+            note = f"Resumed {since} of capture {self.capture.id}, on an edited text ({path.name})."
+            more = {"assumptions": self.capture.launch.assumptions}
+        known = {"grid": self.capture.launch.grid, "record": self.capture.launch.record, **more}
+        return replace(fresh, launch=replace(fresh.launch, **known), notes=(*fresh.notes, note))
+
+    # ── IR ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _compiled_ir(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
+        from irscope.record.process.requests import request_from_capture, request_resumed
+        from irscope.record.variants.grafts import with_what_came_before
+
         self._require_same_kernel(text, path)
         tell_origin(self.capture, self.tell)
-        (fresh,) = self.record(self._request(text, asked)).captures
+        if self.snapshot is not None:
+            request = request_resumed(self.capture, self.snapshot, text, asked)
+        else:
+            request = replace(request_from_capture(self.capture, asked), stage=self.stage, text=text)
+        (fresh,) = self.record(request).captures
         compiled_name, name = (dict(one.metadata).get("name") for one in (fresh, self.capture))
         if compiled_name and name and compiled_name != name:
             raise self._other_kernel(path, compiled_name)
-        done, launch = self._completed(fresh), self.capture.launch
-        known = {"grid": launch.grid, "record": launch.record, "assumptions": launch.assumptions}
-        note = f"Resumed {self._since} of capture {self.capture.id}, on an edited text ({path.name})."
-        return replace(
-            done,
-            launch=replace(done.launch, **known),
-            snapshots=self._snapshots(fresh, text),
-            sources=self.capture.sources,
-            notes=(*fresh.notes, note),
-        )
+        done = fresh
+        if self.stage:
+            # What its compile could not know; the texts of the stages before it are not those of the edited text.
+            done = replace(with_what_came_before(fresh, self.capture, self.stage), artifacts=fresh.artifacts)
+        return replace(done, snapshots=self._snapshots(fresh, text), sources=self.capture.sources)
 
     def _require_same_kernel(self, text: str, path: Path) -> None:
-        """Raise UsageError where the text is of a kernel with another name, or with other parameters."""
+        """Raise UsageError where there is no text, or one of a kernel with another name, or with other parameters."""
+        if not text.strip():
+            raise UsageError(f"{str(path)!r} is empty: give an edited text of {self.label}.")
         edited, own = launch_of_module(text), launch_of_module(self.text())
         if not edited.kernel.name or not own.kernel.name:
             # What cannot be read here, the compiler's parser refuses.
@@ -120,143 +154,20 @@ class _IrPlace(Place):
             "irscope dump FILE."
         )
 
-    @property
-    @abstractmethod
-    def _since(self) -> str:
-        """Where the compile begins, for a note."""
-
-    @abstractmethod
-    def _request(self, text: str, asked: RecordingOptions) -> RecordRequest:
-        """The request to compile on from the edited text."""
-
-    @abstractmethod
     def _snapshots(self, fresh: Capture, text: str) -> tuple[PassSnapshot, ...]:
         """The capture's passes before the text, and those of the compile that began with it."""
-
-    def _completed(self, fresh: Capture) -> Capture:
-        """The capture with what its compile could not know."""
-        return fresh
-
-
-def _renumbered(snapshots: Iterable[PassSnapshot]) -> tuple[PassSnapshot, ...]:
-    """Passes with their places in the pipelines that they now are of."""
-    counts: Counter[str] = Counter()
-    numbered: list[PassSnapshot] = []
-    for snapshot in snapshots:
-        numbered.append(replace(snapshot, index=counts[snapshot.group]))
-        counts[snapshot.group] += 1
-    return tuple(numbered)
-
-
-@dataclass(frozen=True, slots=True)
-class PassPlace(_IrPlace):
-    """The IR after a pass."""
-
-    snapshot: PassSnapshot
-
-    @property
-    def label(self) -> str:
-        """As a plan names it."""
-        return self.snapshot.label
-
-    @property
-    def short(self) -> str:
-        """The pass's name."""
-        return self.snapshot.name + (f"#{self.snapshot.occurrence}" if self.snapshot.occurrence > 1 else "")
-
-    @property
-    def suffix(self) -> str:
-        """Of MLIR."""
-        return ".mlir"
-
-    def text(self) -> str:
-        """From the capture, or if it was left out from another compile."""
-        return snapshot_text(
-            self.capture,
-            self.snapshot,
-            before=False,
-            run=lambda request: self.record(request).captures[0],
-            tell=self.tell,
-        )
-
-    @property
-    def _since(self) -> str:
-        return f"after {self.label}"
-
-    def _request(self, text: str, asked: RecordingOptions) -> RecordRequest:
-        from irscope.record.process.requests import request_resumed
-
-        return request_resumed(self.capture, self.snapshot, text, asked)
-
-    def _snapshots(self, fresh: Capture, text: str) -> tuple[PassSnapshot, ...]:
+        if self.snapshot is None:
+            rank = stage_rank(self.stage)
+            before = [one for one in self.capture.snapshots if stage_rank(one.stage) <= rank]
+            return _renumbered((*before, *(one for one in fresh.snapshots if stage_rank(one.stage) > rank)))
         before = [one for one in self.capture.passes() if one.index < self.snapshot.index]
-        edited = replace(self.snapshot, text=text, changed=True)
-        behind = {one.label for one in (*before, edited)}
-        return _renumbered((*before, edited, *(one for one in fresh.snapshots if one.label not in behind)))
+        before.append(replace(self.snapshot, text=text, changed=True))
+        labels = {one.label for one in before}
+        return _renumbered((*before, *(one for one in fresh.snapshots if one.label not in labels)))
 
+    # ── Python ────────────────────────────────────────────────────────────────────────────────────────────────
 
-@dataclass(frozen=True, slots=True)
-class _StagePlace(_IrPlace):
-    """What a stage made."""
-
-    stage: str
-
-    @property
-    def label(self) -> str:
-        """The stage's name."""
-        return self.stage
-
-    @property
-    def suffix(self) -> str:
-        """As irscope names IR files."""
-        return f".{self.stage}"
-
-    def text(self) -> str:
-        """From the capture."""
-        return self.capture.text(self.stage)
-
-    @property
-    def _since(self) -> str:
-        return f"from stage {self.stage}"
-
-    def _request(self, text: str, asked: RecordingOptions) -> RecordRequest:
-        from irscope.record.process.requests import request_from_capture
-
-        return replace(request_from_capture(self.capture, asked), stage=self.stage, text=text)
-
-    def _completed(self, fresh: Capture) -> Capture:
-        from irscope.record.variants.grafts import with_what_came_before
-
-        # The texts of the stages before it are not those of the edited text.
-        return replace(with_what_came_before(fresh, self.capture, self.stage), artifacts=fresh.artifacts)
-
-    def _snapshots(self, fresh: Capture, text: str) -> tuple[PassSnapshot, ...]:
-        rank = stage_rank(self.stage)
-        before = [one for one in self.capture.snapshots if stage_rank(one.stage) <= rank]
-        return _renumbered((*before, *(one for one in fresh.snapshots if stage_rank(one.stage) > rank)))
-
-
-@dataclass(frozen=True, slots=True)
-class PythonPlace(Place):
-    """The kernel's Python text, with the functions and constants that it uses."""
-
-    @property
-    def label(self) -> str:
-        """`source`."""
-        return PYTHON
-
-    @property
-    def suffix(self) -> str:
-        """Of Python."""
-        return ".py"
-
-    def text(self) -> str:
-        """What the capture's files hold of it; raises RecordingError where that is not enough to compile it."""
-        from irscope.render.reproduction.program import python_text
-
-        return python_text(self.capture)
-
-    def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
+    def _compiled_python(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
         """The capture of a compile of the text with the launch's signature, constants, options and target."""
         from irscope.record.process.own_folder import own_folder
         from irscope.record.process.requests import request_for
@@ -275,24 +186,31 @@ class PythonPlace(Place):
         if not recording.captures:
             said = [f"{end.message}\n{end.frames}".rstrip() for end in recording.stopped]
             raise RecordingError("\n".join([f"{path} does not compile as the launch did.", *said]))
-        fresh, launch = recording.captures[-1], self.capture.launch
-        note = f"The Python text of capture {self.capture.id}, edited ({path.name})."
-        known = {"grid": launch.grid, "record": launch.record, "set_options": launch.set_options}
-        return replace(fresh, launch=replace(fresh.launch, **known), notes=(*fresh.notes, note))
+        return recording.captures[-1]
 
 
-def place_at(capture: Capture, at: str, *, record: Record = recorded, tell: Tell = warned) -> Place:
+def _renumbered(snapshots: Iterable[PassSnapshot]) -> tuple[PassSnapshot, ...]:
+    """Passes with their places in the pipelines that they now are of."""
+    counts: Counter[str] = Counter()
+    numbered: list[PassSnapshot] = []
+    for snapshot in snapshots:
+        numbered.append(replace(snapshot, index=counts[snapshot.group]))
+        counts[snapshot.group] += 1
+    return tuple(numbered)
+
+
+def place_at(capture: Capture, at: str, *, record: Record = recorded, tell: Tell = warned) -> EditPlace:
     """The place that `--at` names: `source`, a stage, or a pass; raises UsageError, PlanError and StageNotFound."""
     if at == PYTHON:
-        return PythonPlace(capture, record=record, tell=tell)
+        return EditPlace(capture, record=record, tell=tell)
     if at in capture.stages or stage_named(at).backends:
         if not isinstance(capture.artifact(at).data, str) or at in ("edited", "sass"):
             raise UsageError(f"--at {at}: nothing compiles on from it. Give a pass, a stage before it, or {PYTHON}.")
-        return _StagePlace(capture, at, record=record, tell=tell)
+        return EditPlace(capture, stage=at, record=record, tell=tell)
     snapshot = one_pass(capture, at, tell)
     if snapshot.group == "llvm" or not snapshot.argument:
         raise UsageError(f"--at {snapshot.label} is no pass of MLIR's: give the stage that is compiled on, as llir.")
     if snapshot.outcome != "ran":
         how = "was switched off" if snapshot.outcome == "skipped" else "failed"
         raise StageNotFound(f"{snapshot.label} {how} in {capture!r}: there is no IR after it. Name another pass.")
-    return PassPlace(capture, snapshot, record=record, tell=tell)
+    return EditPlace(capture, snapshot, record=record, tell=tell)

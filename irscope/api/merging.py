@@ -28,8 +28,6 @@ from irscope.store.shelf import CaptureFile
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
 
-__all__ = ["proven"]
-
 
 _Merges = Sequence[tuple[Site, tuple[Merge, ...]]]
 
@@ -44,39 +42,35 @@ def proven(
     from irscope.record.triton.versions import triton_version
     from irscope.record.variants.pool import VariantPool
 
-    wanted: list[tuple[tuple[int, int], Group, RecordRequest]] = []
-    for row, (site, merges) in enumerate(sites):
-        if site.triton_version != triton_version():
-            tell(f"{site.kernel.name} was compiled by Triton {site.triton_version}: nothing was tried with another.")
-            continue
-        for column, merge in enumerate(merges):
-            for group in merge.groups if merge.how not in ("one value", "runtime") else ():
-                if (request := _request(merge, group, files, tell)) is not None:
-                    wanted.append(((row, column), group, request))
-    proofs: dict[tuple[int, int], list[MergeProof]] = {}
+    wanted: list[tuple[Site, Merge, Group, RecordRequest]] = []
+    proofs: dict[int, list[MergeProof]] = {}
+    """By the `id` of the merge."""
     with tempfile.TemporaryDirectory() as folder:
-        for row, (site, merges) in enumerate(sites):
-            for column, merge in enumerate(merges):
-                for group in merge.as_argument if site.triton_version == triton_version() else ():
-                    if (request := _argument_request(merge, files[group.base], Path(folder))) is not None:
-                        wanted.append(((row, column), group, request))
+        for site, merges in sites:
+            if site.triton_version != triton_version():
+                name, version = site.kernel.name, site.triton_version
+                tell(f"{name} was compiled by Triton {version}: nothing was tried with another.")
+                continue
+            for merge in merges:
+                groups = merge.groups if merge.how not in ("one value", "runtime") else ()
+                rows = [(group, _request(merge, group, files, tell)) for group in groups]
+                for group in merge.as_argument:
+                    rows.append((group, _argument_request(merge, files[group.base], Path(folder))))
+                wanted += [(site, merge, group, request) for group, request in rows if request is not None]
         try:
             if wanted:
                 with VariantPool() as pool:
-                    for index, merged in pool.compile(request for _, _, request in wanted):
-                        place, group, _ = wanted[index]
-                        proofs.setdefault(place, []).extend(_compared(sites[place[0]][0], group, merged))
+                    for index, merged in pool.compile(request for *_, request in wanted):
+                        site, merge, group, _ = wanted[index]
+                        proofs.setdefault(id(merge), []).extend(_compared(site, group, merged))
         except IrscopeError as error:
             tell(f"Nothing could be tried: {error}")
-    tried: list[tuple[Site, tuple[Merge, ...]]] = []
-    for row, (site, merges) in enumerate(sites):
-        settled: list[Merge] = []
-        for column, merge in enumerate(merges):
-            known = tuple(proofs.get((row, column), ()))
-            is_candidate = bool(merge.as_argument)
-            settled.append(with_argument_proofs(site, merge, known) if is_candidate else replace(merge, proofs=known))
-        tried.append((site, tuple(settled)))
-    return tried
+
+    def settled(site: Site, merge: Merge) -> Merge:
+        known = tuple(proofs.get(id(merge), ()))
+        return with_argument_proofs(site, merge, known) if merge.as_argument else replace(merge, proofs=known)
+
+    return [(site, tuple(settled(site, merge) for merge in merges)) for site, merges in sites]
 
 
 def _argument_request(merge: Merge, file: CaptureFile, folder: Path) -> RecordRequest | None:

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.passes.ablation import (
     Ablation,
-    Variant,
+    AblationRow,
     measure_variant,
     pairs_worth_trying,
     passes_to_ablate,
     plan_without,
 )
-from irscope.analysis.passes.bisected import Bisection, BisectionRun, GuiltyDiff, Search
-from irscope.device.measurement import Session
+from irscope.analysis.passes.bisection import (
+    Bisection,
+    BisectQuestion,
+    BisectSearch,
+    BisectStep,
+    BisectVerdict,
+    GuiltyDiff,
+    Judge,
+    Off,
+    absent_passes,
+    first_passes,
+    needed_passes,
+    short_plan,
+)
+from irscope.device.measurement import Session, measure_programs
 from irscope.errors import PlanError, RecordingError
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan, PassRule
+from irscope.record.variants.compiles import Variants
 from irscope.record.variants.completing import Tell, tell_not_kept, warned
-from irscope.record.variants.measure import measure_programs
 from irscope.record.variants.pool import VariantPool, variant_request
-from irscope.record.variants.store import Variants
-
-__all__ = ["AblationRun", "AblationSearch", "Progress", "bisected"]
 
 _Off = tuple[str, ...]
 
@@ -143,7 +153,7 @@ class AblationRun:
         seconds = (len(offs) - kept) * (baseline.compile_us or 0) / 1e6 / jobs
         if what == "pairs" and kept < len(offs):
             self._tell(f"{len(offs) - kept} pairs of passes to compile, {jobs} at a time: about {seconds:.0f} s.")
-        rows: dict[int, Variant] = {}
+        rows: dict[int, AblationRow] = {}
 
         def so_far() -> Ablation:
             done = tuple(row for _, row in sorted(rows.items()))
@@ -165,7 +175,7 @@ class AblationRun:
         with self._progress(f"on {gpu}", len(programs)) as advance:
             measured = measure_programs(session, programs, rounds=rounds, progress=advance)
 
-        def with_measures(row: Variant) -> Variant:
+        def with_measures(row: AblationRow) -> AblationRow:
             if row.program not in measured:
                 return row
             agreement, timing, ratio = measured[row.program]
@@ -182,7 +192,7 @@ class AblationRun:
 
 def bisected(
     capture: Capture,
-    search: Callable[[Capture], Search],
+    search: Callable[[Capture], BisectSearch],
     pool: VariantPool,
     *,
     stages: Sequence[str] = (),
@@ -209,8 +219,98 @@ def bisected(
     base = _baseline_of(variants, PassPlan(), tell)
     wanted = search(base)
     _check_stages(base, wanted.stages or ())
-    found = BisectionRun(variants, base, wanted, plan or capture.plan, progress).run()
+    found = _BisectionRun(variants, base, wanted, plan or capture.plan, progress).run()
     return replace(found, subject=base.id, diff=_guilty_diff(pool, capture, found))
+
+
+class _BisectionRun:
+    """One bisection in progress."""
+
+    def __init__(
+        self,
+        variants: Variants,
+        base: Capture,
+        search: BisectSearch,
+        plan: PassPlan,
+        progress: Callable[[str], None],
+    ) -> None:
+        """Search the passes that `search` chooses, or those of them that `plan` switches off; raises PlanError."""
+        every = list(base.passes())
+        plan.check(every)
+        self._variants = variants
+        self._base = base
+        self._search = search
+        self._progress = progress
+        self._plan = plan
+        self._every = [snapshot.label for snapshot in every]
+        self._passes = [snapshot.label for snapshot in every if self._is_searched(snapshot)]
+        self._fixed = [one.label for one in every if plan.skips(one) and one.label not in self._passes]
+        if not self._passes:
+            raise PlanError(f"the plan {str(plan)!r} switches off no pass of {', '.join(search.stages or ())}.")
+        self._judge = Judge(self._verdict)
+        self._tries = 0
+
+    def _is_searched(self, snapshot: PassSnapshot) -> bool:
+        if self._plan and not self._plan.skips(snapshot):
+            return False
+        stages = self._search.stages
+        if stages is None:
+            # A pass without MLIR argument is an optimiser of LLVM or ptxas; without it every result differs.
+            return bool(self._plan or snapshot.argument)
+        return not stages or snapshot.stage in stages
+
+    def run(self) -> Bisection:
+        """Search, then judge both sides of the result a second time."""
+        search, judge = self._search, self._judge
+        kept: Off = frozenset()
+        if not (self._plan or search.only_compiles or search.partial):
+            kept = needed_passes(self._compiles, len(self._passes))
+        look = absent_passes if search.mode == "off" else first_passes
+        flip = look(judge, len(self._passes), kept)
+        steps = tuple(map(self._step, judge.questions))
+        sides = (flip.left, flip.right) if flip.guilty else ()
+        return Bisection(
+            base=self._base,
+            check=search.words,
+            mode=search.mode,
+            passes=tuple(self._passes),
+            is_planned=bool(self._plan),
+            fixed=tuple(self._fixed),
+            kept=self._labels(kept),
+            tries=self._tries,
+            steps=steps,
+            left=self._step(flip.left),
+            right=self._step(flip.right),
+            guilty=self._labels(flip.guilty),
+            is_steady=all(self._verdict(side.off).judgement == side.judgement for side in sides),
+        )
+
+    def _plan_of(self, off: Off) -> PassPlan:
+        """The shortest plan with these passes off, and with those of other stages that the given plan switches off."""
+        return short_plan({*self._labels(off), *self._fixed}, self._every)
+
+    def _compiles(self, off: Off) -> bool:
+        self._progress(f"which passes does it need? {len(off)} of {len(self._passes)} off")
+        self._tries += 1
+        return self._variants.compile(self._plan_of(off)).has_compiled
+
+    def _verdict(self, off: Off) -> BisectVerdict:
+        step = len(self._judge.questions) + 1
+        self._progress(f"step {step}: {len(off)} of {len(self._passes)} passes off")
+        plan = self._plan_of(off)
+        capture = self._variants.compile(plan)
+        if capture.failure is not None and not capture.has_compiled and not self._search.partial:
+            return BisectVerdict("bad" if self._search.only_compiles else "skip", f"fails in {capture.failure.where}")
+        path = self._variants.path_of(plan)
+        if not path.is_file():
+            raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")
+        return self._search.check(capture, path)
+
+    def _step(self, question: BisectQuestion) -> BisectStep:
+        return BisectStep(self._labels(question.off), str(self._plan_of(question.off)), question.verdict)
+
+    def _labels(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._passes[number] for number in sorted(numbers))
 
 
 def _guilty_diff(pool: VariantPool, capture: Capture, found: Bisection) -> GuiltyDiff | None:

@@ -1,13 +1,18 @@
-"""The IR around a pass of a capture."""
+"""The IR around a pass of a capture, and the lines of a text that come from lines of Python."""
 
 from __future__ import annotations
 
-from irscope.errors import PlanError, StageNotFound
-from irscope.model.capture import Capture, PassSnapshot
+import re
+
+from irscope.errors import PlanError, StageNotFound, UsageError
+from irscope.model.capture import Capture, PassSnapshot, StageKind
 from irscope.plan import PassPlan, PassRule
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 
-__all__ = ["one_pass", "snapshot_text"]
+__all__ = ["one_pass", "parse_lines", "selected_lines", "snapshot_text"]
+
+# 31  |  23-31  |  23-31,40
+_LINES = re.compile(r"^\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*$")
 
 
 def one_pass(capture: Capture, text: str, tell: Tell = warned) -> PassSnapshot:
@@ -41,3 +46,29 @@ def snapshot_text(
     if text is None:
         raise StageNotFound(f"the IR {'before' if before else 'after'} {snapshot.label} is not in the capture.")
     return text
+
+
+def parse_lines(text: str) -> frozenset[int]:
+    """The line numbers that `23-31,40` names; raises UsageError."""
+    if not _LINES.match(text):
+        raise UsageError(f"--lines {text!r}: write line numbers of the kernel's file, such as 23-31 or 23-31,40.")
+    lines: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            raise UsageError(f"--lines {text!r}: {part} runs backwards.")
+        lines.update(range(int(first), int(last or first) + 1))
+    return frozenset(lines)
+
+
+def selected_lines(capture: Capture, text: str, kind: StageKind, lines: str) -> set[int]:
+    """The lines of a text that come from lines of the kernel's file: `23-31,40`."""
+    from irscope.ir.locations.stages import capture_locations, lines_selected
+
+    file = capture.launch.kernel.file
+    # A capture of an IR file has no path for its kernel: then every file counts.
+    return lines_selected(
+        capture_locations(capture, text, kind),
+        lambda path: path == file or not file.endswith(".py"),
+        parse_lines(lines),
+    )

@@ -1,129 +1,211 @@
-"""`irscope ablate`: switches each pass off in turn and tabulates the effect."""
+"""`irscope ablate`: switches passes off, each in turn or until the one is found that a check depends on."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, cast
 
 from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey
-from irscope.api.passes import AblationRun, AblationSearch
-from irscope.cli import app, options
-from irscope.cli.grouped import grouped
-from irscope.cli.options import in_panel
-from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, with_destination
-from irscope.cli.output.page import emit_report, is_page
-from irscope.cli.output.talk import say
-from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
-from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.variants import counted, one_capture, split_stages
-from irscope.errors import UsageError
+from irscope.analysis.passes.bisection import (
+    Bisection,
+    Mode,
+    command_check,
+    compiles_check,
+    count_check,
+    result_check,
+    time_check,
+)
+from irscope.analysis.reduce.search import Search
+from irscope.api.passes import AblationRun, AblationSearch, bisected
+from irscope.cli.keeping import kept_captures
+from irscope.cli.launches import one_capture, program_request, split_stages, why_no_gpu
+from irscope.cli.output import STANDARD_OUTPUT, Destination, emit_report, is_page
+from irscope.cli.parameters import Context, Option, Subject
+from irscope.cli.streams import counted, echo, progress, say
+from irscope.errors import NoDevice, UsageError
 from irscope.interruption import Interrupted, exit_code
+from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.plan import PassRule
+from irscope.plan import PassPlan, PassRule
 from irscope.record.variants.pool import VariantPool
-from irscope.render.text.searches import render_ablation
+from irscope.render.text.searches import bisection_json, bisection_text, render_ablation
+from irscope.store.file import SUFFIX
 
-_option = in_panel("Ablation")
+_LIMITED = ("registers", "spills", "time")
 
 
 @dataclass(frozen=True, slots=True)
-class _AblationOptions:
-    """The options of one ablation, beside those of the recording."""
+class _Options:
+    """The options of an ablation, next to those of the recording."""
 
     stage: Annotated[
         list[str] | None,
-        _option(
+        Option(
             "--stage",
             "-s",
             metavar="STAGE",
-            help="Whose passes: ttir, ttgir (the default without --pass), llir, cubin, or all; repeatable.",
+            help="Whose passes: ttir, ttgir (the default without --pass and --check), llir, cubin, or all; repeatable. "
+            "all includes the optimisers of LLVM and ptxas, which --check otherwise leaves on.",
         ),
     ] = None
     one_pass: Annotated[
-        list[str] | None, _option("--pass", metavar="[STAGE:]NAME[#N]", help="Only these passes; repeatable.")
+        list[str] | None, Option("--pass", metavar="[STAGE:]NAME[#N]", help="Only these passes; repeatable.")
     ] = None
     pairs: Annotated[
         bool,
-        _option(
+        Option(
             "--pairs", help="Also two at a time: the passes that each change the binary, or those that --pass names."
         ),
     ] = False
     sort: Annotated[
         str | None,
-        _option(
+        Option(
             "--sort",
             metavar="KEY",
             help="effect, time, pass, instructions, registers, spills, shared, occupancy or convert_layouts. "
             "Default: time if it was measured, else effect.",
         ),
     ] = None
-    every: Annotated[bool, _option("--all", help="Also show the passes that change nothing.")] = False
-    jobs: Annotated[
-        int | None, _option("--jobs", "-j", metavar="N", min=1, help="Compiles at a time. Default: one per core.")
+    every: Annotated[bool, Option("--all", help="Also show the passes that change nothing.")] = False
+    check: Annotated[
+        str | None,
+        Option(
+            "--check",
+            metavar="CHECK",
+            help="Find by halves the pass that flips this: registers=N or spills=N (at most), compiles, on a GPU "
+            "result (as with every pass on) or time=RATIO (at most), or else a shell command that exits with 0. 125, "
+            "or no end within --timeout, means that it cannot judge; 1 to 124 is bad. {capture} and $IRSCOPE_CAPTURE "
+            "are the variant's file, $IRSCOPE_PLAN its plan, $IRSCOPE_PASSES_OFF the passes that are off: "
+            "'irscope show {capture} --stage ptx | grep -q wgmma'.",
+        ),
     ] = None
-    fresh: Annotated[bool, _option("--fresh", help="Compile again what an earlier call compiled.")] = False
-    no_gpu: Annotated[bool, _option("--no-gpu", help="Only compile, even if there is a GPU.")] = False
+    mode: Annotated[
+        str,
+        Option(
+            "--mode",
+            metavar="off|first",
+            help="With --check. off: find the fewest passes that flip it when they are off and all others on. first: "
+            "find the pass that flips it when the passes before it are on and those after it off.",
+        ),
+    ] = "off"
+    partial: Annotated[
+        bool,
+        Option(
+            "--partial",
+            help="With --check CMD: also judge failed compiles, by the stages they reached; keep no pass on.",
+        ),
+    ] = False
+    fresh: Annotated[bool, Option("--fresh", help="Compile again what an earlier call compiled.")] = False
     rounds: Annotated[
-        int, _option("--rounds", metavar="N", min=6, help="On a GPU: how many launches of each to time.")
+        int, Option("--rounds", metavar="N", min=6, help="On a GPU: how many launches of each to time.")
     ] = 50
+    context: Context = 3
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for options that do not go with --check, or without it."""
+        if self.mode not in ("off", "first"):
+            raise UsageError(f"--mode {self.mode!r}: write off or first.")
+        if self.check is None and (self.partial or self.mode != "off"):
+            raise UsageError("--mode and --partial go with --check.")
+        if self.partial and self.kind != "command":
+            raise UsageError(
+                f"--partial goes with --check CMD: --check {self.check} judges complete compiles, or whether there is "
+                "one."
+            )
+        given = {"--pass": self.one_pass, "--pairs": self.pairs, "--sort": self.sort, "--all": self.every}
+        if self.check is not None and (others := [name for name, value in given.items() if value]):
+            raise UsageError(f"{others[0]} is of the table of all passes, and does not go with --check.")
+
+    @property
+    def kind(self) -> str:
+        """What is checked: registers, spills, time, result, compiles or command."""
+        name, _, limit = (self.check or "").partition("=")
+        if name in _LIMITED and limit.replace(".", "", 1).isdecimal():
+            return name
+        return name if self.check in ("result", "compiles") else "command"
+
+    @property
+    def limit(self) -> float:
+        """The limit of a check that has one."""
+        return float((self.check or "").partition("=")[2]) if self.kind in _LIMITED else 0.0
+
+    @property
+    def stages(self) -> tuple[str, ...] | None:
+        """The stages whose passes are searched; empty for all, None for all except the optimisers of LLVM and ptxas."""
+        return None if self.stage is None else split_stages(self.stage)
 
     @property
     def search(self) -> AblationSearch:
-        """Which passes are switched off; raises PlanError for a name that is none."""
+        """Which passes are switched off in turn; raises PlanError for a name that is none."""
         stages = split_stages(self.stage or ([] if self.one_pass else ["ttgir"]))
         return AblationSearch(stages, tuple(PassRule.parse(text) for text in self.one_pass or ()), self.pairs)
 
+    @property
+    def sort_key(self) -> SortKey | None:
+        """The column that rows are sorted by; raises UsageError."""
+        if self.sort is None:
+            return None
+        key = self.sort.replace("-", "_")
+        if key not in SORT_KEYS:
+            raise UsageError(f"--sort {self.sort!r}: write one of {', '.join(SORT_KEYS)}.")
+        return key
 
-@app.command(rich_help_panel="Effect of passes")
-@recorded(without=("snapshots", "llvm", "jobs"))
-@with_destination
-@grouped("wanted", _AblationOptions)
-def ablate(
-    subject: options.Subject = None, *, wanted: _AblationOptions, to: Destination, record_options: RecordingOptions
-) -> int:
-    """Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.
 
-    For a script on a GPU, also whether the result is the same, and the time. Compiled variants are kept: after an
-    interruption the same command continues. -o FILE.html writes a page, -o FILE.json JSON.
+def ablate(subject: Subject = None, *, asked: _Options, to: Destination, record_options: RecordingOptions) -> int:
+    """Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.
+
+    The table shows what fails, what differs, and the resources used; for a script on a GPU, also whether the result is
+    the same, and the time (--virtual only compiles). Compiled variants are kept: after an interruption the same command
+    continues. -o FILE.html writes a page, -o FILE.json JSON.
+
+    With --check, passes are switched off by halves, so that few compiles are needed; passes that the compile cannot do
+    without stay on. With a plan (--disable-pass, --plan, or the capture's own) the search is among the passes that it
+    switches off.
     """
-    key = _sort_key(wanted.sort)
-    run = AblationRun(wanted.search, progress=counted, tell=say)
+    if asked.check is None:
+        return _tabulated(subject, asked, to, record_options)
+    with progress("bisect") as tell:
+        bisection = _bisected(subject, record_options, asked, tell or (lambda text: None))
+    to.emit(
+        lambda: bisection_json(bisection),
+        lambda width, color: bisection_text(bisection, context=asked.context, width=width, color=color),
+    )
+    return 0 if bisection.guilty and bisection.is_steady else 1
+
+
+def _tabulated(subject: str | None, asked: _Options, to: Destination, record_options: RecordingOptions) -> int:
+    key = asked.sort_key
+    run = AblationRun(asked.search, progress=counted, tell=say)
     try:
-        ablation = _ablated(run, subject, replace(record_options, disassemble=False), wanted)
+        ablation = _ablated(run, subject, replace(record_options, disassemble=False), asked)
     except (KeyboardInterrupt, Interrupted) as stop:
         if run.ablation is None:
             raise
-        _write(run, run.ablation, key, wanted.every, to)
+        _write(run, run.ablation, key, asked.every, to)
         to_go = f" with {run.ablation.missing} variants to go" if run.ablation.missing else ""
         say(f"interrupted{to_go}; the same command goes on from there.")
         return exit_code(stop)
-    _write(run, ablation, key, wanted.every, to)
+    _write(run, ablation, key, asked.every, to)
     return 0
 
 
-def _ablated(
-    run: AblationRun, subject: str | None, record_options: RecordingOptions, wanted: _AblationOptions
-) -> Ablation:
+def _ablated(run: AblationRun, subject: str | None, record_options: RecordingOptions, asked: _Options) -> Ablation:
     # The pool imports Triton while the script runs.
-    with VariantPool(jobs=wanted.jobs, timeout_s=record_options.timeout_s) as pool:
+    with VariantPool(jobs=record_options.jobs, timeout_s=record_options.timeout_s) as pool:
         capture, number = one_capture(subject, record_options)
-        ablation = run.compile(capture, pool, fresh=wanted.fresh)
-    if wanted.no_gpu or record_options.virtual:
+        ablation = run.compile(capture, pool, fresh=asked.fresh)
+    if record_options.virtual:
         return ablation
     if reason := why_no_gpu(subject, record_options, capture):
         say(reason)
         return ablation
-    with launch_on_gpu(subject, record_options, capture, number) as session:
-        return run.measure(session, ablation, capture.environment.gpu, wanted.rounds)
+    from irscope.api.gpu import launch_on_gpu
 
-
-def _sort_key(text: str | None) -> SortKey | None:
-    if text is None:
-        return None
-    key = text.replace("-", "_")
-    if key not in SORT_KEYS:
-        raise UsageError(f"--sort {text!r}: write one of {', '.join(SORT_KEYS)}.")
-    return key
+    with launch_on_gpu(program_request(subject, record_options), capture, number) as session:
+        return run.measure(session, ablation, capture.environment.gpu, asked.rounds)
 
 
 def _write(run: AblationRun, ablation: Ablation, sort: SortKey | None, every: bool, to: Destination) -> None:
@@ -139,3 +221,66 @@ def _write(run: AblationRun, ablation: Ablation, sort: SortKey | None, every: bo
         )
     if to.path is not None and to.path != STANDARD_OUTPUT:
         say(f"wrote {to.path}")
+
+
+def _bisected(
+    subject: str | None, record_options: RecordingOptions, asked: _Options, told: Callable[[str], None]
+) -> Bisection:
+    """Record or load the subject, and bisect it; raises NoDevice if the check needs a GPU and there is none."""
+    recorded = replace(record_options, plan=PassPlan(), disassemble=False)
+    with ExitStack() as stack:
+        # Each step depends on the judgement of the previous one, so only one variant is compiled at a time.
+        pool = stack.enter_context(VariantPool(jobs=1, timeout_s=record_options.timeout_s))
+        capture, number = one_capture(subject, recorded)
+
+        def search(base: Capture) -> Search:
+            check = compiles_check
+            if asked.kind in ("result", "time"):
+                if reason := why_no_gpu(subject, recorded, capture):
+                    raise NoDevice(
+                        f"--check {asked.check} runs the kernel. {reason} --check CMD and registers=N need no GPU."
+                    )
+                from irscope.api.gpu import launch_on_gpu
+
+                session = stack.enter_context(launch_on_gpu(program_request(subject, recorded), capture, number))
+                is_timed = asked.kind == "time"
+                check = time_check(session, asked.limit, asked.rounds) if is_timed else result_check(session)
+            elif asked.kind == "command":
+                shown = echo if record_options.verbose else None
+                check = command_check(asked.check or "", tuple(base.passes()), record_options.timeout_s, shown)
+            elif asked.kind in ("registers", "spills"):
+                check = count_check(asked.kind, int(asked.limit))
+            return Search(check, _in_words(asked), cast("Mode", asked.mode), asked.stages, asked.partial)
+
+        bisection = bisected(
+            capture,
+            search,
+            pool,
+            stages=asked.stages or (),
+            plan=record_options.plan,
+            fresh=asked.fresh,
+            progress=told,
+            tell=say,
+        )
+    return replace(bisection, subject=_subject(subject, record_options, capture, bisection.base))
+
+
+def _in_words(asked: _Options) -> str:
+    return {
+        "command": asked.check or "",
+        "result": "the result is the same",
+        "time": f"at most {asked.limit:g} times the time",
+        "registers": f"registers ≤ {asked.limit:g}",
+        "spills": f"spilled bytes ≤ {asked.limit:g}",
+        "compiles": "it compiles",
+    }[asked.kind]
+
+
+def _subject(subject: str | None, record_options: RecordingOptions, capture: Capture, base: Capture) -> str:
+    """The argument that names the capture with every pass on in a command."""
+    if not capture.plan:
+        is_file = subject and subject.endswith(SUFFIX) and not (record_options.targets or record_options.options)
+        return shlex.quote(subject) if subject and is_file else capture.id
+    with kept_captures(becomes_last=False) as keep:
+        keep(base)
+    return base.id

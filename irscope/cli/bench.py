@@ -1,75 +1,90 @@
-"""`irscope bench`: times a launch and its variants on the GPU."""
+"""`irscope bench`: times a launch and its variants on the GPU, or checks the results of every launch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from irscope.cli import app
-from irscope.cli.output.destination import Destination, with_destination
-from irscope.cli.output.page import emit_report, is_page
-from irscope.cli.output.talk import progress, say
-from irscope.cli.run import LaunchTimeout, Script, measuring, script_of
-from irscope.cli.subject.captures import check_plan
-from irscope.cli.subject.recording import option_value, recorded
-from irscope.cli.subject.stored import stored_capture
-from irscope.errors import CaptureNotFound, UsageError
-from irscope.interruption import Interrupted
+from irscope.api.benching import Variant, measured, with_rates
+from irscope.cli.captures import check_plan
+from irscope.cli.launches import script_of
+from irscope.cli.on_machine import OnMachine
+from irscope.cli.output import Destination, emit_report, is_page
+from irscope.cli.parameters import Argument, Option
+from irscope.cli.recording import option_value
+from irscope.cli.streams import echo, progress, say
+from irscope.cli.subject import stored_capture
+from irscope.errors import CaptureNotFound, NoDevice, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.record.variants.completing import tell_origin
 from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from irscope.record.gpu.session import DeviceSession
-    from irscope.render.text.bench import Bench, BenchRow
+    from irscope.record.gpu.session import ScriptCheck
+    from irscope.record.process.requests import RecordRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """What the launch is timed against: the same source under a plan or other options, or another capture."""
-
-    name: str
-    plan: PassPlan | None = None
-    options: tuple[tuple[str, Any], ...] = ()
-    capture: Capture | None = None
-
-
-@app.command(rich_help_panel="On the GPU")
-@recorded(only=("arguments", "launch", "disable_pass", "enable_only", "plan", "timeout"))
-@with_destination
 def bench(
-    subject: Script = None,
+    subject: Annotated[str | None, Argument("FILE[::KERNEL]", "The Python script that makes the launches.")] = None,
     versus: Annotated[
         list[str] | None,
-        measuring(
+        Option(
             "--vs",
             metavar="VARIANT",
             help="A plan (-combine), compile options (num_warps=8, several separated by commas), or a capture of the "
             "same launch; repeatable.",
         ),
     ] = None,
-    warm: Annotated[bool, measuring("--warm", help="Do not flush the L2 cache before each launch.")] = False,
-    rounds: Annotated[int, measuring("--rounds", metavar="N", min=6, help="Launches of each variant.")] = 100,
+    warm: Annotated[bool, Option("--warm", help="Do not flush the L2 cache before each launch.")] = False,
+    rounds: Annotated[int, Option("--rounds", metavar="N", min=6, help="Launches of each variant.")] = 100,
     known_bytes: Annotated[
-        float | None, measuring("--bytes", metavar="N", min=1, help="Bytes that a launch reads and writes.")
+        float | None, Option("--bytes", metavar="N", min=1, help="Bytes that a launch reads and writes.")
     ] = None,
     known_flops: Annotated[
-        float | None, measuring("--flops", metavar="N", min=1, help="Floating-point operations per launch.")
+        float | None, Option("--flops", metavar="N", min=1, help="Floating-point operations per launch.")
     ] = None,
-    launch_timeout: LaunchTimeout = 30.0,
+    results: Annotated[
+        bool,
+        Option(
+            "--results",
+            help="Time nothing: check each launch under --disable-pass, --enable-only or --plan against the same "
+            "launch with every pass on.",
+        ),
+    ] = False,
+    every: Annotated[
+        bool, Option("--all", help="With --results: every launch, not only the first one of each compiled kernel.")
+    ] = False,
+    launch_timeout: Annotated[
+        float, Option("--launch-timeout", metavar="SECONDS", min=0.1, help="Time limit for one launch on the GPU.")
+    ] = 30.0,
     *,
+    machine: OnMachine,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.
+    """Time a launch and its variants on the GPU, or check the results of every launch of a script.
 
-    The launch is the script's first, or the one that --launch chooses, with the inputs that it had. With nothing to
-    compare it is timed against itself, which shows the noise.
+    The launch is the script's first, or the one that --launch chooses, with the inputs that it had; variants are
+    interleaved, and each ratio has a confidence interval. With nothing to compare the launch is timed against itself,
+    which shows the noise.
+
+    With --results each launch is first run on copies of its inputs, with its outputs poisoned; the script then
+    continues with the results of the plan, so that its own checks count as well. A NaN never passes. The exit code is
+    0 only if every launch passes and the script ends without an error. Without a GPU, with --cpu or for a --target, the
+    script runs on a virtual GPU that computes, and the CPU runs the IR of the first launch of each compiled kernel:
+    under a plan against the IR of all passes, else against the IR before any pass.
     """
+    if results:
+        if versus:
+            raise UsageError("--results checks the plan of --disable-pass, --enable-only and --plan: leave out --vs.")
+        return _check_results(subject, every, launch_timeout, machine, to, record_options)
+    if machine.is_chosen or record_options.targets:
+        raise UsageError("only --results runs on the CPU, and for a --target: a time needs the GPU.")
+    if every:
+        raise UsageError("--all goes with --results.")
     from irscope.record.gpu.session import device_session
     from irscope.record.process.requests import request_for
     from irscope.render.text.bench import bench_json, render_bench
@@ -84,11 +99,9 @@ def bench(
     ):
         if record_options.launch is None:
             say(f"This is launch {session.info.launch}, {session.baseline.name}; --launch N takes another.")
-        captures = [
-            (variant.name, compiled_variant(session.baseline, variant, record_options, tell)) for variant in variants
-        ]
-        measured = _measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
-        bench = _with_rates(measured, session, known_bytes, known_flops)
+        captures = [(variant.name, compiled(session.baseline, variant, record_options, tell)) for variant in variants]
+        timed = measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
+        bench = with_rates(timed, session, known_bytes, known_flops)
         compared = [session.baseline, *(capture for _, capture in captures)]
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results import bench_results
@@ -100,6 +113,17 @@ def bench(
         if capture.failure is not None:
             say(failure_text(capture))
     return int(any(row.timing is None for row in bench.rows))
+
+
+def compiled(
+    baseline: Capture, variant: Variant, record_options: RecordingOptions, tell: Callable[[str], None] | None
+) -> Capture:
+    """A variant's capture; raises PlanError for a plan that matched no pass of it."""
+    from irscope.api.benching import compiled_variant
+
+    capture = compiled_variant(baseline, variant, record_options, tell, say)
+    check_plan(variant.plan or PassPlan(), [capture])
+    return capture
 
 
 def variants_of(plan: PassPlan, versus: list[str]) -> list[Variant]:
@@ -136,80 +160,68 @@ def _capture(text: str) -> Capture:
         ) from None
 
 
-def compiled_variant(
-    baseline: Capture, variant: Variant, record_options: RecordingOptions, tell: Callable[[str], None] | None
-) -> Capture:
-    """A variant's capture: the one it names, or the baseline's source compiled again."""
-    from irscope.record.process.requests import request_from_capture
-    from irscope.record.process.session import record_request
+def _check_results(
+    subject: str | None, every: bool, launch_timeout: float, machine: OnMachine, to: Destination,
+    record_options: RecordingOptions,
+) -> int:  # fmt: skip
+    from irscope.record.process.requests import request_for
+    from irscope.render.text.bench import render_agreements
 
-    if variant.capture is not None:
-        return variant.capture
-    constants = {name for name, _ in baseline.launch.constants}
-    known = {name for name, _ in baseline.launch.options}
-    for name, _ in variant.options:
-        if name in constants and name not in known:
-            raise UsageError(
-                f"--vs {name}=…: {name} is a tl.constexpr, and the launch's grid and inputs depend on it. Change it "
-                "in the script."
-            )
-    tell_origin(baseline, say)
-    record_options = replace(record_options, plan=variant.plan or PassPlan(), options=variant.options)
-    recording = record_request(request_from_capture(baseline, record_options), progress=tell)
-    if recording.interrupted:
-        raise Interrupted(recording.signal_number)
-    (capture,) = recording.captures
-    check_plan(variant.plan or PassPlan(), [capture])
-    return capture
-
-
-def _measured(session: DeviceSession, captures: list[tuple[str, Capture]], rounds: int, cold: bool) -> Bench:
-    from irscope.render.text.bench import Bench, BenchRow
-
-    agreements = [session.check(capture) for _, capture in captures]
-    runs = [agreement.verdict not in ("fault", "timeout", "failed") for agreement in agreements]
-    timed = [capture for (_, capture), one in zip(captures, runs, strict=True) if one]
-    timing, times = session.time_all(timed, rounds=rounds, cold=cold)
-    waiting = iter(times)
-    rows: list[BenchRow] = [BenchRow("baseline", timing, None, None)]
-    for (name, capture), agreement, one in zip(captures, agreements, runs, strict=True):
-        timing, ratio = next(waiting) if one else (None, None)
-        same = one and _binary(capture) == _binary(session.baseline)
-        rows.append(BenchRow(name, timing, ratio, agreement, same))
-    held, base = session.info, session.baseline
-    grid = base.launch.grid
-    return Bench(base.name, held.launch, grid, held.device, tuple(rows), l2_bytes=held.l2_bytes, noise=held.noise)
-
-
-def _binary(capture: Capture) -> bytes | str | None:
-    return next((artifact.data for artifact in capture.artifacts if artifact.stage in ("cubin", "hsaco")), None)
-
-
-def _with_rates(bench: Bench, session: DeviceSession, known_bytes: float | None, known_flops: float | None) -> Bench:
-    from irscope.analysis.resources.dot_flops import count_dot_flops
-
-    held, base = session.info, session.baseline
-    moved = int(known_bytes) if known_bytes else held.bytes
-    source = "as given" if known_bytes else "every tensor that it reads, and every one that it writes, once"
-    if moved is None:
-        source = "not known, because the kernel's pointers could not be followed; --bytes N sets it"
-    flops, flops_source, dtype = (int(known_flops) if known_flops else None), "as given", ""
-    if "ttir" in base.stages:
-        counted = count_dot_flops(base.text("ttir"), dict(held.scalars), base.launch.grid or (1, 1, 1))
-        dtype = counted.dtype
-        if flops is None:
-            flops = counted.flops
-            flops_source = "of its dots, whole tiles" if flops else f"not known: {counted.why_not}; --flops N sets it"
-    elif flops is None:
-        flops_source = "not known: there is no ttir to count them in; --flops N sets it"
-    ceilings = session.ceilings(dtype if flops else "") if moved or flops else None
-    return replace(
-        bench,
-        bytes=moved,
-        bytes_source=source,
-        flops=flops,
-        flops_source=flops_source,
-        dtype=dtype,
-        ceiling_bytes_per_s=ceilings.bytes_per_s if ceilings else None,
-        ceiling_flops_per_s=ceilings.flops_per_s if ceilings else None,
+    file, kernel = script_of(subject, record_options, "bench --results")
+    options = replace(record_options, snapshots="none", layouts=False, disassemble=False)
+    checked = _checked(request_for(file, options, kernel=kernel), machine, record_options, every, launch_timeout)
+    check_plan(record_options.plan, checked.captures)
+    for capture in checked.captures:
+        if capture.failure is not None:
+            say(failure_text(capture))
+    places = [(row.where, row.agreement) for row in checked.launches]
+    rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
+    to.emit(
+        lambda: _as_json(checked, record_options.plan),
+        lambda width, color: render_agreements(rows, width=width, color=color),
     )
+    _tell_end(file, checked, record_options.launch)
+    return 0 if checked.passes else 1
+
+
+def _checked(
+    request: RecordRequest, machine: OnMachine, options: RecordingOptions, every: bool, launch_timeout: float
+) -> ScriptCheck:
+    from irscope.record.gpu.on_machine import check_script_on_machine
+    from irscope.record.gpu.session import check_script_on_device
+
+    run = machine.run
+    if not machine.is_chosen and not options.targets:
+        try:
+            return check_script_on_device(
+                request, launch=options.launch, every=every, launch_timeout_s=launch_timeout, echo=echo
+            )
+        except NoDevice:
+            say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
+    if every:
+        raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
+    return check_script_on_machine(request, run, launch=options.launch, echo=echo)
+
+
+def _as_json(checked: ScriptCheck, plan: PassPlan) -> dict[str, Any]:
+    end = checked.script_end
+    return {
+        "plan": str(plan),
+        "passes": checked.passes,
+        "launches": [row.as_json() for row in checked.launches],
+        "script": None if end is None else {"code": end.code, "message": end.message},
+        "ended": checked.ended,
+    }
+
+
+def _tell_end(file: str, checked: ScriptCheck, launch: int | None) -> None:
+    end = checked.script_end
+    if checked.ended:
+        say(f"{file}: its process ended: {checked.ended}.")
+    elif end is not None and end.stopped:
+        say(f"{file} stopped: {end.message}.")
+        if end.frames:
+            say(end.frames.rstrip())
+    if not checked.launches:
+        which = f"launch {launch}" if launch is not None else "kernel"
+        say(f"{file} launched no {which}: nothing was checked.")

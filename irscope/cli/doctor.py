@@ -2,51 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
-import platform
-import shutil
 import sys
-from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import Annotated
 
-import typer
-
-from irscope import __version__
-from irscope.cli import app
-from irscope.cli.output.destination import Destination, with_destination
-from irscope.errors import MissingTool, RecordingError
-from irscope.model.evidence import Ceilings
+from irscope.api.installation import look, try_gpus
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Option
 from irscope.store.baseline import save_ceilings
-from irscope.store.disk import default_folder
-from irscope.store.recent import CaptureStore
-
-_PROBE_TIMEOUT_S = 120
-_GET_TRITON = "pip install 'irscope[triton]' (on Linux), or a PyTorch that brings its own; reading captures needs none"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One row of the table."""
-
-    what: str
-    state: str
-    """ok, missing or note."""
-    found: str
-    remedy: str = ""
-
-
-@app.command(rich_help_panel="Record and read")
-@with_destination
 def doctor(
     interpreter: Annotated[
         str,
-        typer.Option("--python", metavar="PATH", help="Look at the Triton of another interpreter.", show_default=False),
+        Option("--python", metavar="PATH", help="Look at the Triton of another interpreter.", shows_default=False),
     ] = sys.executable,
     gpu: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--gpu", help="Compile, launch and check a kernel on each GPU, and measure what it reaches, for roofline."
         ),
     ] = False,
@@ -65,107 +38,3 @@ def doctor(
         lambda width, color: table(["", "what", "found", "remedy"], rows, width=width, color=color),
     )
     return int(any(finding.state == "missing" for finding in findings))
-
-
-def look(interpreter: str) -> list[Finding]:
-    """Examine the installation; the findings in the order of the table."""
-    install_dot = "apt-get install graphviz, or brew install graphviz"
-    return [
-        Finding("irscope", "ok", f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
-        *_triton(interpreter),
-        _found(shutil.which("dot"), Finding("dot", "missing", "not found (graphviz draws graphs)", install_dot)),
-        _store(),
-        *map(_package, ("typer", "pygments", "rich", "graphviz", "msgspec", "numpy")),
-    ]
-
-
-def try_gpus(interpreter: str) -> tuple[list[Finding], list[Ceilings]]:
-    """Compile, launch and check a kernel on each GPU, each in its own process, and measure what they reach."""
-    try:
-        answer = _ask(interpreter, "irscope.record.gpu.timing")
-    except (MissingTool, RecordingError) as error:
-        remedy = "it needs torch, and a GPU with its driver; pip install 'irscope[triton,torch]'"
-        return [Finding("GPU", "missing", f"nothing could be launched: {error}", remedy)], []
-    if not answer["devices"]:
-        remedy = "launching needs a GPU, its driver, and a torch built for it; all but run and bench works without"
-        return [Finding("GPU", "missing", f"none: {answer['why']}", remedy)], []
-    tried = [_try_gpu(interpreter, number) for number in range(answer["devices"])]
-    return [finding for finding, _ in tried], [one for _, one in tried if one is not None]
-
-
-def _try_gpu(interpreter: str, number: int) -> tuple[Finding, Ceilings | None]:
-    from irscope.render.text.bench import rate_text
-
-    what = f"GPU {number}"
-    try:
-        seen = _ask(interpreter, "irscope.record.gpu.timing", str(number))
-    except (MissingTool, RecordingError) as error:
-        remedy = "nvidia-smi may show the state of the GPU"
-        return Finding(what, "missing", f"a kernel ended its process: {error}", remedy), None
-    name = f"{seen['name']}, capability {seen['capability']}, driver {seen['driver'] or 'unknown'}"
-    if seen["error"]:
-        remedy = "a script that launches one kernel shows details"
-        return Finding(what, "missing", f"{name}: {seen['error']}", remedy), None
-    error = f"relative error {seen['relative_error']:.1e}"
-    if not seen["right"]:
-        remedy = "do not trust results of this GPU"
-        return Finding(what, "missing", f"{name}: a wrong result, {error}", remedy), None
-    times = f"compiled and launched in {seen['compile_s']:.1f} s, then {seen['launch_us']:.0f} µs a launch"
-    rates = tuple(seen["flops_per_s"].items())
-    today = datetime.now(timezone.utc).date().isoformat()
-    ceilings = Ceilings(seen["name"], seen["target"], seen["bytes_per_s"], rates, today)
-    reached = [f"a large copy moves {rate_text(ceilings.bytes_per_s, 'B/s')}"]
-    reached += [f"torch.matmul of {dtype} makes {rate_text(rate, 'FLOP/s')}" for dtype, rate in rates]
-    found = f"{name}: the right result ({error}); {times}; {', '.join(reached)}"
-    return Finding(what, "ok", found), ceilings
-
-
-def _ask(interpreter: str, module: str, *arguments: str) -> dict[str, Any]:
-    """What a probe prints; raises MissingTool if it prints nothing, RecordingError if it cannot be started or ended."""
-    from irscope.record.process.child import ask_child
-
-    return ask_child(module, *arguments, interpreter=interpreter, timeout_s=_PROBE_TIMEOUT_S)
-
-
-def _triton(interpreter: str) -> list[Finding]:
-    try:
-        seen = _ask(interpreter, "irscope.record.triton.probe")
-    except RecordingError as error:
-        return [Finding("Triton", "missing", str(error), "give a Python with --python")]
-    except MissingTool as error:
-        return [Finding("Triton", "missing", str(error), _GET_TRITON)]
-    if seen["error"]:
-        return [Finding("Triton", "missing", seen["error"], _GET_TRITON)]
-    findings = [Finding("Triton", "ok", f"{seen['triton']} (backends {', '.join(seen['backends'])})")]
-    if seen["untried"]:
-        findings.append(Finding("Triton", "note", seen["untried"]))
-    findings.append(Finding("targets", "ok", ", ".join(seen["targets"])))
-    if seen["refused"]:
-        findings.append(Finding("targets", "note", "not supported by this Triton: " + ", ".join(seen["refused"])))
-    no_torch = Finding("torch", "note", "not installed", "pip install 'irscope[torch]', if your scripts import it")
-    no_gpu = Finding("GPU", "note", "none: scripts run on the virtual GPU, which launches nothing")
-    findings += [_found(seen["torch"], no_torch), _found(seen["gpu"], no_gpu)]
-    for name in ("ptxas", "nvdisasm", "cuobjdump"):
-        missing = Finding(name, "missing", "not in Triton's package", "pip install Triton again")
-        findings.append(_found(seen["tools"].get(name), missing))
-    return findings
-
-
-def _found(what: str | None, otherwise: Finding) -> Finding:
-    return Finding(otherwise.what, "ok", what) if what else otherwise
-
-
-def _package(name: str) -> Finding:
-    version = importlib.metadata.version(name) if importlib.util.find_spec(name) is not None else None
-    return _found(version, Finding(name, "missing", "not installed", f"pip install {name}"))
-
-
-def _store() -> Finding:
-    store = CaptureStore()
-    if store.missing:
-        return Finding("stored captures", "missing", store.missing)
-    paths = store.paths()
-    total = sum(path.stat().st_size for path in paths) >> 20
-    return Finding(
-        "stored captures", "ok", f"{len(paths)} in {default_folder()}, {total} of {store.limit_bytes >> 20} MiB"
-    )

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from irscope.cli import options
-from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import Destination
-from irscope.cli.output.talk import say
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Option
+from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 
@@ -19,21 +18,18 @@ if TYPE_CHECKING:
     from irscope.machine.observed import Observation
     from irscope.record.gpu.on_machine import MachineRun
 
-__all__ = ["OnMachine", "Values", "show_values", "with_machine", "with_values"]
-
-_cpu = options.in_panel("On the CPU")
-_values = options.in_panel("Values")
+__all__ = ["OnMachine", "Values", "show_values"]
 
 
 @dataclass(frozen=True, slots=True)
 class OnMachine:
     """How `run` runs launches on the CPU."""
 
-    cpu: Annotated[bool, _cpu("--cpu", help="Run on the CPU even if this machine has a GPU.")] = False
-    stage: Annotated[str | None, _cpu("--stage", metavar="ttir|ttgir", help="The IR that the CPU runs.")] = None
-    at: Annotated[str | None, _cpu("--at", metavar="PASS[#N]", help="Run the IR after a pass on the CPU.")] = None
+    cpu: Annotated[bool, Option("--cpu", help="Run on the CPU even if this machine has a GPU.")] = False
+    stage: Annotated[str | None, Option("--stage", metavar="ttir|ttgir", help="The IR that the CPU runs.")] = None
+    at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass on the CPU.")] = None
     programs: Annotated[
-        int | None, _cpu("--programs", metavar="N", min=1, help="Run a sample of the programs of each launch.")
+        int | None, Option("--programs", metavar="N", min=1, help="Run a sample of the programs of each launch.")
     ] = None
 
     @property
@@ -49,37 +45,29 @@ class OnMachine:
         return MachineRun(_stage_of(self.stage or "ttgir"), self.at or "", self.programs)
 
 
-with_machine = grouped("machine", OnMachine)
-"""The decorator of a command that takes OnMachine as its parameter `machine`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Values:
     """Which values `show` prints."""
 
     values: Annotated[
         bool,
-        _values("--values", help="Run the launch on the CPU, and print what each operation gave, by line of Python."),
+        Option("--values", help="Run the launch on the CPU, and print what each operation gave, by line of Python."),
     ] = False
     value: Annotated[
-        str | None, _values("--value", metavar="%NAME", help="Only this value, such as %acc, with its elements.")
+        str | None, Option("--value", metavar="%NAME", help="Only this value, such as %acc, with its elements.")
     ] = None
     program: Annotated[
-        str | None, _values("--program", metavar="X[,Y[,Z]]", help="Run only this program of the grid.")
+        str | None, Option("--program", metavar="X[,Y[,Z]]", help="Run only this program of the grid.")
     ] = None
-    line: Annotated[int | None, _values("--line", metavar="N", help="Only what comes from this line of the file.")] = (
+    line: Annotated[int | None, Option("--line", metavar="N", help="Only what comes from this line of the file.")] = (
         None
     )
-    at: Annotated[str | None, _values("--at", metavar="PASS[#N]", help="Run the IR after a pass.")] = None
+    at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass.")] = None
 
     def __post_init__(self) -> None:
         chosen = (self.value, self.program, self.line, self.at)
         if not self.values and any(one is not None for one in chosen):
             raise UsageError("--value, --program, --line and --at choose of values: give --values with them.")
-
-
-with_values = grouped("values", Values)
-"""The decorator of a command that takes Values as its parameter `values`."""
 
 
 def show_values(captures: Sequence[Capture], values: Values, stages: tuple[str, ...], to: Destination) -> int:

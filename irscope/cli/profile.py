@@ -9,16 +9,14 @@ from typing import Annotated
 
 from irscope.analysis.counters.matched import kernel_of_page
 from irscope.analysis.counters.operations import counted_launch
-from irscope.cli import app, options
-from irscope.cli.bench import Variant, compiled_variant, variants_of
-from irscope.cli.output.destination import Destination, with_destination
-from irscope.cli.output.talk import echo, progress, say
-from irscope.cli.run import measuring, script_of
-from irscope.cli.subject.captures import captures_of, run_compile
-from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import is_capture, only_one
-from irscope.cli.subject.variants import one_capture
+from irscope.api.benching import Variant
+from irscope.cli.bench import compiled, variants_of
+from irscope.cli.captures import captures_of, run_compile
+from irscope.cli.launches import one_capture, script_of
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Option, Subject
+from irscope.cli.streams import echo, progress, say
+from irscope.cli.subject import is_capture, only_one, split_subject
 from irscope.errors import NoDevice, RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.evidence import Profile
@@ -32,15 +30,12 @@ _Profiled = list[tuple[str, Capture]]
 """What makes each a variant, an empty string for the launch as it is, and its capture with a profile."""
 
 
-@app.command(rich_help_panel="On the GPU")
-@recorded(only=("arguments", "launch", "disable_pass", "enable_only", "plan", "timeout", "verbose"))
-@with_destination
 def profile(
-    subject: options.Subject = None,
+    subject: Subject = None,
     source: Annotated[
         Path | None,
-        measuring(
-            "--from",
+        Option(
+            "--counters",
             metavar="REPORT",
             help="Read a profile that was made elsewhere: a .ncu-rep, with Nsight Compute installed here, or what 'ncu "
             "-i REPORT.ncu-rep --page source --csv --print-source sass' printed, anywhere.",
@@ -48,7 +43,7 @@ def profile(
     ] = None,
     versus: Annotated[
         list[str] | None,
-        measuring(
+        Option(
             "--vs",
             metavar="VARIANT",
             help="Profile a variant too: a plan (-combine), compile options (num_warps=8, several separated by "
@@ -59,10 +54,10 @@ def profile(
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Show where warps wait and what memory really does, per operation: the hardware's own counters.
+    """Show hardware counters per operation: stalls, sectors, cache lines, bank conflicts.
 
     The script runs under Nsight Compute up to one launch, its first or the one that --launch chooses; a capture shows
-    the profile that it holds. Beside what was counted stands what irscope computed. The profile is kept in the
+    the profile that it holds. What irscope computed stands next to what was counted. The profile is kept in the
     capture, whose report shows it too.
     """
     from irscope.render.text.profile import profile_json, render_profile, render_side_by_side
@@ -98,7 +93,7 @@ def _with_report(captures: StoredCaptures, source: Path) -> Capture:
     from irscope.record.gpu.nsight import find_nsight
 
     if not source.is_file():
-        raise UsageError(f"--from {str(source)!r} is no file: give a .ncu-rep, or the CSV of its source page.")
+        raise UsageError(f"--counters {str(source)!r} is no file: give a .ncu-rep, or the CSV of its source page.")
     tool = ""
     if source.suffix == ".ncu-rep":
         nsight = find_nsight()
@@ -112,14 +107,14 @@ def _with_report(captures: StoredCaptures, source: Path) -> Capture:
             return _kept(capture, Profile(kernel_of_page(capture, page).page, tool=tool))
         except UsageError as error:
             reasons.append(str(error))
-    raise UsageError(f"--from {str(source)!r}: {reasons[0]}")
+    raise UsageError(f"--counters {str(source)!r}: {reasons[0]}")
 
 
 def _with_own_profile(capture: Capture) -> Capture:
     if capture.profile is None:
         raise UsageError(
             f"{capture.name} ({capture.id[:8]}) holds no profile. To make one, the launch needs the inputs that a "
-            "script makes: irscope profile FILE.py on a machine with a GPU. --from reads one that was made elsewhere."
+            "script makes: irscope profile FILE.py on a machine with a GPU. --counters reads one from elsewhere."
         )
     return with_operations(capture, run=run_compile, tell=say)
 
@@ -138,7 +133,7 @@ def _measured(subject: str | None, variants: Sequence[Variant], record_options: 
         raise NoDevice("There is no GPU here that Triton's driver takes: a launch is profiled on one.")
     named = [("", capture)]
     with progress() as tell:
-        named += [(variant.name, compiled_variant(capture, variant, record_options, tell)) for variant in variants]
+        named += [(variant.name, compiled(capture, variant, record_options, tell)) for variant in variants]
         for _, one in named:
             if (why := why_not_runnable(one)) is not None:
                 raise RecordingError(f"{one!r} cannot be profiled: {why}")

@@ -1,31 +1,149 @@
-"""`irscope record -- COMMAND`: records what the Python processes of any command launch."""
+"""`irscope record`: records what programs, captures' sources or any command launch, into the store or a collection."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
 
-from irscope.cli import app
-from irscope.cli.dump.view import View, show_captures
-from irscope.cli.output.destination import Destination, with_destination
-from irscope.cli.subject.captures import captures_of_command, tell_failures
-from irscope.cli.subject.recording import recorded
+from irscope.cli.captures import captures_of, captures_of_command, tell_failures
+from irscope.cli.ls import collection_rows, rows_json, rows_text
+from irscope.cli.output import Destination
+from irscope.cli.parameters import AsJson, Color, Option, Subjects
+from irscope.cli.recording import refuse_options
+from irscope.cli.show import View, show_captures
+from irscope.cli.streams import say
+from irscope.cli.subject import collection_at, is_capture, readable, stored_captures
+from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_sass
+from irscope.store.collection import Collection
+from irscope.store.file import SUFFIX
+from irscope.store.shelf import CaptureFile, StoredCaptures
 
-_OF_A_SUBJECT = ("signature", "constexpr", "num_warps", "num_stages", "num_ctas", "option", "launch")
-_OTHER_PROGRAMS = ("module", "pytest", "k")
+_OF_A_SUBJECT = ("signature", "constexprs", "options", "launch", "test_filter")
 
 
-@app.command("record", rich_help_panel="Record and read")
-@recorded(without=(*_OF_A_SUBJECT, *_OTHER_PROGRAMS))
-@with_destination
-def record_command(*, to: Destination, record_options: RecordingOptions) -> int:
-    """Record what the Python processes of a command launch, those that it starts and forks included.
+def record(
+    subjects: Subjects = None,
+    folder: Annotated[
+        Path | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="FOLDER|FILE.irscope",
+            help="Record into a collection: a folder, or one file; made where it is missing.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    color: Color = None,
+    *,
+    record_options: RecordingOptions,
+) -> int:
+    """Record every kernel launch of scripts, modules, tests, notebooks or any command; -o makes a collection.
 
-    irscope record -- torchrun --nproc-per-node=1 train.py: the command runs as it stands, with no standard input. The
-    exit code is 1 if the command failed, or a compile.
+    irscope record FILE.py -- ARGS runs a script; irscope record -- torchrun train.py runs any command as it stands,
+    with no standard input, and records the Python processes that it starts and forks. The exit code is 1 if a program
+    or a compile failed.
+
+    A collection is a folder of captures with an index, or one file, which every command takes. What it holds stays;
+    the same compile replaces its capture, captures that are named are copied, and programs that fail do not stop the
+    others.
     """
-    if to.path is None and not to.as_json:
+    programs: list[str | None] = [*(subjects or [])]
+    if not programs and record_options.program:
+        programs = [None]
+    if not programs:
+        if not record_options.arguments:
+            raise UsageError(
+                "there is nothing to record: give a FILE, -m MODULE, --pytest PATH, or a command after --."
+            )
+        refuse_options(record_options, "a command after -- is recorded as it stands", *_OF_A_SUBJECT)
+    to = Destination(None, as_json, color)
+    if folder is not None:
+        refuse_options(record_options, "-o takes every launch", "launch")
+        return _collected(folder, programs, to, record_options)
+    if not as_json:
         record_options = replace(record_options, disassemble=False)
-    captures = captures_of_command(record_options)
+    files: list[CaptureFile] = []
+    if not programs:
+        files += captures_of_command(record_options).files
+    for one in programs:
+        files += captures_of(one, record_options).files
+    captures = StoredCaptures(files)
     code = show_captures(captures, View(), to)
     return tell_failures(captures) or code
+
+
+def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:
+    """Record into a collection, and list it."""
+    code = 0
+    with _collection_at(path) as collection:
+        with collection.changing():
+            if not programs:
+                code = _added(None, collection, record_options, is_command=True)
+            for one in programs:
+                code = _added(one, collection, record_options) or code
+        added = {entry.facts.id: collection.added.get(entry.file, "") for entry in collection.entries()}
+        for problem in collection.unreadable:
+            say(problem)
+    made = collection_at(path)
+    rows = [] if made is None else collection_rows(made, made.entries())
+    to.emit(
+        lambda: [row | {"added": added.get(row["id"], "")} for row in rows_json(rows)],
+        lambda width, color: rows_text(rows, width, color) if rows else "The collection is empty.",
+    )
+    counts = [list(added.values()).count(what) for what in ("new", "replaced", "kept")]
+    kept = f", {counts[2]} interrupted and not replaced" if counts[2] else ""
+    say(f"{path}: {len(rows)} captures; {counts[0]} new, {counts[1]} replaced{kept}.")
+    return code
+
+
+@contextmanager
+def _collection_at(path: Path) -> Generator[Collection]:
+    """The collection in a folder; or that of one file in a folder next to it, which stays where this is ended."""
+    from irscope.render.report.texts import pack
+    from irscope.store.collection import unpack, working_folder
+    from irscope.store.file import is_packed
+
+    if path.suffix != SUFFIX or path.is_dir():
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"-o {str(path)!r} is a file: a collection is a folder, or a file that ends in {SUFFIX}.")
+        yield Collection(path)
+        return
+    if path.exists() and not is_packed(path):
+        raise UsageError(f"-o {str(path)!r} is no collection: name another file, or a folder.")
+    work = working_folder(path)
+    if path.exists():
+        unpack(path, work)
+    collection = Collection(work)
+    yield collection
+    if collection.entries():
+        pack(collection, path)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def _added(
+    subject: str | None, collection: Collection, record_options: RecordingOptions, *, is_command: bool = False
+) -> int:
+    """Record one program, or copy captures that are there; returns the exit code, and prints what went wrong."""
+    try:
+        if is_command:
+            return tell_failures(captures_of_command(record_options, collection))
+        is_program = subject is None or not is_capture(subject.partition("::")[0])
+        if is_program or record_options.changes_a_capture:
+            return tell_failures(captures_of(subject, record_options, collection=collection))
+        copied: list[CaptureFile] = []
+        for file in stored_captures(subject).files:
+            if (capture := readable(file)) is None:
+                continue
+            # Each is kept at once: to disassemble many takes long.
+            collection.add(with_sass(capture, file, tell=say) if record_options.disassemble else capture)
+            copied.append(file)
+        return tell_failures(StoredCaptures(copied))
+    except IrscopeError as error:
+        say(f"{subject or record_options.program or 'the command'}: {error}")
+        return error.exit_code

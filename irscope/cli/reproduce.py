@@ -8,35 +8,30 @@ import sys
 from dataclasses import replace
 from typing import Annotated
 
-from irscope.cli import app, options
-from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
-from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of
-from irscope.cli.subject.keeping import refuse_untrusted
-from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import is_capture, only_one
+from irscope.cli.captures import captures_of
+from irscope.cli.keeping import refuse_untrusted
+from irscope.cli.output import STANDARD_OUTPUT, emit, write_output
+from irscope.cli.parameters import Option, Output, Subject
+from irscope.cli.streams import say
+from irscope.cli.subject import is_capture, only_one, split_subject
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.recording_options import RecordingOptions
 
-_reproduction = options.in_panel("Reproduction")
 _LIMIT_MIB = 64.0
 
 
-@app.command(rich_help_panel="Compare")
-@recorded(without=("snapshots", "llvm", "jobs"))
 def reproduce(
-    subject: options.Subject = None,
-    output: options.Output = None,
-    check: Annotated[
+    subject: Subject = None,
+    output: Output = None,
+    verify: Annotated[
         bool,
-        _reproduction("--check", help="Compile with the file, and compare every artifact byte by byte: exit 1 if not."),
+        Option("--verify", help="Compile with the file, and compare every artifact byte by byte: exit 1 if not."),
     ] = False,
     data: Annotated[
         bool,
-        _reproduction(
+        Option(
             "--data",
             help="Store the launch's tensors in it: a GPU's, with what the launch left, or what the script gave the "
             "virtual one.",
@@ -44,7 +39,7 @@ def reproduce(
     ] = False,
     data_limit: Annotated[
         float | None,
-        _reproduction(
+        Option(
             "--data-limit",
             metavar="MIB",
             min=0.001,
@@ -53,10 +48,12 @@ def reproduce(
     ] = None,
     python: Annotated[
         str,
-        _reproduction("--python", metavar="PATH", help="The interpreter of --check. Default: irscope's own."),
+        Option(
+            "--python", metavar="PATH", help="The interpreter of --verify. Default: irscope's own.", shows_default=False
+        ),
     ] = sys.executable,
     trust: Annotated[
-        bool, _reproduction("--trust", help="Let --check run the Python text of a capture that was not recorded here.")
+        bool, Option("--trust", help="Let --verify run the Python text of a capture that was not recorded here.")
     ] = False,
     *,
     record_options: RecordingOptions,
@@ -64,7 +61,7 @@ def reproduce(
     """Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.
 
     It holds the kernel with the functions and constants that it uses, the exact signature, options and target, and the
-    passes that were off. With --check and no -o only the result of the check is printed.
+    passes that were off. With --verify and no -o only the result of the check is printed.
     """
     from irscope.render.reproduction.program import render_reproduction
 
@@ -76,17 +73,17 @@ def reproduce(
     if data:
         _tell_data(capture, limit_mib, is_recorded=not is_capture(split_subject(subject, asked)[0]))
     made = render_reproduction(capture)
-    if check and not trust:
-        refuse_untrusted(capture, "--check runs", "the file that -o FILE writes")
+    if verify and not trust:
+        refuse_untrusted(capture, "--verify runs", "the file that -o FILE writes")
     for note in made.notes:
         say(note)
     program = made.text.encode("utf-8", "surrogateescape")
     if output is not None and output != STANDARD_OUTPUT:
         write_output(output, program)
         say(f"wrote {output}")
-    elif not check:
+    elif not verify:
         emit(made.text, output, exact=True)
-    return _check(capture, made.text, python, record_options.timeout_s) if check else 0
+    return _check(capture, made.text, python, record_options.timeout_s) if verify else 0
 
 
 def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None:
@@ -99,8 +96,8 @@ def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None
     without = [one for one in tensors if not one.data]
     if not is_recorded and len(without) == len(tensors):
         raise UsageError(
-            f"{capture!r} holds no data of a tensor. Record with it: irscope reproduce FILE.py --data --launch N, on a "
-            "GPU; on the virtual GPU only tensors that the script gives values have any."
+            f"{capture.name} ({capture.id[:8]}) holds no data of a tensor. Record with it: irscope reproduce FILE.py "
+            "--data --launch N, on a GPU; on the virtual GPU only tensors that the script gives values have any."
         )
     reasons: dict[str, list[str]] = {}
     for one in without:
@@ -146,7 +143,7 @@ def _check(capture: Capture, program: str, python: str, timeout_s: float) -> int
     ]  # fmt: skip
     emit("".join(rows) + (f"failure: {found.failure}\n" if found.failure else ""))
     if found.different == ("cubin",) and "ptx" in found.identical:
-        say("The PTX is the same. ptxas does not always make the same bytes of one PTX: --check again may tell.")
+        say("The PTX is the same. ptxas does not always make the same bytes of one PTX: --verify again may tell.")
     if found.output:
         say(found.output)
     return 1

@@ -1,41 +1,196 @@
-"""`irscope show`: shows captures, with neither Triton nor torch."""
+"""`irscope show`: shows captures, with neither Triton nor torch: a summary, stages, or the IR around a pass."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from irscope.cli import app
-from irscope.cli.dump.view import View, show_captures, with_view
-from irscope.cli.on_machine import Values, show_values, with_values
-from irscope.cli.output.destination import Destination, with_destination
-from irscope.cli.output.talk import say
-from irscope.cli.subject.stored import stored_captures
+from irscope.cli import texts
+from irscope.cli.on_machine import Values, show_values
+from irscope.cli.output import (
+    STANDARD_OUTPUT,
+    Destination,
+    colored,
+    emit,
+    emit_json,
+    is_terminal,
+    table_width,
+    write_output,
+)
+from irscope.cli.parameters import After, Argument, Beside, Lines, Option, Stages, split_words
+from irscope.cli.streams import say
+from irscope.cli.subject import stored_captures
+from irscope.cli.texts import beside_columns, beside_json, beside_text
+from irscope.errors import StageNotFound, UsageError
+from irscope.model.capture import Capture
 from irscope.record.variants.completing import with_sass
+from irscope.render.capture.plain import capture_json
 from irscope.render.text.failure import failure_text
+from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 
+if TYPE_CHECKING:
+    pass
 
-@app.command(rich_help_panel="Record and read")
-@with_destination
-@with_view
-@with_values
-def show(
-    captures: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CAPTURE…]",
-            help="Files, collections (FOLDER, FOLDER::KERNEL), ids of stored captures, or 'last': the last recording.",
-            show_default=False,
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What to show of each capture; with nothing chosen, its summary."""
+
+    stage: Stages = None
+    after: After = None
+    before: Annotated[str | None, Option("--before", metavar="PASS[#N]", help="The IR before a pass.")] = None
+    each: Annotated[
+        Path | None,
+        Option(
+            "--each",
+            metavar="DIR",
+            help="Write a numbered file for each pass that changed the IR; diff -r compares two such folders.",
         ),
-    ] = None,
-    *,
-    view: View,
-    values: Values,
-    to: Destination,
-) -> int:
-    """Show a capture: its summary, a stage, the IR around a pass, or the values of its launch. Runs anywhere."""
+    ] = None
+    lines: Lines = None
+    loc: Annotated[bool, Option("--loc", help="Show locations: the text whose lines why and layout name.")] = False
+    beside: Beside = None
+
+    def __post_init__(self) -> None:
+        chosen = {"--stage": self.stage, "--after": self.after, "--before": self.before, "--each": self.each}
+        if len(given := [name for name, value in chosen.items() if value]) > 1:
+            raise UsageError(f"{' and '.join(given)} do not go together: give one.")
+        if beside_columns(self.beside) and not self.stages:
+            raise UsageError("--beside stands beside a stage: --stage sass, on AMD --stage amdgcn.")
+        if self.lines and not (self.stages or self.after or self.before):
+            raise UsageError("--lines chooses of a text: give --stage, --after or --before with it.")
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of stages, or `all`."""
+        return tuple(split_words(self.stage))
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether nothing is chosen."""
+        return self == View(self.stage or None) and not self.stages
+
+    @property
+    def needs_sass(self) -> bool:
+        """Whether the view includes the SASS of the cubin."""
+        return not (self.after or self.before or self.each) and bool({"sass", "all"} & {*self.stages})
+
+
+def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_page: bool = False) -> int:
+    """Print or write the view of each capture; returns the exit code.
+
+    `has_page`: the summary of one capture alone is a page.
+    """
+    painted = to.is_colored
+    is_long = view.each is None and not view.is_summary and len(captures) > 1
+    if is_long and to.path is None and not to.as_json and is_terminal():
+        _show_how(captures, view, painted)
+        return 0
+    if view.each is not None:
+        texts.write_each(captures, view.each)
+    elif to.as_json:
+        emit_json([_as_json(capture, view) for capture in captures], to.path)
+    elif to.path is not None and texts.is_folder(to.path):
+        texts.write_folder(captures, to.path, view.stages)
+    elif view.after is not None or view.before is not None:
+        text = texts.snapshot_texts(captures, view.after, view.before, view.loc, view.lines, painted)
+        emit(text, to.path, painted=painted)
+    elif to.path is not None and to.path.suffix == SUFFIX:
+        texts.save_captures(captures, to.path)
+    elif view.stages:
+        return _show_stages(captures, view, to)
+    elif has_page and len(captures) == 1:
+        from irscope.analysis.findings.quick import quick_findings
+        from irscope.render.capture.page import render_capture
+
+        one = captures[0]
+        text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)
+        emit(text, to.path, painted=painted)
+    else:
+        emit(summary(captures, painted), to.path, painted=painted)
+    return 0
+
+
+def _show_how(captures: StoredCaptures, view: View, painted: bool) -> None:
+    """Show, on a terminal, the summary of several captures in place of a screen of text of each, and how to get one."""
+    emit(summary(captures, painted), painted=painted)
+    chosen = [("--stage", ",".join(view.stages)), ("--after", view.after or ""), ("--before", view.before or "")]
+    what = " ".join(f"{option} {value}" for option, value in chosen if value)
+    first = captures.files[0]
+    say(f"{len(captures)} captures: irscope show {first.id[:8]} {what} prints one; | less or -o FILE gives all.")
+
+
+def _as_json(capture: Capture, view: View) -> dict[str, Any]:
+    row = capture_json(capture, view.stages)
+    if beside_columns(view.beside):
+        row["beside"] = [beside_json(capture, name) for name in view.stages if name in capture.stages]
+    return row
+
+
+def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> int:
+    parts: list[str] = []
+    missing: list[str] = []
+    columns = beside_columns(view.beside)
+    for capture in captures:
+        for name in capture.stages if view.stages == ("all",) else view.stages:
+            try:
+                artifact = capture.artifact(name)
+            except StageNotFound as error:
+                missing.append(str(error))
+                continue
+            several = len(captures) > 1 or len(view.stages) > 1
+            if to.path is not None and isinstance(artifact.data, bytes):
+                if several:
+                    raise UsageError("one file holds one binary: choose --launch N and one --stage, or -o DIR/.")
+                write_output(to.path, artifact.data)
+                if to.path != STANDARD_OUTPUT:
+                    say(f"wrote {to.path}")
+                return 0
+            head = several or view.stages == ("all",)
+            if columns and isinstance(artifact.data, str):
+                parts.append(beside_text(capture, name, columns, view.loc, view.lines, to.is_colored))
+            else:
+                parts.append(texts.stage_text(capture, artifact, view.loc, view.lines, to.is_colored, head))
+    if parts or not missing:
+        text = "\n".join(part.rstrip("\n") for part in parts)
+        emit(text, to.path, exact=not to.is_colored, painted=to.is_colored)
+    for message in missing:
+        say(f"irscope: {message}")
+    return 1 if missing else 0
+
+
+_Captures = Annotated[
+    list[str] | None,
+    Argument(
+        "[CAPTURE…]",
+        "Files, collections (FOLDER, FOLDER::KERNEL), ids of stored captures, or 'last': the last recording.",
+    ),
+]
+_MOST_STUDIED = 100
+"""In a summary of more captures, findings are left to `irscope why`: they take the texts of each."""
+
+
+def summary(captures: StoredCaptures, color: bool | None) -> str:
+    """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources."""
+    from irscope.render.text.captures import Findings, SummaryRow, note_findings
+    from irscope.render.text.variants import render_summary
+
+    findings: Findings = {}
+    rows: list[SummaryRow] = []
+    for file in captures.files:
+        if len(captures) <= _MOST_STUDIED:
+            note_findings(file.load(), findings)
+        # Of many captures only what their manifests state is read, once.
+        outline = file.outline()
+        rows.append(SummaryRow(outline.facts.id, outline.facts.stages, outline.facts.failure, outline.head))
+    return render_summary(rows, findings, width=table_width(), color=colored(color))
+
+
+def show(captures: _Captures = None, *, view: View, values: Values, to: Destination) -> int:
+    """Show captures: their summary, a stage, the IR around a pass, or values. Runs anywhere."""
     chosen = StoredCaptures(file for text in captures or ["last"] for file in stored_captures(text).files)
     if values.values:
         return show_values(chosen, values, view.stages, to)

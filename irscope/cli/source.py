@@ -6,14 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from irscope.cli import app, options
-from irscope.cli.beside import beside_columns, beside_json, columns_of
-from irscope.cli.dump.stages import parse_lines
-from irscope.cli.output.destination import Destination, under_titles, with_destination
-from irscope.cli.output.page import emit_report, is_page
-from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_incomplete
-from irscope.cli.subject.recording import recorded
+from irscope.api.texts import parse_lines
+from irscope.cli.captures import captures_of, tell_incomplete
+from irscope.cli.output import Destination, emit_report, is_page, under_titles
+from irscope.cli.parameters import Beside, Lines, Option, Subject
+from irscope.cli.streams import say
+from irscope.cli.texts import beside_columns, beside_json, columns_of
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -22,26 +20,20 @@ from irscope.record.variants.completing import with_sass
 if TYPE_CHECKING:
     from irscope.render.text.source import Column
 
-_source = options.in_panel("Output")
 _Pattern = re.Pattern[str] | None
 
 
-@app.command(rich_help_panel="Inspect")
-@recorded(without=("snapshots", "llvm"))
-@with_destination
 def source(
-    subject: options.Subject = None,
+    subject: Subject = None,
     stage: Annotated[
-        str | None, _source("--stage", "-s", metavar="STAGE", help="Show this stage between the lines of Python.")
+        str | None, Option("--stage", "-s", metavar="STAGE", help="Show this stage between the lines of Python.")
     ] = None,
-    around: Annotated[
+    match: Annotated[
         str | None,
-        _source(
-            "--around", metavar="REGEX", help="Only lines compiled to such an instruction: wgmma, 'ld.global.128'."
-        ),
+        Option("--match", metavar="REGEX", help="Only lines compiled to such an instruction: wgmma, 'ld.global.128'."),
     ] = None,
-    lines: options.Lines = None,
-    beside: options.Beside = None,
+    lines: Lines = None,
+    beside: Beside = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -50,11 +42,11 @@ def source(
 
     --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
     """
-    shown = _Shown(stage, _pattern_of(around), lines, beside_columns(beside))
+    shown = _Shown(stage, _pattern_of(match), lines, beside_columns(beside))
     captures = captures_of(subject, record_options)
     if is_page(to.path) and not to.as_json:
         if shown.pattern is not None:
-            raise UsageError("--around does not go with a page: search in its panes instead, with Ctrl F.")
+            raise UsageError("--match does not go with a page: search in its panes instead, with Ctrl F.")
         panes = {} if stage is None else {"panes": f"py0,{stage}"}
         at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
         emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
@@ -80,12 +72,12 @@ class _Shown:
 
 
 def _pattern_of(text: str | None) -> _Pattern:
-    """The pattern of `--around`; raises UsageError if it is not a regular expression."""
+    """The pattern of `--match`; raises UsageError if it is not a regular expression."""
     try:
         return None if text is None else re.compile(text, re.IGNORECASE)
     except re.error as error:
         raise UsageError(
-            f"--around {text!r} is not a regular expression: {error}. Write '\\.' for a dot, for instance."
+            f"--match {text!r} is not a regular expression: {error}. Write '\\.' for a dot, for instance."
         ) from error
 
 

@@ -1,12 +1,16 @@
-"""Measurements of a variant of a launch on a GPU: agreement with the baseline, time, ratio of times."""
+"""Measurements of variants of a launch on a GPU: agreement with the baseline, time, ratio of times.
+
+Each distinct program is checked and timed once: does it compute the same, and how fast.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
+from irscope.errors import DeviceFault
 from irscope.model.capture import Capture
 
 Verdict = Literal["identical", "close", "different", "nan", "fault", "timeout", "failed"]
@@ -122,8 +126,10 @@ class Measurement:
     @property
     def computes_other(self) -> bool:
         """Whether `after` leaves something else than rounding explains; the same NaNs as `before` are no other."""
-        found = self.agreement
-        return found is not None and not found.passes and not (found.verdict == "nan" and not found.differing)
+        agreement = self.agreement
+        if agreement is None or agreement.passes:
+            return False
+        return agreement.verdict != "nan" or agreement.differing > 0
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -165,7 +171,7 @@ def ratio_of(
 
 
 def _ratios(variant_us: Sequence[float], baseline_us: Sequence[float]) -> list[float]:
-    return sorted(one / other for one, other in zip(variant_us, baseline_us, strict=True))
+    return sorted(time / baseline for time, baseline in zip(variant_us, baseline_us, strict=True))
 
 
 def _rank_of_low(count: int) -> int:
@@ -174,15 +180,11 @@ def _rank_of_low(count: int) -> int:
         raise ValueError(f"{count} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
     # P(fewer than rank + 1 of the ratios lie below the true median) stays under half of what may go wrong.
     allowed = (1.0 - _CONFIDENCE) / 2.0
-    log_half = count * math.log(0.5)
-    below, rank = 0.0, -1
-    while True:
-        next_rank = rank + 1
-        log_choose = math.lgamma(count + 1) - math.lgamma(next_rank + 1) - math.lgamma(count - next_rank + 1)
-        below += math.exp(log_choose + log_half)
-        if below > allowed:
-            return rank
-        rank = next_rank
+    below, rank = 0.5**count, 0
+    while below <= allowed:
+        rank += 1
+        below += math.comb(count, rank) / 2**count
+    return rank - 1
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -202,3 +204,44 @@ class Session(Protocol):
     def time(
         self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
     ) -> Sequence[tuple[Timing, Ratio]]: ...
+
+
+_Measured = tuple[Agreement, Timing | None, Ratio | None]
+
+# A program that computes something else still has a time; one that does not end has none.
+_NOT_TIMED = ("fault", "timeout", "failed")
+
+
+def measure_programs(
+    session: Session, programs: Mapping[str, Capture], *, rounds: int, progress: Callable[[], None] = lambda: None
+) -> dict[str, _Measured]:
+    """Check and time each program once.
+
+    `session`: the launch they are variants of. `programs`: `code_of` a capture, and one capture that has it.
+    `rounds`: how often each is timed, all of them interleaved. `progress`: called after each check.
+
+    Returns what was measured by program; one that faults or hangs has no time.
+    """
+    agreements: dict[str, Agreement] = {}
+    for program, capture in programs.items():
+        agreements[program] = session.check(capture)
+        progress()
+    timed = [program for program, agreement in agreements.items() if agreement.verdict not in _NOT_TIMED]
+    times = dict(zip(timed, _times(session, [programs[program] for program in timed], rounds), strict=True))
+    found = {program: times.get(program, (None, None)) for program in agreements}
+    return {program: (agreements[program], timing, ratio) for program, (timing, ratio) in found.items()}
+
+
+def _times(
+    session: Session, captures: Sequence[Capture], rounds: int
+) -> Sequence[tuple[Timing, Ratio] | tuple[None, None]]:
+    """All of them interleaved; where one faults only now and then, in halves without it."""
+    if not captures:
+        return ()
+    try:
+        return session.time(captures, rounds=rounds)
+    except DeviceFault:
+        if len(captures) == 1:
+            return ((None, None),)
+        middle = len(captures) // 2
+        return (*_times(session, captures[:middle], rounds), *_times(session, captures[middle:], rounds))

@@ -210,9 +210,14 @@ def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy
 
 def occupancy_of(capture: Capture) -> Occupancy | None:
     """The theoretical occupancy of a capture's kernel; None if it is not known."""
+    warps = _compiled_with(capture, "num_warps")
+    return None if warps is None else occupancy(capture.resources, capture.target, warps)
+
+
+def _compiled_with(capture: Capture, option: str) -> int | None:
     # From the metadata: warp specialisation adds warps to those of the option.
-    warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
-    return occupancy(capture.resources, capture.target, warps) if isinstance(warps, int) else None
+    value = dict(capture.metadata).get(option, capture.launch.option(option))
+    return value if isinstance(value, int) else None
 
 
 def _occupancy(causes: dict[str, int], max_warps: int, num_warps: int, unit: str) -> Occupancy:
@@ -325,15 +330,16 @@ class _Excess:
 
 def excesses_of(capture: Capture) -> tuple[_Excess, ...]:
     """The resources of which a capture's kernel needs too much; empty if it fits, or its needs are not known."""
-    limits = CUDA_LIMITS.get(capture.target.arch) if capture.target.backend == "cuda" else None
-    unit = HIP_LIMITS.get(capture.target.arch) if capture.target.backend == "hip" else None
-    found = occupancy_of(capture)
+    occupied = occupancy_of(capture)
+    arch = capture.target.arch
     rows: list[tuple[str, int, int, str]] = []
-    for cause, blocks in found.limits if found is not None else ():
-        if blocks == 0 and (limits is not None or unit is not None):
-            rows.append(_of_cuda(capture, limits, cause) if limits is not None else _of_hip(capture, unit, cause))
-    blocks = _cluster_of(capture)
-    if blocks > _MAX_BLOCKS_PER_CLUSTER:
+    for cause, blocks in occupied.limits if occupied is not None else ():
+        if blocks == 0 and capture.target.backend == "cuda":
+            rows.append(_of_cuda(capture, CUDA_LIMITS[arch], cause))
+        elif blocks == 0:
+            rows.append(_of_hip(capture, HIP_LIMITS[arch], cause))
+    blocks = _compiled_with(capture, "num_ctas") or 1
+    if capture.target.backend == "cuda" and blocks > _MAX_BLOCKS_PER_CLUSTER:
         rows.append(("cluster", blocks, _MAX_BLOCKS_PER_CLUSTER, "blocks per cluster"))
     return tuple(_Excess(*row, str(capture.target)) for row in rows)
 
@@ -347,19 +353,8 @@ def with_fit(capture: Capture) -> Capture:
     return replace(capture, status="failed", failure=failure)
 
 
-def _warps(capture: Capture) -> int:
-    # As for occupancy: warp specialisation adds warps to those that were asked for.
-    warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
-    return warps if isinstance(warps, int) else 0
-
-
-def _cluster_of(capture: Capture) -> int:
-    blocks = dict(capture.metadata).get("num_ctas", capture.launch.option("num_ctas"))
-    return blocks if isinstance(blocks, int) and capture.target.backend == "cuda" else 1
-
-
 def _of_cuda(capture: Capture, limits: _CudaLimits, cause: str) -> tuple[str, int, int, str]:
-    resources, warps = capture.resources, _warps(capture)
+    resources, warps = capture.resources, _compiled_with(capture, "num_warps") or 0
     if cause == SHARED:
         return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per block"
     if cause == WARPS:
@@ -371,10 +366,8 @@ def _of_cuda(capture: Capture, limits: _CudaLimits, cause: str) -> tuple[str, in
     return cause, resources.barriers or 0, limits.barriers or 0, "per block"
 
 
-def _of_hip(capture: Capture, limits: _HipLimits | None, cause: str) -> tuple[str, int, int, str]:
-    resources, warps = capture.resources, _warps(capture)
-    if limits is None:
-        return cause, 0, 0, ""
+def _of_hip(capture: Capture, limits: _HipLimits, cause: str) -> tuple[str, int, int, str]:
+    resources, warps = capture.resources, _compiled_with(capture, "num_warps") or 0
     if cause == SHARED:
         return cause, resources.shared_bytes or 0, limits.shared_bytes_per_block, "bytes per block"
     if cause == WARPS:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from irscope.errors import UsageError
-from irscope.ir.mlir.encoding import Encoding, Padding
+from irscope.ir.mlir.attributes import Encoding, Padding
 from irscope.layout.maps import is_surjective
 from irscope.model.layout import LayoutMap, LinearLayout, Vector
 

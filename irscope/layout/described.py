@@ -9,11 +9,10 @@ from math import prod
 from typing import Any
 
 from irscope.errors import UsageError, did_you_mean
-from irscope.ir.locations.user import is_library
-from irscope.ir.mlir.encoding import Encoding, read_encoding
-from irscope.ir.mlir.typed import parse_type
-from irscope.ir.mlir.types import element_bits
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.locations.model import is_library
+from irscope.ir.mlir.attributes import Encoding, read_encoding
+from irscope.ir.mlir.operations import opcode_of
+from irscope.ir.mlir.types import element_bits, parse_type
 from irscope.layout.maps import BankModel, MemoryMap, ThreadMap
 from irscope.layout.rows import parameters_text
 from irscope.model.capture import Target

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from irscope.ir.locations.user import chain_texts, line_text
-from irscope.ir.mlir.encoding import Dictionary, Encoding, Padding, Value, read_aliases, read_encoding, resolve_aliases
+from irscope.ir.locations.model import chain_texts, line_text
+from irscope.ir.mlir.attributes import (
+    Dictionary,
+    Encoding,
+    Padding,
+    Parameter,
+    read_aliases,
+    read_encoding,
+    resolve_aliases,
+)
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.typed import Type, written_type
-from irscope.ir.mlir.types import LayoutType
+from irscope.ir.mlir.types import LayoutType, Type, written_type
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.model.layout import LayoutRow, LayoutUse
 
@@ -130,7 +137,7 @@ def parameters_text(encoding: Encoding) -> str:
     )
 
 
-def _value_text(value: Value) -> str:
+def _value_text(value: Parameter) -> str:
     """A parameter's value as TTGIR writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from irscope.errors import ParseError, UsageError, did_you_mean
-from irscope.ir.mlir.encoding import KINDS, Dictionary, Encoding, Padding, Value, parse_encoding
+from irscope.ir.mlir.attributes import KINDS, Dictionary, Encoding, Padding, Parameter, parse_encoding
 from irscope.ir.mlir.tokens import marks
 from irscope.layout.rows import encoding_rank, parameters_text
 from irscope.model.capture import Target
@@ -155,7 +155,7 @@ def _threads(encoding: Encoding, sizes: str, bases: str) -> int | None:
     return 1 << len(rows) if isinstance(rows, tuple) else None
 
 
-def _numbers(value: Value | None) -> tuple[int, ...] | None:
+def _numbers(value: Parameter | None) -> tuple[int, ...] | None:
     """A list of numbers, or None if it is none."""
     if not isinstance(value, tuple) or isinstance(value, Padding):
         return None
@@ -220,7 +220,7 @@ def _check_fields(encoding: Encoding) -> None:
         _check_ranks(holder, fields)
 
 
-def _has_form(value: Value, form: str) -> bool:
+def _has_form(value: Parameter, form: str) -> bool:
     if form == "flag":
         return isinstance(value, bool)
     if form == "layout":
@@ -242,11 +242,11 @@ def _has_form(value: Value, form: str) -> bool:
     return sorted(numbers) == list(range(len(numbers))) if form == "order" else all(map(_is_size, numbers))
 
 
-def _fits(value: Value) -> bool:
+def _fits(value: Parameter) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
 
 
-def _is_size(value: Value) -> bool:
+def _is_size(value: Parameter) -> bool:
     return isinstance(value, int) and 0 < value <= _LARGEST and not value & (value - 1)
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array, Descriptor, Held, dtype_of, take, unsigned

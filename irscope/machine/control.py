@@ -13,7 +13,7 @@ import numpy as np
 from irscope.errors import NotRun, WrongProgram
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.partitions import Partitions
 from irscope.machine.shared import SharedMemory

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from irscope.errors import NotRun, UsageError
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
 from irscope.machine.control import Executor, Machine, Observer
 from irscope.machine.elementwise import ELEMENTWISE, convert_float

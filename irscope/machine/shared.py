@@ -22,7 +22,7 @@ import numpy as np
 
 from irscope.errors import NotRun, WrongProgram
 from irscope.ir.mlir.model import MlirModule
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 from irscope.machine.values import Allocation, Array, View, dtype_of, poison, take
 
 __all__ = ["SharedMemory", "form_of"]

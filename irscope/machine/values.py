@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import MissingTool, NotRun
-from irscope.ir.mlir.typed import Type
+from irscope.ir.mlir.types import Type
 
 __all__ = [
     "Allocation", "Array", "Descriptor", "Held", "Undefined", "View", "dtype_of", "full", "merge", "narrow_float",

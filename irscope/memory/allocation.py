@@ -13,9 +13,9 @@ from math import prod
 from typing import Literal
 
 from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS
+from irscope.ir.locations.model import chain_texts, line_text, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import chain_texts, line_text, place_of
-from irscope.ir.mlir.encoding import Encoding, Padding, read_encoding
+from irscope.ir.mlir.attributes import Encoding, Padding, read_encoding
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.memory.liveness import Liveness

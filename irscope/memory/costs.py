@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope.ir.locations.user import chain_texts, line_text
-from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
+from irscope.ir.locations.model import chain_texts, line_text
+from irscope.ir.mlir.attributes import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.described import DescribedLayout
@@ -146,7 +146,7 @@ class _CostReader:
                 user = self.uses.operations[index]
                 at = user.operands.index(result)
                 names.append(f"operand {at} of {user.name} (line {user.line})")
-        made = self.uses.maker_of(use.operands[0]) if use.operands else None
+        made = self.uses.module.maker_of(use.operands[0]) if use.operands else None
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))

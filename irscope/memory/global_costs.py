@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from irscope.ir.asm.control_flow import read_instructions
-from irscope.ir.locations.user import chain_texts, line_text
-from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
+from irscope.ir.locations.model import chain_texts, line_text
+from irscope.ir.mlir.attributes import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import ModuleUses, with_loops

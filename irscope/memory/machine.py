@@ -10,8 +10,9 @@ from typing import Literal, TypeVar
 
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.asm.ptx_opcodes import ptx_opcode
-from irscope.ir.locations.stages import Chain, read_locations
+from irscope.ir.asm.opcodes import ptx_opcode
+from irscope.ir.locations.model import Chain
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import ModuleUses
 from irscope.model.capture import Capture

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.asm.instructions import Function, Instruction
+from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import parse_operand
-from irscope.ir.asm.ptx import parse_ptx
-from irscope.ir.asm.ptx_opcodes import ptx_opcode
+from irscope.ir.asm.readers import parse_ptx
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.maps import BANK_BYTES
 from irscope.memory.conflicts import lane_groups

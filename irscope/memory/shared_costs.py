@@ -14,8 +14,8 @@ from dataclasses import asdict, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from irscope.ir.locations.user import chain_texts, line_text
-from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
+from irscope.ir.locations.model import chain_texts, line_text
+from irscope.ir.mlir.attributes import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.described import DescribedLayout

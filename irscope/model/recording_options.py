@@ -27,8 +27,8 @@ class Flag(NamedTuple):
     """`--target`, `-t`; none for what stands after `--`."""
     help: str
     metavar: str | None = None
-    kind: Any = str | None
-    """The type of the value as the command line gives it."""
+    kind: Any = None
+    """The type of the value as the command line gives it; None for that of the field."""
     default: Any = None
     shows_default: bool = True
     least: float | None = None
@@ -42,16 +42,19 @@ class Flag(NamedTuple):
 
 def _option(default: Any, *flags: Flag, keyword: str = "") -> Any:
     """A field with its flags, and its keyword in the Python interface."""
-    return field(default=default, metadata={"flags": flags, "keyword": keyword})
+    if isinstance(default, bool):
+        kind, without_flag = bool, default
+    else:
+        kind, without_flag = list[str] | None if default == () else str | None, None
+    typed = tuple(flag if flag.kind else flag._replace(kind=kind, default=without_flag) for flag in flags)
+    return field(default=default, metadata={"flags": typed, "keyword": keyword})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingOptions:
     """The options of a recording."""
 
-    arguments: tuple[str, ...] = _option(
-        (), Flag((), "Arguments for the script.", "[-- ARGS]", list[str] | None), keyword="arguments"
-    )
+    arguments: tuple[str, ...] = _option((), Flag((), "Arguments for the script.", "[-- ARGS]"), keyword="arguments")
     module: str | None = _option(
         None,
         Flag(("--module", "-m"), "Run a module, as python -m does, in place of a FILE.", "MODULE[::KERNEL]"),
@@ -59,7 +62,7 @@ class RecordingOptions:
     )
     tests: tuple[str, ...] = _option(
         (),
-        Flag(("--pytest",), "Run tests with pytest, in place of a FILE; repeatable.", "PATH[::TEST]", list[str] | None),
+        Flag(("--pytest",), "Run tests with pytest, in place of a FILE; repeatable.", "PATH[::TEST]"),
         keyword="tests",
     )
     test_filter: str | None = _option(None, Flag(("-k",), "Only the tests that match, with --pytest.", "EXPR"))
@@ -69,8 +72,6 @@ class RecordingOptions:
             ("--dry",),
             "Run the script in a copy of the working folder, which is removed afterwards: what it writes there is not "
             "kept.",
-            kind=bool,
-            default=False,
         ),
     )
     targets: tuple[str, ...] = _option(
@@ -79,7 +80,6 @@ class RecordingOptions:
             ("--target", "-t"),
             "cuda:90, hip:gfx942, h100, mi300x, …; repeatable. Default: this machine's GPU, or cuda:90 without one.",
             "BACKEND:ARCH",
-            list[str] | None,
         ),
         keyword="target",
     )
@@ -88,7 +88,7 @@ class RecordingOptions:
     )
     virtual: bool = _option(
         False,
-        Flag(("--virtual",), "Use the virtual GPU even if this machine has a real one.", kind=bool, default=False),
+        Flag(("--virtual",), "Use the virtual GPU even if this machine has a real one."),
         keyword="virtual",
     )
     computes: bool = _option(
@@ -124,7 +124,6 @@ class RecordingOptions:
             ("--constexpr",),
             "A tl.constexpr argument of the kernel, with --signature; repeatable.",
             "NAME=VALUE",
-            list[str] | None,
         ),
         keyword="constexprs",
     )
@@ -133,9 +132,7 @@ class RecordingOptions:
         Flag(("--num-warps",), "Warps per CTA.", kind=int | None, least=1),
         Flag(("--num-stages",), "Stages of software-pipelined loops.", kind=int | None, least=0),
         Flag(("--num-ctas",), "CTAs per cluster.", kind=int | None, least=1),
-        Flag(
-            ("--option",), "A compile option of the backend, as maxnreg=64; repeatable.", "KEY=VALUE", list[str] | None
-        ),
+        Flag(("--option",), "A compile option of the backend, as maxnreg=64; repeatable.", "KEY=VALUE"),
         keyword="options",
     )
     """Compile options that replace the launch's own."""
@@ -159,7 +156,6 @@ class RecordingOptions:
             "is the variable that the script assigns it to, FILE:LINE of the read, or the kernel's parameter; "
             "repeatable.",
             "NAME=VALUE",
-            list[str] | None,
         ),
         keyword="assume",
     )
@@ -196,7 +192,7 @@ class RecordingOptions:
     )
     llvm_passes: bool = _option(
         False,
-        Flag(("--llvm",), "Also record the IR after each LLVM pass.", kind=bool, default=False, panel="Passes"),
+        Flag(("--llvm",), "Also record the IR after each LLVM pass.", panel="Passes"),
         keyword="llvm_passes",
     )
     jobs: int | None = _option(
@@ -216,8 +212,6 @@ class RecordingOptions:
         Flag(
             ("--resume",),
             "Do not compile again what is stored, such as by an earlier recording that was interrupted.",
-            kind=bool,
-            default=False,
         ),
     )
     timeout_s: float = _option(
@@ -225,9 +219,7 @@ class RecordingOptions:
         Flag(("--timeout",), "Time limit for compiling one kernel.", "SECONDS", float, 300.0, least=0.1),
         keyword="timeout_s",
     )
-    verbose: bool = _option(
-        False, Flag(("--verbose", "-v"), "Show what the script and the compiler print.", kind=bool, default=False)
-    )
+    verbose: bool = _option(False, Flag(("--verbose", "-v"), "Show what the script and the compiler print."))
     interpreter: str | None = _option(None, keyword="interpreter")
     """A Python with another Triton."""
     constants: tuple[tuple[str, str], ...] = _option(())

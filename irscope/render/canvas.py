@@ -8,19 +8,16 @@ for color vision deficiency", PLOS ONE 13(7), 2018.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal, NamedTuple
+from math import inf
+from typing import Any, Literal, NamedTuple, get_args
 
-from irscope.errors import MissingTool
+from irscope.errors import MissingTool, UsageError, did_you_mean
 from irscope.render.text.tables import display_width, shorten, visible
-from irscope.render.theme import MONOSPACE, SANS, Theme
-
-__all__ = [
-    "HEIGHT", "LEAST", "LETTER", "TILES", "WIDTH", "Canvas", "Elements", "Rect", "Rgb", "fills", "hexadecimal",
-    "ink_of", "luminance", "mix", "number", "render_png", "shade_of", "shades", "style_of", "width_of", "wrapped",
-]  # fmt: skip
 
 WIDTH, HEIGHT = 1280, 720
 LEAST = 11.0
@@ -85,6 +82,12 @@ _SCALE: tuple[Rgb, ...] = (
     (255, 234, 70),
 )
 
+_LINES = (
+    ("#0b6cab", "#9e4906", "#047759", "#975c7e", "#8a6d00", "#565c66"),
+    ("#6db7e8", "#e59b61", "#61c3a8", "#dfacc8", "#e0c050", "#bebebe"),
+)
+"""The colours of lines and their labels, on light and on dark pages: more contrast than those of tiles."""
+
 _WHITE: Rgb = (255, 255, 255)
 _BLACK: Rgb = (16, 18, 22)
 _INK: Rgb = (0, 0, 0)
@@ -148,112 +151,18 @@ def _on_scale(share: float) -> Rgb:
 
 # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_Anchor = Literal["start", "middle", "end"]
 
-class Elements:
-    """Elements of SVG, in the order of drawing; what they look like is named by classes."""
 
-    def __init__(self) -> None:
+class Canvas:
+    """The elements of a picture in the order of drawing; what they look like is named by the classes of `style_of`."""
+
+    def __init__(self, theme: _Theme | None, width: float = WIDTH, height: float = HEIGHT) -> None:
+        """Begin a picture; None as a theme follows the reader's system."""
         self.parts: list[str] = []
-
-    def write(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        look: str,
-        *,
-        size: float | None = None,
-        anchor: Literal["start", "middle", "end"] = "start",
-        angle: float | None = None,
-        keeps_spaces: bool = False,
-        behind: str = "",
-    ) -> None:
-        """Write a line of text.
-
-        Args:
-            x: where it is anchored.
-            y: its base line.
-            text: what it reads.
-            look: the classes of its colour.
-            size: in pixels; None for what its class has.
-            anchor: which part of it stands at `x`.
-            angle: degrees that it is turned by, around its place.
-            keeps_spaces: whether several blanks in a row are drawn.
-            behind: a fainter text behind it.
-        """
-        place = f'x="{number(x)}" y="{number(y)}"'
-        if size is not None:
-            place += f' font-size="{number(size)}"'
-        if anchor != "start":
-            place += f' text-anchor="{anchor}"'
-        if angle is not None:
-            place += f' transform="rotate({number(angle)} {number(x)} {number(y)})"'
-        if keeps_spaces:
-            place += ' xml:space="preserve"'
-        more = f' <tspan opacity=".85">{_escaped(visible(behind))}</tspan>' if behind else ""
-        self.parts.append(f'<text class="{look}" {place}>{_escaped(visible(text))}{more}</text>')
-
-    def rect(self, area: Rect, look: str, *, radius: float = 0.0, tip: str = "") -> None:
-        """Draw a rectangle; `tip`: what a pointer shows of it."""
-        rounded = f' rx="{number(radius)}"' if radius else ""
-        place = f'x="{number(area.left)}" y="{number(area.top)}"'
-        size = f'width="{number(max(area.width, 0.5))}" height="{number(area.height)}"'
-        inner = f"><title>{_escaped(visible(tip))}</title></rect>" if tip else "/>"
-        self.parts.append(f'<rect class="{look}" {place} {size}{rounded}{inner}')
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, look: str) -> None:
-        """Draw a straight line."""
-        self.path(f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", look)
-
-    def path(self, path: str, look: str, *, tip: str = "") -> None:
-        """Draw a path."""
-        inner = f"><title>{_escaped(visible(tip))}</title></path>" if tip else "/>"
-        self.parts.append(f'<path class="{look}" d="{path}"{inner}')
-
-    @contextmanager
-    def group(self, attributes: str, tip: str = "") -> Generator[None, None, None]:
-        """What is drawn in the block is one thing; `tip`: what a pointer shows of it."""
-        self.parts.append(f"<g {attributes}>" + (f"<title>{_escaped(visible(tip))}</title>" if tip else ""))
-        yield
-        self.parts.append("</g>")
-
-    def document(
-        self, width: float, height: float, title: str, style: str, ground: str, *, look: str = "", defined: str = ""
-    ) -> str:
-        """The whole picture.
-
-        Args:
-            width: in pixels.
-            height: in pixels.
-            title: what it shows.
-            style: rules of CSS; an empty text for none.
-            ground: the class of what is behind it all.
-            look: a class of the picture.
-            defined: what elements refer to.
-        """
-        wide, high = number(width), number(height)
-        own = f' class="{look}"' if look else ""
-        rules = f"<style>{style}</style>" if style else ""
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg"{own} viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
-            f'role="img"><title>{_escaped(visible(title))}</title>{rules}{defined}'
-            f'<rect class="{ground}" width="{wide}" height="{high}"/>{"".join(self.parts)}</svg>\n'
-        )
-
-
-class Canvas(Elements):
-    """The elements of a picture in the colours of a theme."""
-
-    def __init__(self, theme: Theme, width: float = WIDTH, height: float = HEIGHT) -> None:
-        super().__init__()
         self.theme = theme
         self.width, self.height = width, height
-
-    @contextmanager
-    def node(self, name: str) -> Generator[None, None, None]:
-        """What is drawn in the block is one thing, with a name that a pointer shows."""
-        with self.group('class="node"', name):
-            yield
+        self._labels: list[Rect] = []
 
     def text(
         self,
@@ -263,18 +172,137 @@ class Canvas(Elements):
         *,
         look: str = "t",
         size: float = 12.0,
-        anchor: Literal["start", "middle", "end"] = "start",
+        anchor: _Anchor = "start",
         room: float | None = None,
         bold: bool = False,
+        angle: float | None = None,
+        behind: str = "",
     ) -> float:
-        """Write a line, cut to its room; returns its width. `look`: the classes of its colour."""
+        """Write a line of text; returns its width.
+
+        Args:
+            x: where it is anchored.
+            y: its base line.
+            text: what it reads.
+            look: the classes of its colour.
+            size: in pixels.
+            anchor: which part of it stands at `x`.
+            room: pixels that it is cut to.
+            bold: whether it is bold, in the proportional font.
+            angle: degrees that it is turned by, around its place.
+            behind: a fainter text behind it.
+        """
         shown = visible(text)
         if room is not None and width_of(shown, size, bold=bold) > room:
             shown = shorten(shown, max(int(room / (width_of(shown, size, bold=bold) / display_width(shown))), 1))
         if not shown:
             return 0.0
-        self.write(x, y, shown, f"{look} b" if bold else look, size=size, anchor=anchor)
+        place = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}"'
+        if anchor != "start":
+            place += f' text-anchor="{anchor}"'
+        if angle is not None:
+            place += f' transform="rotate({number(angle)} {number(x)} {number(y)})"'
+        more = f' <tspan opacity=".85">{_escaped(visible(behind))}</tspan>' if behind else ""
+        self.parts.append(f'<text class="{look}{" b" if bold else ""}" {place}>{_escaped(shown)}{more}</text>')
         return width_of(shown, size, bold=bold)
+
+    def paragraph(
+        self, area: Rect, text: str, *, look: str = "t", size: float = LEAST, lines: int | None = None
+    ) -> float:
+        """Write a text in lines as wide as an area, from its top on; returns where they end."""
+        step = size + (3 if size < 12 else 5)
+        rows = wrapped(text, area.width, size, lines)
+        for number, line in enumerate(rows, 1):
+            self.text(area.left, area.top + number * step - 3, line, look=look, size=size)
+        return area.top + len(rows) * step
+
+    def within(self, area: Rect, text: str, look: str) -> None:
+        """Write a line of text in the middle of an area, if there is room for it."""
+        if width_of(text, LEAST) <= area.width:
+            self.text(
+                area.left + area.width / 2, area.top + area.height / 2 + 4, text, look=look, size=LEAST, anchor="middle"
+            )
+
+    def label(
+        self, x: float, y: float, text: str, look: str, *, anchor: _Anchor = "start", size: float = LEAST
+    ) -> None:
+        """Write a line of text on the nearest line downwards where it meets no other label."""
+        wide = width_of(text, size)
+        area = Rect(x - wide if anchor == "end" else x, y - size, wide, size + 3)
+        while any(area.meets(other) for other in self._labels):
+            area = area._replace(top=area.top + 2)
+        self._labels.append(area)
+        self.text(x, area.top + size, text, look=look, size=size, anchor=anchor)
+
+    def rect(self, area: Rect, look: str, *, radius: float = 0.0, tip: str = "") -> None:
+        """Draw a rectangle; `tip`: what a pointer shows of it."""
+        rounded = f' rx="{number(radius)}"' if radius else ""
+        place = f'x="{number(area.left)}" y="{number(area.top)}"'
+        size = f'width="{number(max(area.width, 0.5))}" height="{number(area.height)}"'
+        inner = f">{_title(tip)}</rect>" if tip else "/>"
+        self.parts.append(f'<rect class="{look}" {place} {size}{rounded}{inner}')
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, look: str) -> None:
+        """Draw a straight line."""
+        self.path(f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", look)
+
+    def path(self, path: str, look: str, *, tip: str = "") -> None:
+        """Draw a path."""
+        inner = f">{_title(tip)}</path>" if tip else "/>"
+        self.parts.append(f'<path class="{look}" d="{path}"{inner}')
+
+    def disc(self, x: float, y: float, radius: float, look: str, *, tip: str = "") -> None:
+        """Draw a circle."""
+        wide = number(2 * radius)
+        arc = f"a{number(radius)} {number(radius)} 0 1 0"
+        self.path(f"M{number(x - radius)} {number(y)}{arc} {wide} 0{arc} -{wide} 0", look, tip=tip)
+
+    def outline(self, area: Rect, look: str) -> None:
+        """Draw the outline of a rectangle."""
+        self.path(f"M{area.left:.1f} {area.top:.1f}h{area.width:.1f}v{area.height:.1f}h{-area.width:.1f}Z", look)
+
+    def legend(
+        self, left: float, y: float, rows: Iterable[tuple[str, str]], right: float = inf, *, look: str = "m"
+    ) -> tuple[float, float]:
+        """Draw (look, meaning) with a sample each, in lines up to `right`; returns where the next one would stand."""
+        x = left
+        for sample, meaning in rows:
+            if x > left and x + 22 + width_of(meaning, LEAST) > right:
+                x, y = left, y + 20
+            if sample in ("edge", "off"):
+                self.path(f"M{x:.1f} {y - 4:.1f}h16", sample)
+            else:
+                self.rect(Rect(x, y - 10, 16, 12), f"{sample} rim", radius=2)
+            x += 22 + self.text(x + 22, y, meaning, look=look, size=LEAST) + 16
+        return x, y
+
+    def bars(
+        self, area: Rect, rows: Sequence[tuple[str, float, str, str]], left: float, step: float, size: float = LEAST
+    ) -> None:
+        """Draw a bar for each (name, value, its text, what stands behind it), from `left` pixels within an area on."""
+        longest = max((value for _, value, _, _ in rows), default=0) or 1
+        room = area.width - left - max((width_of(text + note, size) for _, _, text, note in rows), default=0) - 14
+        for number, (name, value, text, note) in enumerate(rows):
+            y = area.top + number * step
+            base = y + step / 2 + 4
+            self.text(area.left + left - 8, base, name, size=size, anchor="end", room=left - 8)
+            bar = Rect(area.left + left, y + 3, room * value / longest, step - 6)
+            self.rect(bar, "bar", radius=2)
+            used = self.text(bar.right + 6, base, text, look="m", size=size)
+            self.text(bar.right + 14 + used, base, note, look="a", size=size)
+
+    @contextmanager
+    def group(self, attributes: str, tip: str = "") -> Generator[None, None, None]:
+        """What is drawn in the block is one thing; `tip`: what a pointer shows of it."""
+        self.parts.append(f"<g {attributes}>" + (_title(tip) if tip else ""))
+        yield
+        self.parts.append("</g>")
+
+    @contextmanager
+    def node(self, name: str) -> Generator[None, None, None]:
+        """What is drawn in the block is one thing, with a name that a pointer shows."""
+        with self.group('class="node"', name):
+            yield
 
     def panel(self, area: Rect, title: str, note: str = "") -> Rect:
         """Draw a panel with its title, and a note beside it; returns the room within."""
@@ -285,9 +313,24 @@ class Canvas(Elements):
             self.text(area.right - 14, area.top + 22, note, look="m", size=LEAST, anchor="end", room=room)
         return Rect(area.left + 14, area.top + 34, area.width - 28, area.height - 46)
 
-    def svg(self, title: str) -> str:
-        """The whole picture."""
-        return self.document(self.width, self.height, title, style_of(self.theme), "page", defined=_DEFINED)
+    def head(self, title: str, place: str, right: str) -> None:
+        """Write what the picture is of: its title, a place beside it, and what stands on the right."""
+        end = self.text(self.width - 24, 40, right, size=14, anchor="end", room=330)
+        used = self.text(24, 40, title, size=24, bold=True, room=self.width - end - 80)
+        self.text(24 + used + 14, 40, place, look="m", size=13, room=self.width - end - used - 76)
+
+    def svg(self, title: str, style: str = "", ground: str = "page") -> str:
+        """The whole picture; `style`: more rules of CSS; `ground`: the class of what is behind it all."""
+        wide, high = number(self.width), number(self.height)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
+            f'role="img">{_title(title)}<style>{style_of(self.theme)}{style}</style>{_DEFINED}'
+            f'<rect class="{ground}" width="{wide}" height="{high}"/>{"".join(self.parts)}</svg>\n'
+        )
+
+
+def _title(text: str) -> str:
+    return f"<title>{_escaped(visible(text))}</title>"
 
 
 def width_of(text: str, size: float, *, bold: bool = False) -> float:
@@ -295,6 +338,86 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
     if not bold:
         return display_width(text) * size * LETTER
     return size * sum(_BOLD.get(one, _BOLD_WIDE if one.isupper() else _BOLD_OTHERS) for one in text)
+
+
+_LABEL_LINE = 14.0
+"""Pixels of a line of a label."""
+_LABEL_PADDING = 7.0
+_LABEL_GAP = 4.0
+
+
+class Label(NamedTuple):
+    """A label with its place."""
+
+    box: int
+    """The number of its box, from 0."""
+    lines: tuple[str, ...]
+    area: Rect
+    inside: bool
+
+    def baseline(self, line: int) -> float:
+        """The pixel on which a line stands."""
+        return self.area.top + 10 + _LABEL_LINE * line
+
+
+def placed_labels(
+    boxes: Sequence[Rect], texts: Sequence[Sequence[tuple[str, ...]]], frame: Rect, lines: Iterable[Rect]
+) -> list[Label]:
+    """The labels for which there is room, the largest boxes' first.
+
+    Args:
+        boxes: what they are for.
+        texts: for each box its label in lines, in forms from the longest to the shortest.
+        frame: no label leaves it.
+        lines: what no label may meet either.
+    """
+    order = sorted(range(len(boxes)), key=lambda index: -boxes[index].width * boxes[index].height)
+    fixed = list(lines)
+    found: dict[int, Label] = {}
+    # First room for every shortest form, then longer ones where that leaves the others theirs.
+    for shortest in (True, False):
+        for box in order:
+            others = [*fixed, *(one for index, one in enumerate(boxes) if index != box)]
+            others += [label.area for index, label in found.items() if index != box]
+            forms = texts[box][-1:] if shortest else texts[box][:-1]
+            label = next(_free_places(box, boxes[box], forms, frame, others), None)
+            if label is not None:
+                found[box] = label
+    return [found[box] for box in order if box in found]
+
+
+def _free_places(
+    box: int, area: Rect, forms: Sequence[tuple[str, ...]], frame: Rect, others: Sequence[Rect]
+) -> Iterator[Label]:
+    """The places for a box's label, the best first: within the box in any form, then beside it."""
+    sizes = [(form, max(width_of(line, LEAST) for line in form), _LABEL_LINE * len(form) - 2) for form in forms]
+    for form, width, height in sizes:
+        for place in _inside(area, width, height, others):
+            if area.holds(place) and not any(place.widened().meets(one) for one in others):
+                yield Label(box, form, place, True)
+    for form, width, height in sizes:
+        for place in _beside(area, width, height, frame):
+            if frame.holds(place) and not any(place.widened().meets(one) for one in (*others, area)):
+                yield Label(box, form, place, False)
+
+
+def _inside(area: Rect, width: float, height: float, others: Sequence[Rect]) -> Iterator[Rect]:
+    """At the left edge of a box, or behind what crosses it there."""
+    top = area.top + (area.height - height) / 2
+    yield Rect(area.left + _LABEL_PADDING, top, width, height)
+    for one in others:
+        if one.meets(area):
+            yield Rect(one.right + _LABEL_PADDING, top, width, height)
+    # A number fits where there is no room for a margin.
+    yield Rect(area.left + (area.width - width) / 2, top, width, height)
+
+
+def _beside(area: Rect, width: float, height: float, frame: Rect) -> Iterator[Rect]:
+    """To the right and the left of a box, at the height of its middle and its edges; and above it."""
+    for left in (area.right + _LABEL_GAP, area.left - _LABEL_GAP - width):
+        for top in (area.top + (area.height - height) / 2, area.top, area.bottom - height):
+            yield Rect(left, min(max(top, frame.top), frame.bottom - height), width, height)
+    yield Rect(area.left, area.top - _LABEL_GAP - height, width, height)
 
 
 def wrapped(text: str, room: float, size: float, lines: int | None = None) -> list[str]:
@@ -318,14 +441,28 @@ _DEFINED = (
 )
 
 
-def style_of(theme: Theme) -> str:
-    """The rules of CSS that give a poster its colours."""
+def style_of(theme: _Theme | None) -> str:
+    """The rules of CSS that give a picture its colours; without a theme they follow the reader's system."""
+    return style_in(theme, _style)
+
+
+def style_in(theme: _Theme | None, rules: Callable[[_Theme], str]) -> str:
+    """Rules of CSS in a theme; without one those of the light theme, and where the reader's system is dark the dark."""
+    if theme is not None:
+        return rules(theme)
+    return f"{rules(_NAMED['light'])}@media(prefers-color-scheme:dark){{{rules(_NAMED['dark'])}}}"
+
+
+def _style(theme: _Theme) -> str:
     tiles = "".join(
         f".f{index}{{fill:{shade.fill}}}.x{index}{{fill:{shade.text}}}.s{index}{{stroke:{shade.fill}}}"
         for index, shade in enumerate(shades(TILES, theme.is_dark))
     )
+    lines = "".join(
+        f".c{index}{{stroke:{color}}}.k{index}{{fill:{color}}}" for index, color in enumerate(_LINES[theme.is_dark])
+    )
     return (
-        f"text{{font-family:{MONOSPACE}}}.b{{font-family:{SANS};font-weight:600}}"
+        f"text{{font-family:{_MONOSPACE}}}.b{{font-family:{_SANS};font-weight:600}}"
         f".page{{fill:{theme.page}}}.panel{{fill:{theme.panel};stroke:{theme.line}}}.t{{fill:{theme.text}}}"
         f".m{{fill:{theme.muted}}}.a{{fill:{theme.accent}}}.bad{{fill:{theme.bad}}}.warn{{fill:{theme.warn}}}"
         f".on{{fill:{theme.panel}}}.soft{{fill:{theme.line}}}.bar{{fill:{theme.accent}}}"
@@ -335,7 +472,15 @@ def style_of(theme: Theme) -> str:
         f".limit{{stroke:{theme.bad};fill:none;stroke-width:1.5;stroke-dasharray:5 3}}"
         f".curve{{fill:{theme.accent};fill-opacity:.28;stroke:{theme.accent};stroke-width:1.2}}"
         f".cell{{stroke:{theme.panel};stroke-width:1}}.wayground{{fill:{theme.panel}}}.wayline{{stroke:{theme.muted}}}"
-        f".way{{fill:url(#way);stroke:{theme.muted};stroke-width:.75}}.band{{fill:{theme.page}}}{tiles}"
+        f".way{{fill:url(#way);stroke:{theme.muted};stroke-width:.75}}.band{{fill:{theme.page}}}"
+        f".rim{{stroke:{theme.text};stroke-width:.75}}.grid{{stroke:{theme.muted};stroke-opacity:.25;fill:none}}"
+        f".mark{{stroke:{theme.text};fill:none;stroke-width:1.5;stroke-dasharray:5 4}}"
+        f".roof{{fill:none;stroke-width:2}}.peak{{stroke:{theme.text}}}.measured{{stroke-dasharray:6 4}}"
+        f".drop{{stroke-dasharray:2 3}}.frame{{fill:none;stroke-width:2;stroke:{theme.text}}}"
+        f".around{{fill:none;stroke-width:4;stroke:{theme.panel}}}.d{{opacity:.85}}"
+        f".held{{fill:{theme.text};fill-opacity:.62}}.made{{fill:{theme.accent}}}.gone{{fill:{theme.bad}}}"
+        f".now{{fill:none;stroke:{theme.text};stroke-width:1.5}}"
+        f".fresh{{fill:none;stroke:{theme.accent};stroke-width:2.5}}{tiles}{lines}"
     )
 
 
@@ -359,3 +504,62 @@ def render_png(svg: str, zoom: float = 2.0) -> bytes:
         ) from error
     # Other versions return a list of integers.
     return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=zoom))
+
+
+_ThemeName = Literal["light", "dark", "print"]
+THEMES: tuple[_ThemeName, ...] = get_args(_ThemeName)
+
+_MONOSPACE = 'ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace'
+"""For what is written in code: generic in the end, so that it works where none of these is installed."""
+_SANS = 'system-ui,"DejaVu Sans",sans-serif'
+
+# <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1280 720" width="1280" height="720"
+# <svg width="960pt" height="1094pt"
+_SIZE = re.compile(r'width="(?P<width>[\d.]{1,12})(?:pt)?" height="(?P<height>[\d.]{1,12})(?:pt)?"')
+
+
+@dataclass(frozen=True, slots=True)
+class _Theme:
+    """The colours of one look. Text on its grounds has a contrast of at least 4.5 to 1."""
+
+    name: _ThemeName
+    page: str
+    panel: str
+    """The ground of a panel."""
+    line: str
+    text: str
+    muted: str
+    accent: str
+    """A curve or a bar that stands for no kind of thing."""
+    bad: str
+    warn: str
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether its grounds are dark."""
+        return self.name == "dark"
+
+
+_NAMED = {
+    one.name: one
+    for one in (
+        _Theme("light", "#f3f5f8", "#ffffff", "#d4d9e1", "#16181d", "#565c66", "#0072b2", "#b3261e", "#8a5300"),
+        _Theme("dark", "#101216", "#191c22", "#383e49", "#eceef2", "#a9b0bc", "#56b4e9", "#ff8a80", "#ffc266"),
+        _Theme("print", "#ffffff", "#ffffff", "#8c929c", "#000000", "#3f444c", "#1f1f1f", "#7a0c06", "#5e3a00"),
+    )
+}
+
+
+def theme_named(name: str) -> _Theme:
+    """A theme; raises UsageError for a name that is none."""
+    if (found := next((one for one in _NAMED.values() if one.name == name), None)) is None:
+        raise UsageError(f"--theme {name!r} is no theme.{did_you_mean(name, THEMES)}")
+    return found
+
+
+def sized(svg: str, width: int | None) -> str:
+    """A picture as wide as asked for, in pixels: all of it grows alike, texts too. None leaves it as it is."""
+    if width is None or (found := _SIZE.search(svg)) is None:
+        return svg
+    height = float(found["height"]) * width / float(found["width"])
+    return f'{svg[: found.start()]}width="{width}" height="{height:.0f}"{svg[found.end() :]}'

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from irscope.analysis.checks.results import BreachGroup, Checked, Report
 from irscope.analysis.checks.subject import Breach
 from irscope.analysis.findings.model import KINDS
-from irscope.render.text.tables import visible
+from irscope.render.text.tables import counted, fenced, picked, visible
 
 
 def _file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
@@ -45,7 +45,7 @@ def render_report(report: Report, *, color: bool) -> str:
 def _summary_line(report: Report) -> str:
     """`2 assertions are broken, in 3 of 12 captures.`"""
     total = sum(bool(one.id) for one in report.captures)
-    captures = f"{total} capture{'s' * (total != 1)}"
+    captures = counted(total, "capture")
     if report.passed:
         # That a kernel compiles is asserted without being asked for.
         given = {one.assertion for checked in report.captures for one in checked.outcomes if one.rule != "compiles"}
@@ -78,6 +78,15 @@ def breach_lines(breach: Breach) -> Iterator[str]:
     for number, row in breach.excerpt:
         mark = ">" if number == breach.line else " "
         yield visible(f"  {breach.stage} {mark} {number:>{width}} | {row}")
+
+
+def _named(group: BreachGroup) -> str:
+    """The captures that a breach is of: the first one's name, and the ids of the others."""
+    return " ".join(filter(None, (group.captures[0].name, _others_text(group))))
+
+
+def _message(group: BreachGroup) -> str:
+    return "\n".join([_named(group), *(row[2:] for row in breach_lines(group.breach))])
 
 
 def _others_text(group: BreachGroup) -> str:
@@ -145,15 +154,10 @@ def _row(group: BreachGroup, root: Path) -> str:
 
 
 def _details(group: BreachGroup) -> Iterator[str]:
-    text = "\n".join(row[2:] for row in breach_lines(group.breach))
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
     yield ""
     yield f"<details><summary>{_plain(group.breach.assertion)}: {_plain(group.captures[0].name)}</summary>"
     yield ""
-    yield f"{fence}text"
-    yield text
-    yield fence
+    yield fenced("\n".join(row[2:] for row in breach_lines(group.breach)), "text")
     yield ""
     yield "</details>"
 
@@ -167,10 +171,8 @@ def render_github(report: Report, root: Path) -> str:
     lines: list[str] = []
     for group in report.groups:
         file, line = _file_and_line(group, root)
-        name = " ".join(filter(None, (group.captures[0].name, _others_text(group))))
-        message = "\n".join([name, *(row[2:] for row in breach_lines(group.breach))])
         place = f"file={_property(file)},line={line}," if file else ""
-        lines.append(f"::error {place}title={_property(f'irscope {group.breach.assertion}')}::{_data(message)}")
+        lines.append(f"::error {place}title={_property(f'irscope {group.breach.assertion}')}::{_data(_message(group))}")
     lines += [f"::error title=irscope::{_data(f'{one} says nothing of any capture')}" for one in report.vacuous]
     if report.better:
         better = "\n".join(["better than the baseline:", *report.better])
@@ -188,46 +190,31 @@ def _property(text: str) -> str:
 
 def report_json(report: Report) -> dict[str, Any]:
     """The object that `irscope check --json` prints."""
-    return {
-        "passed": report.passed,
-        "captures": [_capture(one) for one in report.captures],
-        "vacuous": list(report.vacuous),
-        "better": list(report.better),
-        "notes": list(report.notes),
-    }
+    return picked(report, "passed vacuous better notes", captures=[_capture_json(one) for one in report.captures])
 
 
-def _capture(checked: Checked) -> dict[str, Any]:
-    return {
-        "id": checked.id,
-        "kernel": checked.kernel,
-        "target": checked.target,
-        "file": checked.file,
-        "line": checked.line,
-        "differs_in": checked.differs,
-        "assertions": [
-            {
-                "rule": one.rule,
-                "assertion": one.assertion,
-                "holds": None if one.breaches is None else not one.breaches,
-                "breaches": [_breach(breach) for breach in one.breaches or ()],
-            }
-            for one in checked.outcomes
-        ],
-    }
+def _capture_json(checked: Checked) -> dict[str, Any]:
+    assertions = [
+        picked(
+            one,
+            "rule assertion",
+            holds=None if one.breaches is None else not one.breaches,
+            breaches=[_breach_json(breach) for breach in one.breaches or ()],
+        )
+        for one in checked.outcomes
+    ]
+    return picked(checked, "id kernel target file line differs_in=differs", assertions=assertions)
 
 
-def _breach(breach: Breach) -> dict[str, Any]:
-    return {
-        "text": breach.text,
-        "place": [{"file": file, "line": line} for file, line in breach.place],
-        "python": breach.python,
-        "finding": breach.finding.code if breach.finding is not None else "",
-        "causes": list(breach.causes),
-        "stage": breach.stage,
-        "line": breach.line or None,
-        "excerpt": [{"line": number, "text": row} for number, row in breach.excerpt],
-    }
+def _breach_json(breach: Breach) -> dict[str, Any]:
+    return picked(
+        breach,
+        "text python causes stage",
+        place=[{"file": file, "line": line} for file, line in breach.place],
+        finding=breach.finding.code if breach.finding is not None else "",
+        line=breach.line or None,
+        excerpt=[{"line": number, "text": row} for number, row in breach.excerpt],
+    )
 
 
 RULES = {
@@ -276,9 +263,6 @@ def _rule(breach: Breach) -> str:
 def _result(group: BreachGroup, used: list[str], root: Path) -> dict[str, Any]:
     breach, first = group.breach, group.captures[0]
     file, line = _file_and_line(group, root)
-    text = "\n".join(
-        [" ".join(filter(None, (first.name, _others_text(group)))), *(row[2:] for row in breach_lines(breach))]
-    )
     location: dict[str, Any] = {"logicalLocations": [{"name": first.kernel, "kind": "function"}]}
     if file:
         region: dict[str, Any] = {"startLine": line}
@@ -291,7 +275,7 @@ def _result(group: BreachGroup, used: list[str], root: Path) -> dict[str, Any]:
         "ruleId": rule,
         "ruleIndex": used.index(rule),
         "level": "error",
-        "message": {"text": text},
+        "message": {"text": _message(group)},
         "locations": [location],
         # Neither the line nor the variants: a result stays the same one where lines move.
         "partialFingerprints": {"irscope/v1": hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:32]},

@@ -6,23 +6,23 @@ takes its least time. Where the counts lie between bounds the point is a line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import atan2, ceil, cos, degrees, floor, inf, log10, radians, sin
 from typing import Any
 
-from irscope.analysis.roofline.model import MEMORY, OperationWork, Roofline, UnitWork, mark
+from irscope.analysis.roofline.roofline import MEMORY, OperationWork, Roofline, UnitWork, mark
 from irscope.errors import UsageError
 from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES
-from irscope.render.assets import read_asset
-from irscope.render.canvas import Elements, width_of
+from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
-from irscope.render.text.tables import table
+from irscope.render.text.figures import scaled
+from irscope.render.text.tables import picked, table
 
 _MOST_ROWS = 12
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def roofline_text(roofline: Roofline, *, width: int | None = None, color: bool = False) -> str:
@@ -192,85 +192,50 @@ def _notes(roofline: Roofline) -> list[str]:
 
 def roofline_json(roofline: Roofline) -> dict[str, Any]:
     """As JSON; a bound that is not known is null."""
-    peaks = roofline.peaks
-    return {
-        "id": roofline.capture_id,
-        "kernel": roofline.kernel,
-        "target": roofline.target,
-        "grid": roofline.grid,
-        "part": peaks and {
-            "name": peaks.part,
-            "title": peaks.name,
-            "matrix_clock_mhz": peaks.clocks_mhz[0],
-            "clock_mhz": peaks.clocks_mhz[1],
-            "source": peaks.source,
-        },
-        "other_parts": roofline.other_parts,
-        "memory": {
-            "dram_bytes": _span(roofline.dram_bytes),
-            "distinct_bytes": _span(roofline.distinct_bytes),
-            "bytes_per_s": roofline.bytes_per_s,
-            "time_s": _times(roofline.memory_time_s),
-            "requested_bytes": roofline.requested and _span(roofline.requested.bytes),
-            "cache_bytes": roofline.requested and _span(roofline.requested.moved_bytes),
-            "cache_certainty": roofline.requested and roofline.requested.certainty,
-            "l2_bytes": roofline.l2_bytes,
-            "spilled_bytes": roofline.spilled_bytes,
-            "atomic_elements": _span(roofline.atomics),
-            "arguments": [
-                {
-                    "argument": one.argument,
-                    "access": "read" if one.is_read else "written",
-                    "distinct_bytes": _span(one.distinct_bytes),
-                    "sectors": _span(one.sectors),
-                    "requested_bytes": _span(one.requested_bytes),
-                }
+    peaks, requested, ceilings = roofline.peaks, roofline.requested, roofline.ceilings
+    clocks = ("matrix_clock_mhz", "clock_mhz")
+    return picked(
+        roofline,
+        "id=capture_id kernel target grid other_parts bound_by assumed notes",
+        part=peaks and picked(peaks, "name=part title=name source", **dict(zip(clocks, peaks.clocks_mhz, strict=True))),
+        memory=picked(
+            roofline,
+            "bytes_per_s l2_bytes spilled_bytes",
+            **_spans(roofline, "dram_bytes distinct_bytes atomic_elements=atomics"),
+            time_s=_times(roofline.memory_time_s),
+            requested_bytes=requested and _span(requested.bytes),
+            cache_bytes=requested and _span(requested.moved_bytes),
+            cache_certainty=requested and requested.certainty,
+            arguments=[
+                _spans(one, "distinct_bytes sectors requested_bytes")
+                | {"argument": one.argument, "access": "read" if one.is_read else "written"}
                 for one in roofline.touched
             ],
-        },
-        "units": [
-            {
-                "unit": one.unit.kind,
-                "dtype": one.unit.dtype,
-                "flops": _span(one.flops),
-                "executed_flops": _span(one.executed_flops),
-                "flops_per_s": one.rate,
-                "measured_flops_per_s": one.measured_rate,
-                "time_s": _times(one.time_s),
-                "intensity": _times(roofline.intensity(one)),
-                "ridge": roofline.ridge(one),
-            }
+        ),
+        units=[
+            picked(one, "unit=unit.kind dtype=unit.dtype flops_per_s=rate measured_flops_per_s=measured_rate")
+            | _spans(one, "flops executed_flops")
+            | {"time_s": _times(one.time_s), "intensity": _times(roofline.intensity(one)), "ridge": roofline.ridge(one)}
             for one in roofline.units
         ],
-        "operations": [
-            {
-                "line": one.line,
-                "operation": one.operation,
-                "source": one.place,
-                "unit": one.unit.kind,
-                "dtype": one.unit.dtype,
-                "flops_each": one.flops_each,
-                "executions": _span(one.executions),
-                "flops": _span(one.flops),
-                "copies": one.copies,
-            }
+        operations=[
+            picked(one, "line operation source=place unit=unit.kind dtype=unit.dtype flops_each copies")
+            | _spans(one, "executions flops")
             for one in roofline.operations
         ],
-        "floor_s": _times(roofline.floor_s),
-        "bound_by": roofline.bound_by,
-        "measured": roofline.ceilings and {
-            "device": roofline.ceilings.device,
-            "date": roofline.ceilings.date,
-            "bytes_per_s": roofline.ceilings.bytes_per_s,
-            "flops_per_s": dict(roofline.ceilings.flops_per_s),
-            "time_s": roofline.measured_s,
-        },
-        "assumed": roofline.assumed,
-        "notes": roofline.notes,
-    }  # fmt: skip
+        floor_s=_times(roofline.floor_s),
+        measured=ceilings
+        and picked(
+            ceilings, "device date bytes_per_s", flops_per_s=dict(ceilings.flops_per_s), time_s=roofline.measured_s
+        ),
+    )
 
 
-def _span(span: Span) -> dict[str, int | None]:
+def _spans(value: object, names: str) -> dict[str, Any]:
+    return {name: _span(span) for name, span in picked(value, names).items()}
+
+
+def _span(span: Sequence[int]) -> dict[str, int | None]:
     return {"least": span[0], "most": None if span[1] >= MOST else span[1]}
 
 
@@ -307,26 +272,19 @@ def _intensity_text(sides: tuple[float, float]) -> str:
 
 def duration_text(seconds: float) -> str:
     """`1.25 µs`: three digits."""
-    for factor, unit in _TIMES:
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds * 1e9:.2g} ns" if seconds else "0 ns"
+    return scaled(seconds, _TIMES)
 
 
 def bytes_text(value: int) -> str:
-    """`1.5 MiB`; below a KiB and where it is no round number of them also the bytes."""
-    for factor, unit in _SIZES:
-        if value >= factor:
-            return f"{value / factor:.4g} {unit}"
-    return f"{value} B"
+    """`1.5 MiB`: four digits."""
+    return scaled(value, _SIZES, 4)
 
 
 _WIDTH, _HEIGHT = 1000, 640
 _LEFT, _RIGHT, _TOP, _BOTTOM = 92, 24, 96, 64
 _COLORS = 6
-_SIZE = 11.6
-"""Pixels of its texts, with some room."""
-_ROW = 14
+_SIZE = 11.5
+"""Pixels of its texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +302,7 @@ class _Axes:
         return _LEFT + min(max(across, 0.0), 1.0) * wide, _HEIGHT - _BOTTOM - min(max(up, 0.0), 1.0) * high
 
 
-def roofline_svg(roofline: Roofline) -> str:
+def roofline_svg(roofline: Roofline, theme: str | None = None) -> str:
     """The chart; raises UsageError if there is no peak, or nothing computed, to draw."""
     bandwidth, drawn = roofline.bytes_per_s, [one for one in roofline.units if one.rate and one.flops[1]]
     if bandwidth is None:
@@ -354,18 +312,17 @@ def roofline_svg(roofline: Roofline) -> str:
             f"{roofline.kernel} computes nothing on a unit with a known peak, so there is no point to draw."
         )
     axes = _axes(roofline, drawn, bandwidth)
-    chart = Elements()
-    chart.write(28, 34, f"{roofline.kernel} · roofline", "roof-t roof-h")
-    chart.write(28, 56, headline(roofline), "roof-m")
-    chart.write(28, 74, floor_line(roofline), "roof-m")
-    _grid(chart, axes)
-    _memory(chart, axes, roofline, drawn, bandwidth)
-    labels = _Labels()
+    canvas = Canvas(theme_named(theme) if theme else None, _WIDTH, _HEIGHT)
+    canvas.text(28, 34, f"{roofline.kernel} · roofline", size=19, bold=True)
+    canvas.text(28, 56, headline(roofline), look="m", size=_SIZE)
+    canvas.text(28, 74, floor_line(roofline), look="m", size=_SIZE)
+    _grid(canvas, axes)
+    _memory(canvas, axes, roofline, drawn, bandwidth)
     for number, one in enumerate(drawn):
-        _roof(chart, axes, one, number % _COLORS, bandwidth, labels)
+        _roof(canvas, axes, one, number % _COLORS, bandwidth)
     for number, one in enumerate(drawn):
-        _point(chart, axes, roofline, one, number % _COLORS, labels)
-    return chart.document(_WIDTH, _HEIGHT, headline(roofline), read_asset("roofline.css"), "roof-bg", look="roof")
+        _point(canvas, axes, roofline, one, number % _COLORS)
+    return canvas.svg(headline(roofline), ground="on")
 
 
 def _axes(roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> _Axes:
@@ -383,33 +340,33 @@ def _reached(roofline: Roofline, one: UnitWork) -> float:
     return one.flops[0] / times[0] if times is not None and times[0] else 0.0
 
 
-def _grid(chart: Elements, axes: _Axes) -> None:
+def _grid(canvas: Canvas, axes: _Axes) -> None:
     bottom = _HEIGHT - _BOTTOM
     for decade in range(axes.x[0], axes.x[1] + 1):
         x, _ = axes.at(10.0**decade, 1.0)
-        chart.line(x, _TOP, x, bottom, "roof-g")
-        chart.write(x, bottom + 18, f"{10.0**decade:g}", "roof-m", anchor="middle")
+        canvas.line(x, _TOP, x, bottom, "grid")
+        canvas.text(x, bottom + 18, f"{10.0**decade:g}", look="m", size=_SIZE, anchor="middle")
     for decade in range(axes.y[0], axes.y[1] + 1):
         _, y = axes.at(1.0, 10.0**decade)
-        chart.line(_LEFT, y, _WIDTH - _RIGHT, y, "roof-g")
-        chart.write(_LEFT - 8, y + 4, rate_text(10.0**decade, "").strip(), "roof-m", anchor="end")
+        canvas.line(_LEFT, y, _WIDTH - _RIGHT, y, "grid")
+        canvas.text(_LEFT - 8, y + 4, rate_text(10.0**decade, "").strip(), look="m", size=_SIZE, anchor="end")
     across = (_LEFT + _WIDTH - _RIGHT) / 2
-    chart.write(across, bottom + 42, "operations per byte of DRAM →", "roof-m", anchor="middle")
-    chart.write(24, (_TOP + bottom) / 2, "operations per second →", "roof-m", anchor="middle", angle=-90)
+    canvas.text(across, bottom + 42, "operations per byte of DRAM →", look="m", size=_SIZE, anchor="middle")
+    canvas.text(24, (_TOP + bottom) / 2, "operations per second →", look="m", size=_SIZE, anchor="middle", angle=-90)
 
 
-def _memory(chart: Elements, axes: _Axes, roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> None:
+def _memory(canvas: Canvas, axes: _Axes, roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> None:
     """The sloped roof, up to the highest ridge."""
     highest = max(one.rate for one in drawn if one.rate)
     (x1, y1), (x2, y2) = _ends(axes, bandwidth, highest)
-    chart.line(x1, y1, x2, y2, "roof-line roof-memory")
+    canvas.line(x1, y1, x2, y2, "roof peak")
     if roofline.ceilings is not None:
         begin, end = _ends(axes, roofline.ceilings.bytes_per_s, highest)
-        chart.line(*begin, *end, "roof-line roof-memory roof-measured")
+        canvas.line(*begin, *end, "roof peak measured")
     # Along the line, above it.
     angle = degrees(atan2(y2 - y1, x2 - x1))
     x, y = (x1 + x2) / 2 + 10 * sin(radians(angle)), (y1 + y2) / 2 - 10 * cos(radians(angle))
-    chart.write(x, y, f"DRAM {rate_text(bandwidth, 'B/s')}", "roof-t", anchor="middle", angle=angle)
+    canvas.text(x, y, f"DRAM {rate_text(bandwidth, 'B/s')}", size=_SIZE, anchor="middle", angle=angle)
 
 
 def _ends(axes: _Axes, bandwidth: float, highest: float) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -417,18 +374,17 @@ def _ends(axes: _Axes, bandwidth: float, highest: float) -> tuple[tuple[float, f
     return axes.at(first, first * bandwidth), axes.at(highest / bandwidth, highest)
 
 
-def _roof(chart: Elements, axes: _Axes, one: UnitWork, color: int, bandwidth: float, labels: _Labels) -> None:
-    for rate, style in ((one.rate, ""), (one.measured_rate, " roof-measured")):
+def _roof(canvas: Canvas, axes: _Axes, one: UnitWork, color: int, bandwidth: float) -> None:
+    for rate, style in ((one.rate, ""), (one.measured_rate, " measured")):
         if rate:
             (x1, y), (x2, _) = axes.at(rate / bandwidth, rate), axes.at(10.0 ** axes.x[1], rate)
-            chart.line(x1, y, x2, y, f"roof-line roof-c{color}{style}")
+            canvas.line(x1, y, x2, y, f"roof c{color}{style}")
     text = f"{one.unit} {rate_text(one.rate or 0, 'FLOP/s')}, from {(one.rate or 0) / bandwidth:.3g} FLOP/byte on"
     x, y = axes.at(10.0 ** axes.x[1], one.rate or 0)
-    wide = width_of(text, _SIZE)
-    chart.write(x - 6, labels.free(x - 6 - wide, y - 6, wide), text, f"roof-f{color}", anchor="end")
+    canvas.label(x - 6, y - 6, text, f"k{color}", anchor="end", size=_SIZE)
 
 
-def _point(chart: Elements, axes: _Axes, roofline: Roofline, one: UnitWork, color: int, labels: _Labels) -> None:
+def _point(canvas: Canvas, axes: _Axes, roofline: Roofline, one: UnitWork, color: int) -> None:
     low, high = roofline.intensity(one)
     reached = _reached(roofline, one)
     if not reached:
@@ -439,26 +395,11 @@ def _point(chart: Elements, axes: _Axes, roofline: Roofline, one: UnitWork, colo
     text = f"{one.unit}: {low:.3g} FLOP/byte{share}"
     wide = width_of(text, _SIZE)
     left = x2 + 10 if x2 + 10 + wide < _WIDTH - _RIGHT else x1 - 10 - wide
-    chart.line(x1, y, x1, bottom, f"roof-drop roof-c{color}")
-    chart.path(f"M{x1 - 5.5:.1f} {y:.1f}a5.5 5.5 0 1 0 11 0a5.5 5.5 0 1 0 -11 0", f"roof-f{color} roof-point", tip=text)
-    chart.write(left, labels.free(left, y + 4, wide), text, f"roof-f{color}")
+    canvas.line(x1, y, x1, bottom, f"drop c{color}")
+    canvas.disc(x1, y, 5.5, f"k{color}", tip=text)
+    canvas.label(left, y + 4, text, f"k{color}", size=_SIZE)
     if x2 - x1 > 1:
-        chart.line(x1, y, x2, y, f"roof-line roof-c{color}")
-
-
-class _Labels:
-    """Where labels stand, so that none covers another."""
-
-    def __init__(self) -> None:
-        self._held: list[tuple[float, float, float]] = []
-
-    def free(self, left: float, y: float, wide: float) -> float:
-        """The nearest line downwards on which a text from `left` on meets no other."""
-        right = left + wide
-        while any(left < end and begin < right and abs(y - other) < _ROW for begin, end, other in self._held):
-            y += 2
-        self._held.append((left, right, y))
-        return y
+        canvas.line(x1, y, x2, y, f"roof c{color}")
 
 
 def _decade(value: float) -> float:

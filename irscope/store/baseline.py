@@ -28,7 +28,7 @@ def variant_names(captures: Sequence[CaptureFacts]) -> list[tuple[str, str]]:
     A variant is told by the types and attributes of its arguments, its constants and the options of its launch, so the
     same one has the same name after the kernel was edited. Where that does not tell captures apart, whatever does.
     """
-    rows = [(f"{one.name} {one.target}", _variant(one)) for one in captures]
+    rows = [(f"{facts.name} {facts.target}", _variant(facts)) for facts in captures]
     counts = Counter(rows)
     more = differences(captures) if max(counts.values(), default=0) > 1 else [""] * len(rows)
     named = [
@@ -63,35 +63,21 @@ def load_baseline(path: Path) -> Baseline:
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             raise ParseError(f"{str(path)!r} is too large for a baseline.")
-        held: Any = json.loads(path.read_bytes())
-        version = held["irscope_baseline"]
+        stored: Any = json.loads(path.read_bytes())
+        version = stored["irscope_baseline"]
         if version != _VERSION:
             raise ParseError(f"{str(path)!r} is a baseline of version {version!r}; this irscope reads {_VERSION}.")
-        kernels = {
-            str(kernel): {
-                str(variant): {str(name): _value(value) for name, value in facts.items()}
-                for variant, facts in variants.items()
-            }
-            for kernel, variants in held["kernels"].items()
-        }
-        tolerances = tuple(f"{name}={value}" for name, value in held.get("tolerances", {}).items())
-        return Baseline(kernels, tolerances, tuple(map(str, held.get("triton", []))))
+        kernels = converted(stored["kernels"], dict[str, dict[str, dict[str, BaselineValue]]])
+        tolerances = tuple(f"{name}={value}" for name, value in stored.get("tolerances", {}).items())
+        return Baseline(kernels, tolerances, tuple(map(str, stored.get("triton", []))))
     except OSError as error:
         raise ParseError(
-            f"cannot read the baseline {str(path)!r}: {error.strerror or error}. --update-baseline writes it."
+            f"cannot read the baseline {str(path)!r}: {error.strerror or error}. --update writes it."
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CaptureFormatError) as error:
         raise ParseError(
             f"{str(path)!r} is not a baseline of irscope check: {type(error).__name__}: {error}"
         ) from error
-
-
-def _value(value: Any) -> BaselineValue:
-    if isinstance(value, list):
-        return tuple(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
-        return value
-    raise ValueError(f"{value!r} is no fact")
 
 
 def save_baseline(baseline: Baseline, path: Path) -> None:

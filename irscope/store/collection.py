@@ -6,9 +6,9 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,25 +17,17 @@ from irscope.model.capture import Capture
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, file_name, is_worse, manifest_in, read_manifest, save
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFacts, CaptureFile, Shelf, StoredCaptures, outline_of
+from irscope.store.shelf import CaptureFacts, CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files, outline_of
 
 INDEX = "index.json"
-_INDEX_VERSION = 2
+_FOLDER_VERSION, _FILE_VERSION = 2, 1
+"""Of the index in a folder, and of that in one file."""
 _LARGEST_INDEX_BYTES = 256 << 20
+_MOST_CAPTURES = 100_000
+_HEADER_BYTES = 30
 
-Added = Literal["new", "replaced", "kept"]
+_Added = Literal["new", "replaced", "kept"]
 """What became of a capture that was added: `kept` if an earlier, complete one of the same compile stays."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One capture of a collection, as its index has it."""
-
-    file: str
-    """The name of its file in the folder."""
-    modified_ns: int
-    bytes: int
-    facts: CaptureFacts
 
 
 def is_collection(path: str | Path) -> bool:
@@ -47,29 +39,97 @@ def is_collection(path: str | Path) -> bool:
         return False
 
 
-class Collection:
+class _Indexed:
+    """Captures with an index, which only saves reading them: a row counts if the file has the row's size and time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.unreadable: tuple[str, ...] = ()
+        """Of the captures that `entries` found, those that cannot be read, each with the reason."""
+
+    def entries(self) -> tuple[StoredRow, ...]:
+        """The captures, by kernel, then by date."""
+        indexed = {row.file: row for row in self._read_index()}
+        rows: dict[str, StoredRow] = {}
+        problems: list[str] = []
+        for name, modified_ns, size in self._files():
+            row = indexed.get(name)
+            if row is None or (row.modified_ns, row.bytes) != (modified_ns, size):
+                try:
+                    row = StoredRow(name, modified_ns, size, self._facts(name))
+                except CaptureFormatError as error:
+                    problems.append(str(error))
+                    continue
+            rows[name] = row
+        self.unreadable = tuple(problems)
+        if rows != indexed:
+            # One may read where one may not write.
+            with suppress(OSError):
+                self._write_index(rows.values())
+        return tuple(sorted(rows.values(), key=lambda row: (row.facts.name, row.facts.date, row.file)))
+
+    def captures(self, entries: Iterable[StoredRow]) -> StoredCaptures:
+        """The captures of some entries, each of which is read when it is asked for."""
+        shelf = Shelf()
+        return StoredCaptures(CaptureFile.listed(shelf, row.facts, *self._part(row.file)) for row in entries)
+
+    def _files(self) -> Iterator[tuple[str, int, int]]:
+        """(name, time of its last change in nanoseconds, bytes) of each capture's file."""
+        raise NotImplementedError
+
+    def _facts(self, name: str) -> CaptureFacts:
+        """The facts of a capture, read from it; raises CaptureFormatError that names it."""
+        raise NotImplementedError
+
+    def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
+        """The file that holds a capture, with its offset and bytes where it is a part of that file."""
+        raise NotImplementedError
+
+    def _read_index(self) -> tuple[StoredRow, ...]:
+        raise NotImplementedError
+
+    def _write_index(self, rows: Iterable[StoredRow]) -> None:
+        """Write the index again, where it has a file of its own."""
+
+
+def _index_text(rows: Iterable[StoredRow], version: int) -> bytes:
+    captures = [
+        {"file": row.file, "modified_ns": row.modified_ns, "bytes": row.bytes, "facts": asdict(row.facts)}
+        for row in rows
+    ]
+    text = json.dumps({"index": version, "captures": captures}, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _index_rows(text: bytes, version: int) -> tuple[StoredRow, ...]:
+    """The rows of an index; none if it is not one that this irscope wrote."""
+    try:
+        index: Any = json.loads(text)
+        return converted(index["captures"], tuple[StoredRow, ...]) if index["index"] == version else ()
+    except (ValueError, KeyError, TypeError, RecursionError, CaptureFormatError):
+        return ()
+
+
+class Collection(_Indexed):
     """Many captures, each in a file of a folder; the same compile has the same file.
 
-    The index only saves reading the files: an entry counts if the file's size and time are the index's, else the file
-    is read. So a process that is killed loses nothing, several may write at once, and files may be copied and removed.
+    A process that is killed loses nothing, several may write at once, and files may be copied and removed.
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        self.unreadable: tuple[str, ...] = ()
-        """Of the files that `entries` found, those that are not captures, each with the reason."""
-        self.added: dict[str, Added] = {}
+        super().__init__(folder)
+        self.added: dict[str, _Added] = {}
         """What became of each capture that was added, by its file: of one added again, what the first time did."""
 
     def path_of(self, capture: Capture) -> Path:
         """Where a capture is kept, or would be."""
-        return self.folder / file_name(capture)
+        return self.path / file_name(capture)
 
-    def place_of(self, entry: Entry) -> str:
+    def place_of(self, entry: StoredRow) -> str:
         """The path of a capture's file."""
-        return str(self.folder / entry.file)
+        return str(self.path / entry.file)
 
-    def add(self, capture: Capture) -> Added:
+    def add(self, capture: Capture) -> _Added:
         """Keep a capture, in place of an earlier one of the same compile; raises OSError."""
         path = self.path_of(capture)
         before = path.is_file()
@@ -80,72 +140,43 @@ class Collection:
 
     @contextmanager
     def changing(self) -> Generator[Collection]:
-        """Write the index when the block ends, however it does; raises OSError where nothing can be written there."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._write(self.entries())
+        """Write the index when the block ends, however it does; raises OSError where nothing can be written there.
+
+        A folder that is made for the block, and in which nothing was kept, is removed.
+        """
+        is_new = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write_index(self.entries())
         try:
             yield self
         finally:
-            self.entries()
+            if not self.entries() and is_new:
+                with suppress(OSError):
+                    (self.path / INDEX).unlink()
+                    self.path.rmdir()
 
-    def entries(self) -> tuple[Entry, ...]:
-        """The captures, by kernel, then by date; the index is written again if it was not true."""
-        known = {one.file: one for one in self._indexed()}
-        found: list[Entry] = []
-        problems: list[str] = []
-        for name, modified, size in self._files():
-            entry = known.get(name)
-            if entry is None or (entry.modified_ns, entry.bytes) != (modified, size):
-                try:
-                    facts = outline_of(read_manifest(self.folder / name)).facts
-                except CaptureFormatError as error:
-                    problems.append(str(error))
-                    continue
-                entry = Entry(name, modified, size, facts)
-            found.append(entry)
-        self.unreadable = tuple(problems)
-        if {one.file: one for one in found} != known:
-            # One may read where one may not write.
-            with suppress(OSError):
-                self._write(found)
-        return tuple(sorted(found, key=lambda one: (one.facts.name, one.facts.date, one.file)))
+    def _files(self) -> Iterator[tuple[str, int, int]]:
+        for name, status in sorted(capture_files(self.path).items()):
+            yield name, status.st_mtime_ns, status.st_size
 
-    def captures(self, entries: Iterable[Entry]) -> StoredCaptures:
-        """The captures of some entries, each of which is read when it is asked for."""
-        shelf = Shelf()
-        return StoredCaptures(CaptureFile.listed(shelf, one.facts, self.folder / one.file) for one in entries)
+    def _facts(self, name: str) -> CaptureFacts:
+        path = self.path / name
+        return outline_of(read_manifest(path), repr(str(path))).facts
 
-    def _files(self) -> list[tuple[str, int, int]]:
-        """(name, time of its last change in nanoseconds, bytes) of each file; other processes may remove some."""
-        rows: list[tuple[str, int, int]] = []
-        for path in sorted(self.folder.glob(f"*{SUFFIX}")) if self.folder.is_dir() else ():
-            with suppress(OSError):
-                status = path.stat()
-                rows.append((path.name, status.st_mtime_ns, status.st_size))
-        return rows
+    def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
+        return self.path / name, None
 
-    def _indexed(self) -> tuple[Entry, ...]:
-        """What the index says; nothing if there is none, or it is not one that this irscope wrote."""
-        path = self.folder / INDEX
+    def _read_index(self) -> tuple[StoredRow, ...]:
+        path = self.path / INDEX
         try:
             if path.stat().st_size > _LARGEST_INDEX_BYTES:
                 return ()
-            held: Any = json.loads(path.read_bytes())
-            if held["index"] != _INDEX_VERSION:
-                return ()
-            return converted(held["captures"], tuple[Entry, ...])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, CaptureFormatError):
+            return _index_rows(path.read_bytes(), _FOLDER_VERSION)
+        except OSError:
             return ()
 
-    def _write(self, entries: Sequence[Entry]) -> None:
-        held = {"index": _INDEX_VERSION, "captures": [asdict(one) for one in entries]}
-        text = json.dumps(held, separators=(",", ":"))
-        write_atomically(self.folder / INDEX, text.encode("utf-8", "surrogatepass"))
-
-
-_VERSION = 1
-_MOST_CAPTURES = 100_000
-_HEADER_BYTES = 30
+    def _write_index(self, rows: Iterable[StoredRow]) -> None:
+        write_atomically(self.path / INDEX, _index_text(rows, _FOLDER_VERSION))
 
 
 def working_folder(path: Path) -> Path:
@@ -155,14 +186,13 @@ def working_folder(path: Path) -> Path:
 
 def pack(collection: Collection, path: Path) -> None:
     """Write the captures of a folder as one file, whole or not at all; raises OSError."""
-    entries = collection.entries()
-    held = {"index": _VERSION, "captures": [asdict(replace(one, modified_ns=0)) for one in entries]}
+    entries = [replace(row, modified_ns=0) for row in collection.entries()]
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_member(INDEX), json.dumps(held, separators=(",", ":")).encode("utf-8", "surrogatepass"))
-            for one in entries:
-                archive.writestr(_member(one.file), (collection.folder / one.file).read_bytes())
+            archive.writestr(_member(INDEX), _index_text(entries, _FILE_VERSION))
+            for row in entries:
+                archive.writestr(_member(row.file), (collection.path / row.file).read_bytes())
         os.replace(made, path)
     finally:
         made.unlink(missing_ok=True)
@@ -177,66 +207,48 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 def unpack(path: Path, folder: Path) -> None:
     """Write each capture of a file to a folder, but none that is there already; raises CaptureFormatError, OSError."""
-    for one, data in PackedCollection(path).files():
-        if not (folder / one.file).exists():
-            write_atomically(folder / one.file, data)
+    packed = PackedCollection(path)
+    for row in packed.entries():
+        if not (folder / row.file).exists():
+            write_atomically(folder / row.file, packed.bytes_of(row.file))
 
 
-class PackedCollection:
+class PackedCollection(_Indexed):
     """The captures in one file, each read when it is asked for; raises CaptureFormatError where it is no such file."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.unreadable: tuple[str, ...] = ()
-        """Of the captures in it, those that cannot be read, each with the reason."""
+        super().__init__(path)
         self._parts = _parts(self.path)
 
-    def entries(self) -> tuple[Entry, ...]:
-        """The captures, by kernel, then by date."""
-        known = {one.file: one for one in self._indexed()}
-        found: list[Entry] = []
-        problems: list[str] = []
-        for name, (_, size) in self._parts.items():
-            entry = known.get(name)
-            if entry is None or entry.bytes != size:
-                # Somebody put a capture into it.
-                try:
-                    manifest = manifest_in(io.BytesIO(self._bytes(name)), size, repr(f"{self.path}::{name}"))
-                    entry = Entry(name, 0, size, outline_of(manifest).facts)
-                except CaptureFormatError as error:
-                    problems.append(str(error))
-                    continue
-            found.append(entry)
-        self.unreadable = tuple(problems)
-        return tuple(sorted(found, key=lambda one: (one.facts.name, one.facts.date, one.file)))
-
-    def captures(self, entries: Iterable[Entry]) -> StoredCaptures:
-        """The captures of some entries, each of which is read when it is asked for."""
-        shelf = Shelf()
-        return StoredCaptures(CaptureFile.listed(shelf, one.facts, self.path, self._parts[one.file]) for one in entries)
-
-    def files(self) -> Iterable[tuple[Entry, bytes]]:
-        """Each capture with the bytes of its file."""
-        return ((one, self._bytes(one.file)) for one in self.entries())
-
-    def place_of(self, entry: Entry) -> str:
-        """How a command line names a capture."""
-        return f"{self.path}::{entry.facts.id}"
-
-    def _bytes(self, name: str) -> bytes:
+    def bytes_of(self, name: str) -> bytes:
+        """The bytes of a capture's file."""
         offset, size = self._parts[name]
         with self.path.open("rb") as file:
             file.seek(offset)
             return file.read(size)
 
-    def _indexed(self) -> tuple[Entry, ...]:
+    def place_of(self, entry: StoredRow) -> str:
+        """How a command line names a capture."""
+        return f"{self.path}::{entry.facts.id}"
+
+    def _files(self) -> Iterator[tuple[str, int, int]]:
+        for name, (_, size) in self._parts.items():
+            yield name, 0, size
+
+    def _facts(self, name: str) -> CaptureFacts:
+        place = repr(f"{self.path}::{name}")
+        return outline_of(manifest_in(io.BytesIO(self.bytes_of(name)), self._parts[name][1], place), place).facts
+
+    def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
+        return self.path, self._parts[name]
+
+    def _read_index(self) -> tuple[StoredRow, ...]:
         try:
             with zipfile.ZipFile(self.path) as archive:
                 if archive.getinfo(INDEX).file_size > _LARGEST_INDEX_BYTES:
                     return ()
-                held: Any = json.loads(archive.read(INDEX))
-            return converted(held["captures"], tuple[Entry, ...]) if held["index"] == _VERSION else ()
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile, CaptureFormatError):
+                return _index_rows(archive.read(INDEX), _FILE_VERSION)
+        except (OSError, KeyError, zipfile.BadZipFile):
             return ()
 
 

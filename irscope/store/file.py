@@ -32,8 +32,14 @@ from irscope.model.layout import layout_from_json, layout_to_json
 from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan
 from irscope.store.disk import machine_key, write_atomically
-from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operations, checked_manifest
-from irscope.store.schema import read_manifest as stored_manifest
+from irscope.store.schema import (
+    SCHEMA_VERSION,
+    Manifest,
+    Members,
+    check_operations,
+    checked_manifest,
+    stored_manifest,
+)
 
 if TYPE_CHECKING:
     from irscope.model.evidence import CompilerLog
@@ -185,26 +191,29 @@ def _without_unreadable(capture: Capture) -> Capture:
             return False
         return True
 
-    held = least
+    readable = least
     for name in ("options", "set_options", "autotuning", "record", "assumptions"):
-        part = getattr(capture.launch, name)
-        if reads(name, replace(least, launch=replace(least.launch, **{name: part}))):
-            held = replace(held, launch=replace(held.launch, **{name: part}))
+        tried = replace(readable, launch=replace(readable.launch, **{name: getattr(capture.launch, name)}))
+        if reads(name, tried):
+            readable = tried
     for artifact in capture.artifacts:
-        if reads(f"stage {artifact.stage}", replace(held, artifacts=(*held.artifacts, artifact))):
-            held = replace(held, artifacts=(*held.artifacts, artifact))
+        tried = replace(readable, artifacts=(*readable.artifacts, artifact))
+        if reads(f"stage {artifact.stage}", tried):
+            readable = tried
     snapshots: list[PassSnapshot] = []
     for snapshot in capture.snapshots:
         if reads(f"IR after {snapshot.label}", replace(least, snapshots=(snapshot,))):
             snapshots.append(snapshot)
         elif reads(f"pass {snapshot.label}", replace(least, snapshots=(replace(snapshot, text=None),))):
             snapshots.append(replace(snapshot, text=None))
-    if reads("passes", replace(held, snapshots=tuple(snapshots))):
-        held = replace(held, snapshots=tuple(snapshots))
+    tried = replace(readable, snapshots=tuple(snapshots))
+    if reads("passes", tried):
+        readable = tried
     for name in _LEFT_OUT:
-        if reads(name, tried := replace(held, **{name: getattr(capture, name)})):
-            held = tried
-    return replace(held, notes=(*capture.notes, *notes))
+        tried = replace(readable, **{name: getattr(capture, name)})
+        if reads(name, tried):
+            readable = tried
+    return replace(readable, notes=(*capture.notes, *notes))
 
 
 def from_bytes(data: bytes, name: str = "the capture") -> Capture:

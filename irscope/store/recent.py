@@ -11,52 +11,27 @@ import os
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.store.disk import cannot_write, default_folder, write_atomically
 from irscope.store.file import SUFFIX, file_name, load, read_manifest, to_bytes
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFacts, outline_of
+from irscope.store.shelf import CaptureFacts, StoredRow, capture_files, outline_of
 
 _INDEX = "index.jsonl"
 _SPARE_LINES = 200
 """How many lines the index may have that are not valid, beside as many as there are files."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRow:
-    """A stored capture: its file, and what lists it and finds it."""
-
-    name: str
-    """Of its file."""
-    size: int
-    inode: int
-    facts: CaptureFacts
-    recording: str = ""
-    """The same for all captures of one recording."""
-    modified_ns: int = 0
-    """When the capture was stored, or chosen last; not in the index."""
-
-    @property
-    def belongs_to(self) -> str:
-        """The recording; where it is not known, the command and when it began."""
-        return self.recording or f"{self.facts.date} {self.facts.command}"
-
-    def is_of(self, status: os.stat_result) -> bool:
-        """Whether the row is of a file as it is now: each save makes another file."""
-        return (self.size, self.inode) == (status.st_size, status.st_ino)
-
-
 def note_stored(path: Path, capture: Capture, recording: str = "") -> None:
     """Add a stored capture to the index; where that cannot be written, `stored_rows` reads the file."""
     with suppress(OSError):
         status = path.stat()
-        row = StoredRow(path.name, status.st_size, status.st_ino, CaptureFacts.of(capture), recording)
-        _append(path.parent, [row])
+        _append(path.parent, [_row(path.name, status, CaptureFacts.of(capture), recording)])
 
 
 def stored_rows(folder: Path) -> list[StoredRow]:
@@ -64,31 +39,33 @@ def stored_rows(folder: Path) -> list[StoredRow]:
     known, lines = _read(folder)
     rows: list[StoredRow] = []
     fresh: list[StoredRow] = []
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return []
-    for entry in entries:
-        if not entry.name.endswith(SUFFIX) or entry.name.startswith("."):
-            continue
-        with suppress(FileNotFoundError):
-            status = entry.stat()
-            row = known.get(entry.name)
-            if row is None or not row.is_of(status):
-                before = row.recording if row else ""
-                try:
-                    facts = outline_of(read_manifest(Path(entry.path))).facts
-                except CaptureFormatError:
-                    continue
-                row = StoredRow(entry.name, status.st_size, status.st_ino, facts, before)
-                fresh.append(row)
-            rows.append(replace(row, modified_ns=status.st_mtime_ns))
+    for name, status in capture_files(folder).items():
+        row = known.get(name)
+        if row is None or not _is_of(row, status):
+            before = row.recording if row else ""
+            try:
+                row = _row(
+                    name, status, outline_of(read_manifest(folder / name), repr(str(folder / name))).facts, before
+                )
+            except CaptureFormatError:
+                continue
+            fresh.append(row)
+        rows.append(replace(row, modified_ns=status.st_mtime_ns))
     with suppress(OSError):
         if lines + len(fresh) > 2 * len(rows) + _SPARE_LINES:
             _compact(folder, rows)
         elif fresh:
             _append(folder, fresh)
     return sorted(rows, key=lambda row: row.modified_ns, reverse=True)
+
+
+def _row(name: str, status: os.stat_result, facts: CaptureFacts, recording: str) -> StoredRow:
+    return StoredRow(name, status.st_mtime_ns, status.st_size, facts, status.st_ino, recording)
+
+
+def _is_of(row: StoredRow, status: os.stat_result) -> bool:
+    """Whether a row is of a file as it is now: each save makes another file. Its time is changed by choosing it too."""
+    return (row.bytes, row.inode) == (status.st_size, status.st_ino)
 
 
 def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
@@ -102,9 +79,9 @@ def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
         # A line that was cut off, or one of another version, is none.
         with suppress(ValueError, RecursionError, CaptureFormatError):
             row = converted(json.loads(line), StoredRow)
-            before = rows.get(row.name)
+            before = rows.get(row.file)
             # Who adds to a capture does not know its recording.
-            rows[row.name] = replace(row, recording=before.recording) if before and not row.recording else row
+            rows[row.file] = replace(row, recording=before.recording) if before and not row.recording else row
     return rows, len(lines)
 
 
@@ -121,8 +98,8 @@ def _compact(folder: Path, rows: Iterable[StoredRow]) -> None:
         valid: dict[str, StoredRow] = {}
         for row in (*rows, *added.values()):
             with suppress(FileNotFoundError):
-                if row.name == Path(row.name).name and row.is_of((folder / row.name).stat()):
-                    valid[row.name] = row
+                if row.file == Path(row.file).name and _is_of(row, (folder / row.file).stat()):
+                    valid[row.file] = row
         write_atomically(folder / _INDEX, b"".join(map(_line, valid.values())))
 
 
@@ -148,13 +125,7 @@ def _locked_index(folder: Path) -> Generator[int]:
 
 
 def _line(row: StoredRow) -> bytes:
-    values = asdict(row)
-    del values["modified_ns"]
-    return json.dumps(values).encode() + b"\n"
-
-
-if TYPE_CHECKING:
-    pass
+    return json.dumps(asdict(row)).encode() + b"\n"
 
 
 _DEFAULT_STORE_LIMIT_BYTES = 1 << 30
@@ -186,7 +157,7 @@ class CaptureStore:
         megabytes = os.environ.get("IRSCOPE_STORE_LIMIT_MB", "")
         default = int(megabytes) << 20 if megabytes.isdecimal() and len(megabytes) < 10 else _DEFAULT_STORE_LIMIT_BYTES
         self.limit_bytes = default if limit_bytes is None else limit_bytes
-        self._newest_ns = self._held_bytes = 0
+        self._newest_ns = self._stored_bytes = 0
         """As far as this object knows: when a capture was stored last, and the bytes of all; 0 before it looked."""
 
     def add(self, capture: Capture, recording: str = "") -> Path:
@@ -198,7 +169,6 @@ class CaptureStore:
         path = self.path_of(capture)
         self._write(path, to_bytes(capture))
         self._mark_newest(path)
-
         note_stored(path, capture, recording)
         if not recording:
             self.complete([path])
@@ -216,7 +186,6 @@ class CaptureStore:
         except (FileNotFoundError, NotADirectoryError):
             return False
         self._write(path, to_bytes(capture), (times.st_atime_ns, times.st_mtime_ns))
-
         note_stored(path, capture)
         return True
 
@@ -270,23 +239,19 @@ class CaptureStore:
 
     def _files(self) -> list[tuple[Path, int, int]]:
         """(file, time of its last change in nanoseconds, bytes), the newest first; other processes write and drop."""
-        rows: list[tuple[Path, int, int]] = []
-        with suppress(OSError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
-                    with suppress(FileNotFoundError):
-                        status = entry.stat()
-                        rows.append((self.folder / entry.name, status.st_mtime_ns, status.st_size))
+        rows = [
+            (self.folder / name, status.st_mtime_ns, status.st_size)
+            for name, status in capture_files(self.folder).items()
+        ]
         return sorted(rows, key=lambda row: row[1], reverse=True)
 
     def rows(self) -> list[StoredRow]:
         """What lists every readable stored capture, the newest first."""
-
         return stored_rows(self.folder)
 
     def last_recording(self) -> list[StoredRow]:
         """The captures of the last complete recording, in its order; raises CaptureNotFound if there is none."""
-        rows = {row.name: row for row in self.rows()}
+        rows = {row.file: row for row in self.rows()}
         names = _names_in(self.folder / _LAST)
         if not rows:
             reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
@@ -294,8 +259,8 @@ class CaptureStore:
             reason = "no recording was complete. 'irscope ls' lists the captures that are stored"
         else:
             reason = "the store dropped the last recording (IRSCOPE_STORE_LIMIT_MB). 'irscope ls' lists what it holds"
-        if held := [rows[name] for name in names if name in rows]:
-            return held
+        if rows_of_last := [rows[name] for name in names if name in rows]:
+            return rows_of_last
         raise CaptureNotFound(f"'last' is no file, and {reason}.")
 
     def find(self, text: str) -> Path:
@@ -309,7 +274,7 @@ class CaptureStore:
             first, *others = self.last_recording()
             if others:
                 raise CaptureNotFound(f"'last' names {1 + len(others)} captures: give the id of one of them.")
-            return self.folder / first.name
+            return self.folder / first.file
         paths = self.paths()
         if not paths:
             reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
@@ -325,7 +290,7 @@ class CaptureStore:
 
     def named(self, name: str) -> Path | None:
         """The file of the variant that `irscope edit` gave a name; None if there is none."""
-        return next((self.folder / row.name for row in self.rows() if (EDIT, name) in row.facts.origin), None)
+        return next((self.folder / row.file for row in self.rows() if (EDIT, name) in row.facts.origin), None)
 
     def load(self, text: str) -> Capture:
         """Load what `find` finds."""
@@ -333,14 +298,14 @@ class CaptureStore:
 
     def _prune(self, keep: Path) -> None:
         # What others add meanwhile they count themselves.
-        self._held_bytes += keep.stat().st_size if self._held_bytes else 0
-        if 0 < self._held_bytes <= self.limit_bytes:
+        self._stored_bytes += keep.stat().st_size if self._stored_bytes else 0
+        if 0 < self._stored_bytes <= self.limit_bytes:
             return
         files, total = self._files(), 0
-        self._held_bytes = sum(size for _, _, size in files)
-        if self._held_bytes <= self.limit_bytes:
+        self._stored_bytes = sum(size for _, _, size in files)
+        if self._stored_bytes <= self.limit_bytes:
             return
-        self._held_bytes = 0
+        self._stored_bytes = 0
         spared = min(_leases(self.folder), default=None)
         for path, modified, size in files:
             total += size

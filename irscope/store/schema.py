@@ -35,16 +35,6 @@ else:
     # Few captures hold them: `_with_rare_parts` checks these once there are any.
     CompilerLog = GraphOrigin = OperationLines = Profile = Any
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Manifest",
-    "Members",
-    "check_operations",
-    "checked_manifest",
-    "converted",
-    "read_manifest",
-]
-
 SCHEMA_VERSION = 1
 _MANIFEST = "capture.json"
 
@@ -209,7 +199,7 @@ class Members:
             raise CaptureFormatError(f"its texts have more than {_MAX_LINES:,} lines.")
 
 
-def read_manifest(members: Members) -> dict[str, Any]:
+def stored_manifest(members: Members) -> dict[str, Any]:
     """The manifest as plain values, of a schema version that this irscope reads; raises CaptureFormatError."""
     if _MANIFEST not in members:
         raise CaptureFormatError("it is a zip file, but no capture: it has no member capture.json.")
@@ -266,28 +256,24 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
 
 def _with_rare_parts(manifest: Manifest) -> Manifest:
     """The manifest with the types of the parts that few captures hold."""
-    parts: dict[str, Any] = {}
-    if manifest.operations:
-        from irscope.model.evidence import OperationLines
+    if not manifest.operations and not manifest.graphs and manifest.log is None and manifest.profile is None:
+        return manifest
+    from irscope.model import evidence
 
-        parts["operations"] = converted(manifest.operations, tuple[OperationLines, ...], ".operations")
-    if manifest.log is not None:
-        from irscope.model.evidence import CompilerLog
-
-        parts["log"] = converted(manifest.log, CompilerLog, ".log")
-    if manifest.profile is not None:
-        from irscope.model.evidence import Profile
-
-        parts["profile"] = converted(manifest.profile, Profile, ".profile")
-    if manifest.graphs:
-        from irscope.model.evidence import GraphOrigin
-
-        parts["graphs"] = converted(manifest.graphs, tuple[GraphOrigin, ...], ".graphs")
-    return replace(manifest, **parts) if parts else manifest
+    kinds: dict[str, Any] = {
+        "operations": tuple[evidence.OperationLines, ...],
+        "log": evidence.CompilerLog | None,
+        "profile": evidence.Profile | None,
+        "graphs": tuple[evidence.GraphOrigin, ...],
+    }
+    parts = {name: converted(getattr(manifest, name), kind, f".{name}") for name, kind in kinds.items()}
+    return replace(manifest, **parts)
 
 
 def _check_graphs(graphs: tuple[GraphOrigin, ...]) -> None:
-    rows = sum(1 + len(one.nodes) + len(one.source_nodes) + len(one.operators) + len(one.others) for one in graphs)
+    rows = sum(
+        1 + len(graph.nodes) + len(graph.source_nodes) + len(graph.operators) + len(graph.others) for graph in graphs
+    )
     if rows > _MAX_GRAPH_ROWS:
         raise CaptureFormatError(f"its graphs have {rows:,} nodes and calls; irscope reads up to {_MAX_GRAPH_ROWS:,}.")
 

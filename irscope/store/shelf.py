@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, overload
-from weakref import ref
+from typing import IO, Any, overload
+from weakref import finalize, ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
@@ -18,7 +20,7 @@ from irscope.model.launch_record import Autotuning
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of, telling_texts
 from irscope.store.disk import write_atomically
-from irscope.store.file import SUFFIX, from_bytes, head_of, load, manifest_in, read_manifest, save, to_bytes
+from irscope.store.file import from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
 from irscope.store.schema import checked_manifest
 from irscope.target import Target
 
@@ -100,31 +102,58 @@ class CaptureFacts:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A stored capture: its file, and what lists it and finds it."""
+
+    file: str
+    """The name of its file in the folder."""
+    modified_ns: int
+    """When the file was changed, in the store: when the capture was stored, or chosen last."""
+    bytes: int
+    facts: CaptureFacts
+    inode: int = 0
+    """Of its file; 0 outside of the store."""
+    recording: str = ""
+    """The same for all captures of one recording."""
+
+    @property
+    def belongs_to(self) -> str:
+        """The recording; where it is not known, the command and when it began."""
+        return self.recording or f"{self.facts.date} {self.facts.command}"
+
+
+def capture_files(folder: Path) -> dict[str, os.stat_result]:
+    """The captures' files in a folder, by name; other processes may write and remove some meanwhile."""
+    files: dict[str, os.stat_result] = {}
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                with suppress(FileNotFoundError):
+                    files[entry.name] = entry.stat()
+    return files
+
+
 def differences(captures: Sequence[CaptureFacts]) -> list[str]:
     """What tells each capture from the others of its kernel: `BLOCK=64 num_warps=8`; empty where none of these does."""
     return telling_texts(
         [
-            (one.name, {"target": str(one.target), "plan": one.plan, "Triton": one.triton_version} | one.parts)
-            for one in captures
+            (
+                facts.name,
+                {"target": str(facts.target), "plan": facts.plan, "Triton": facts.triton_version} | facts.parts,
+            )
+            for facts in captures
         ]
     )
 
 
-class _Listed(Protocol):
-    @property
-    def facts(self) -> CaptureFacts: ...
-
-
-_Row = TypeVar("_Row", bound=_Listed)
-
-
-def chosen(rows: Sequence[_Row], text: str) -> list[_Row]:
+def chosen(rows: Sequence[StoredRow], text: str) -> list[StoredRow]:
     """The rows that a text names: a kernel, a pattern of its name (`soft*`), or the first digits of an id."""
-    if named := [one for one in rows if one.facts.name == text]:
+    if named := [row for row in rows if row.facts.name == text]:
         return named
     if any(sign in text for sign in "*?["):
-        return [one for one in rows if fnmatchcase(one.facts.name, text)]
-    return [one for one in rows if len(text) >= _LEAST_DIGITS and one.facts.id.startswith(text)]
+        return [row for row in rows if fnmatchcase(row.facts.name, text)]
+    return [row for row in rows if len(text) >= _LEAST_DIGITS and row.facts.id.startswith(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +166,16 @@ class _Outline:
     be another: those are in `facts`. Whether it is trusted is not known."""
 
 
-def outline_of(manifest: Mapping[str, Any]) -> _Outline:
-    """The outline of the `capture.json` of a file; raises CaptureFormatError for one that is not valid."""
-    # Most of a manifest is of passes and layouts, which are checked where the capture is read.
-    checked = checked_manifest({**manifest, **dict.fromkeys(_LARGE_PARTS, ()), **dict.fromkeys(_RARE_PARTS)})
-    head, stated = head_of(checked), manifest.get("id")
+def outline_of(manifest: Mapping[str, Any], name: str) -> _Outline:
+    """The outline of the `capture.json` of a file; raises CaptureFormatError that names it if it is not valid."""
+    try:
+        # Most of a manifest is of passes and layouts, which are checked where the capture is read.
+        checked = checked_manifest({**manifest, **dict.fromkeys(_LARGE_PARTS, ()), **dict.fromkeys(_RARE_PARTS)})
+        head = head_of(checked)
+    except Exception as error:
+        # Whatever a hostile manifest makes of a plan or a launch.
+        raise CaptureFormatError(f"{name} is not a capture that irscope reads: {error}") from error
+    stated = manifest.get("id")
     facts = replace(
         CaptureFacts.of(head),
         id=stated if isinstance(stated, str) and _ID.fullmatch(stated) else "",
@@ -158,12 +192,13 @@ _MOST_OPEN = 128
 class Shelf:
     """Holds the texts of the capture used last; those of the others are in their files.
 
-    `spill_folder`: makes the folder for captures that have no file yet; without it they stay in memory. `lease`: lives
-    as long as the captures do, and keeps their files.
+    `spills`: whether captures that have no file are written to a temporary one; otherwise they stay in memory. `lease`:
+    lives as long as the captures do, and keeps their files.
     """
 
-    def __init__(self, spill_folder: Callable[[], Path] | None = None, lease: object = None) -> None:
-        self.spill_folder = spill_folder
+    def __init__(self, *, spills: bool = False, lease: object = None) -> None:
+        self.spills = spills
+        self._spilled: IO[bytes] | None = None
         self._lease = lease
         self.open_count = 0
         self._latest: Callable[[], CaptureFile | None] = lambda: None
@@ -174,6 +209,22 @@ class Shelf:
         if latest is not None and latest is not file:
             latest.release()
         self._latest = ref(file)
+
+    def spill(self, data: bytes) -> tuple[int, int]:
+        """Write the bytes of a capture; returns their (offset, size). Raises OSError."""
+        if self._spilled is None:
+            # It has no name: no script can remove it, and it ends with this process.
+            self._spilled = tempfile.TemporaryFile()  # noqa: SIM115
+            finalize(self, self._spilled.close)
+        offset = self._spilled.seek(0, os.SEEK_END)
+        self._spilled.write(data)
+        self._spilled.flush()
+        return offset, len(data)
+
+    def spilled(self, part: tuple[int, int]) -> bytes:
+        """What `spill` wrote."""
+        offset, size = part
+        return b"" if self._spilled is None else os.pread(self._spilled.fileno(), size, offset)
 
 
 class CaptureFile:
@@ -201,6 +252,7 @@ class CaptureFile:
         self.path: Path | None = path
         self._outline: _Outline | None = None
         self._part: tuple[int, int] | None = None
+        """Where it is in its file, or without one in that of the shelf."""
         self._close()
         if path is not None and self._shelf.open_count < _MOST_OPEN:
             try:
@@ -256,12 +308,13 @@ class CaptureFile:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
             return _Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
-        if (held := self._held()) is not None:
-            return outline_of(manifest_in(io.BytesIO(held), len(held), repr(str(self.path))))
+        if (data := self._data()) is not None:
+            name = self._name
+            return outline_of(manifest_in(io.BytesIO(data), len(data), name), name)
         if self._outline is None:
             if self.path is None or not self.path.is_file():
                 raise CaptureNotFound(f"cannot read {str(self.path)!r}: it was removed meanwhile.")
-            self._outline = outline_of(read_manifest(self.path))
+            self._outline = outline_of(read_manifest(self.path), self._name)
         return self._outline
 
     def load(self) -> Capture:
@@ -288,24 +341,31 @@ class CaptureFile:
 
     def release(self) -> None:
         """Leave the texts to the file; without one, and without a place for one, they stay in memory."""
-        if self.path is None and self._capture is not None and self._shelf.spill_folder is not None:
+        if self.path is None and self._part is None and self._capture is not None and self._shelf.spills:
             try:
-                self.path = save(self._capture, self._shelf.spill_folder() / f"{id(self):x}{SUFFIX}")
-            except OSError:
+                self._part = self._shelf.spill(to_bytes(self._capture))
+            except (OSError, CaptureFormatError):
                 return
-        if self.path is not None:
+        if self.path is not None or self._part is not None:
             self._capture = None
 
     def _read(self) -> Capture:
-        held = self._held()
-        return load(self.path or "") if held is None else from_bytes(held, repr(str(self.path)))
+        data = self._data()
+        return load(self.path or "") if data is None else from_bytes(data, self._name)
 
-    def _held(self) -> bytes | None:
+    @property
+    def _name(self) -> str:
+        """What an error calls it."""
+        return "the capture" if self.path is None else repr(str(self.path))
+
+    def _data(self) -> bytes | None:
         """The bytes of a file that is held open, or of a part of one; None for any other."""
         if self._descriptor is not None:
             return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
-        if self._part is None or self.path is None:
+        if self._part is None:
             return None
+        if self.path is None:
+            return self._shelf.spilled(self._part)
         offset, size = self._part
         try:
             with self.path.open("rb") as file:

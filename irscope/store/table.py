@@ -18,10 +18,9 @@ from irscope.store.schema import converted
 
 __all__ = ["TABLE_SUFFIXES", "Journal", "check_table", "load_table", "save_table"]
 
-_INTEGERS = (
-    "line", "num_warps", "num_stages", "num_ctas", "registers", "spilled_bytes", "stack_bytes", "shared_bytes",
-    "tensor_memory_columns", "code_bytes", "instructions", "compile_us",
-)  # fmt: skip
+_KINDS = {item.name: str(item.type) for item in fields(SweepRow)}
+_NUMBERS: dict[str, type[int | float]] = {"int": int, "int | None": int, "float | None": float}
+"""The type of a column of numbers, by that of its field."""
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "'")
 """What a text begins with that spreadsheets run as a formula, and the apostrophe that keeps them from it."""
 
@@ -44,8 +43,8 @@ def load_table(path: Path) -> tuple[SweepRow, ...]:
     """Read a table; raises ParseError for a file that is none."""
     check_table(path)
     try:
-        held = TABLE_SUFFIXES[path.suffix.lower()][1](path.read_bytes())
-        return converted(held, tuple[SweepRow, ...])
+        rows = TABLE_SUFFIXES[path.suffix.lower()][1](path.read_bytes())
+        return converted(rows, tuple[SweepRow, ...])
     except OSError as error:
         raise ParseError(f"cannot read {str(path)!r}: {error.strerror or error}.") from error
     except MissingTool:
@@ -103,19 +102,17 @@ def _to_parquet(rows: Sequence[SweepRow]) -> bytes:
 
     arrow: Any = pyarrow
 
-    def kind(name: str) -> Any:
-        if name in _INTEGERS:
-            return arrow.int64()
-        special = {
-            "occupancy_percent": arrow.float64(),
-            "counts": arrow.map_(arrow.string(), arrow.int64()),
-            "findings": arrow.list_(arrow.string()),
-        }
-        return special.get(name, arrow.string())
-
-    schema = arrow.schema([(item.name, kind(item.name)) for item in fields(SweepRow)])
+    kinds: dict[str, Any] = {
+        "int": arrow.int64(),
+        "int | None": arrow.int64(),
+        "float | None": arrow.float64(),
+        "str": arrow.string(),
+        "tuple[tuple[str, int], ...]": arrow.map_(arrow.string(), arrow.int64()),
+        "tuple[str, ...]": arrow.list_(arrow.string()),
+    }
+    schema = arrow.schema([(name, kinds[kind]) for name, kind in _KINDS.items()])
     sink = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pylist([_clean(asdict(one)) for one in rows], schema=schema), sink)
+    parquet.write_table(arrow.Table.from_pylist([_clean(asdict(row)) for row in rows], schema=schema), sink)
     return sink.getvalue()
 
 
@@ -131,13 +128,11 @@ def _from_parquet(data: bytes) -> Any:
 
 def _to_csv(rows: Sequence[SweepRow]) -> bytes:
     text = io.StringIO()
-    writer = csv.DictWriter(text, [item.name for item in fields(SweepRow)], lineterminator="\n")
+    writer = csv.DictWriter(text, list(_KINDS), lineterminator="\n")
     writer.writeheader()
-    for one in rows:
-        row = asdict(one)
-        row["counts"] = json.dumps(dict(one.counts))
-        row["findings"] = " ".join(one.findings)
-        writer.writerow({name: _escaped(value) for name, value in row.items()})
+    for row in rows:
+        cells = asdict(row) | {"counts": json.dumps(dict(row.counts)), "findings": " ".join(row.findings)}
+        writer.writerow({name: _escaped(value) for name, value in cells.items()})
     return text.getvalue().encode("utf-8", "surrogateescape")
 
 
@@ -147,18 +142,18 @@ def _escaped(value: Any) -> Any:
 
 
 def _from_csv(data: bytes) -> Any:
-    held = csv.DictReader(io.StringIO(data.decode("utf-8", "surrogateescape")))
-    if list(held.fieldnames or ()) != [item.name for item in fields(SweepRow)]:
+    lines = csv.DictReader(io.StringIO(data.decode("utf-8", "surrogateescape")))
+    if list(lines.fieldnames or ()) != list(_KINDS):
         raise ParseError("its columns are others.")
     rows: list[dict[str, Any]] = []
-    for line in held:
+    for line in lines:
         row: dict[str, Any] = {
             name: text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA_SIGNS) else text
             for name, text in line.items()
         }
-        for name in (*_INTEGERS, "occupancy_percent"):
-            number = float if name == "occupancy_percent" else int
-            row[name] = number(row[name]) if row[name] else None
+        for name, kind in _KINDS.items():
+            if kind in _NUMBERS:
+                row[name] = _NUMBERS[kind](row[name]) if row[name] else None
         row["counts"] = list(json.loads(row["counts"]).items())
         row["findings"] = row["findings"].split()
         rows.append(row)
@@ -166,8 +161,8 @@ def _from_csv(data: bytes) -> Any:
 
 
 def _to_json(rows: Sequence[SweepRow]) -> bytes:
-    held = [asdict(one) | {"counts": dict(one.counts)} for one in rows]
-    return json.dumps(held, indent=1).encode()
+    plain = [asdict(row) | {"counts": dict(row.counts)} for row in rows]
+    return json.dumps(plain, indent=1).encode()
 
 
 def _from_json(data: bytes) -> Any:

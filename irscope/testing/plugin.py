@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session", name="_irscope_processes")
 def _processes() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
     """Recordings are forks of a process that has imported Triton, which saves each half a second."""
-    from irscope.record.process.warm import warm_children
+    from irscope.record.process.child import warm_children
 
     with warm_children():
         yield

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, overload
 
 from irscope import api
 from irscope.analysis.checks.assertions import (
-    Compiles,
+    Compiled,
     FileChecked,
     Golden,
     MaxRegisters,
@@ -25,13 +25,12 @@ from irscope.analysis.checks.assertions import (
     Uses,
 )
 from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.silence import ANY, codes_of
+from irscope.analysis.findings.model import ANY, Finding, codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
-from irscope.record.process.disassembly import disassembled
+from irscope.record.process.annotations import disassembled
 from irscope.render.checks import breach_lines
 
 
@@ -54,7 +53,7 @@ class Verdict:
         if self.breaches is None:
             return f"{self.kernel} has nothing that this is about"
         return "\n".join(
-            [self.kernel, *(line for one in self.breaches for line in breach_lines(one))]
+            [self.kernel, *(line for breach in self.breaches for line in breach_lines(breach))]
             if self.breaches
             else [f"{self.kernel}: it holds"]
         )
@@ -87,8 +86,8 @@ class Figure(int):
         shift = {"<=": 0, ">=": 0, "==": 0, "<": -1, ">": 1}.get(op)
         if shift is None or not isinstance(right, int):
             return None
-        found = self.asserting(right + shift).breaches(self.subject)
-        lines = [line for one in found or () for line in breach_lines(one)]
+        broken = self.asserting(right + shift).breaches(self.subject)
+        lines = [line for breach in broken or () for line in breach_lines(breach)]
         return [f"{int(self)} {op} {right}", *lines]
 
 
@@ -116,7 +115,7 @@ class Recorder:
         return CheckedKernel(capture, updates=self._updates)
 
     def _recorded(self, keywords: Mapping[str, Any]) -> tuple[CheckedKernel, ...]:
-        return tuple(self.checked(one) for one in api.recorded(keywords, disassemble=False))
+        return tuple(self.checked(capture) for capture in api.recorded(keywords, disassemble=False))
 
 
 class CheckedKernel:
@@ -137,14 +136,14 @@ class CheckedKernel:
     def verdict(self, assertion: Assertion) -> Verdict:
         """Whether an assertion holds."""
         # A kernel that was not compiled has nothing else to be asserted.
-        asked = assertion if self.capture.has_compiled else Compiles()
-        found = asked.breaches(self._subject)
-        return Verdict(str(assertion), self._name, None if found is None else tuple(found))
+        asked = assertion if self.capture.has_compiled else Compiled()
+        broken = asked.breaches(self._subject)
+        return Verdict(str(assertion), self._name, None if broken is None else tuple(broken))
 
     @property
     def compiles(self) -> Verdict:
         """Whether it compiles, and fits on the device."""
-        return self.verdict(Compiles())
+        return self.verdict(Compiled())
 
     @property
     def registers(self) -> Figure:
@@ -194,7 +193,7 @@ class CheckedKernel:
 
     def filecheck(self, patterns: str | PathLike[str], stage: str) -> Verdict:
         """Whether FileCheck accepts the text of a stage. `patterns`: a file of them, or a text that has `CHECK`."""
-        from irscope.record.binaries.filecheck import run_filecheck
+        from irscope.record.triton.identity import run_filecheck
 
         if not isinstance(patterns, str) or "CHECK" not in patterns:
             return self.verdict(FileChecked(fspath(patterns), stage, run_filecheck))
@@ -213,10 +212,10 @@ class CheckedKernel:
             text = strip_locations(self.capture.text(stage), stage_named(stage).kind)
             file.write_text(text, "utf-8")
         try:
-            held = file.read_text("utf-8")
+            stored = file.read_text("utf-8")
         except OSError as error:
             raise UsageError(f"golden {str(file)!r} cannot be read: pytest --irscope-update writes it.") from error
-        return self.verdict(Golden(str(file), stage, held))
+        return self.verdict(Golden(str(file), stage, stored))
 
     def _known(self, value: int | None, what: str) -> int:
         if value is None:
@@ -241,13 +240,13 @@ class _All:
         if not self.accesses:
             return None
         codes = ["IRS101", "IRS102", "IRS103"]
-        found: dict[object, Breach] = {}
-        for one in self.accesses:
+        broken: dict[object, Breach] = {}
+        for access in self.accesses:
             # Copies in front of a pipelined loop are from the same place as those inside.
-            key = (one.place, one.width_bits) if one.place else one.line
-            if key not in found and not self.predicate(one):
-                found[key] = at_line(self, subject, one.line, one.place, _said(one), codes)
-        return tuple(found.values())
+            key = (access.place, access.width_bits) if access.place else access.line
+            if key not in broken and not self.predicate(access):
+                broken[key] = at_line(self, subject, access.line, access.place, _described(access), codes)
+        return tuple(broken.values())
 
 
 class Accesses(Sequence[AccessWidth]):
@@ -260,7 +259,7 @@ class Accesses(Sequence[AccessWidth]):
 
     @cached_property
     def _items(self) -> tuple[AccessWidth, ...]:
-        return tuple(one for one in self._subject.accesses if one.action == self.action)
+        return tuple(access for access in self._subject.accesses if access.action == self.action)
 
     @overload
     def __getitem__(self, index: int) -> AccessWidth: ...
@@ -280,20 +279,21 @@ class Accesses(Sequence[AccessWidth]):
 
     def all(self, predicate: Callable[[AccessWidth], bool]) -> Verdict:
         """Whether a predicate holds of each: `c.loads.all(lambda load: load.width_bits >= 128)`; never of none."""
-        found = _All(self, predicate).breaches(self._subject)
-        return Verdict(f"{self.action}s.all(…)", self._name, None if found is None else tuple(found))
+        broken = _All(self, predicate).breaches(self._subject)
+        return Verdict(f"{self.action}s.all(…)", self._name, None if broken is None else tuple(broken))
 
     @property
     def width_bits(self) -> Figure:
         """Bits per thread of the narrowest instruction of all of them; raises UsageError where there is none."""
         if not self:
             raise UsageError(f"{self._name} has no {self.action}s of tensors in global memory.")
-        return Figure.of(min(one.width_bits for one in self), self._subject, lambda bits: MinWidth(self.action, bits))
+        narrowest = min(access.width_bits for access in self)
+        return Figure.of(narrowest, self._subject, lambda bits: MinWidth(self.action, bits))
 
 
-def _said(one: AccessWidth) -> str:
-    width = f"{one.width_bits} bits a thread at once" if one.width_bits else "no width that the assembly shows"
-    return f"{one.operation}: {width}{', in a loop' if one.in_loop else ''}"
+def _described(access: AccessWidth) -> str:
+    width = f"{access.width_bits} bits a thread at once" if access.width_bits else "no width that the assembly shows"
+    return f"{access.operation}: {width}{', in a loop' if access.in_loop else ''}"
 
 
 def _with_arguments_of(

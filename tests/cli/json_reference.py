@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from irscope.cli.output.destination import JSON_VERSION
+from irscope.cli.output import JSON_VERSION
 from irscope.device.measurement import Agreement
 from tests.cli.product import Run
 

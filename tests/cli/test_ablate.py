@@ -89,7 +89,7 @@ def test_a_variant_is_what_dump_compiles(irscope: Run, product: Capture) -> None
 
 @pytest.mark.newest
 def test_files_by_their_suffix(irscope: Run, product: Capture, tmp_path: Path) -> None:
-    few = ("ablate", "last", "--pass", "coalesce", "--pass", "ttgir:cse", "--no-gpu", "-o")
+    few = ("ablate", "last", "--pass", "coalesce", "--pass", "ttgir:cse", "--virtual", "-o")
     for name in ("table.html", "table.json", "table.txt"):
         code, out, err = irscope(*few, tmp_path / name)
         assert (code, out) == (0, "")
@@ -104,7 +104,7 @@ def test_files_by_their_suffix(irscope: Run, product: Capture, tmp_path: Path) -
 def test_pairs_of_the_passes_that_are_named(irscope: Run, product: Capture) -> None:
     # No other test compiles these pairs.
     some = [word for name in ("combine", "reorder_broadcast", "loop_unroll") for word in ("--pass", f"ttir:{name}")]
-    code, out, err = irscope("ablate", "last", *some, "--pairs", "--json", "--no-gpu")
+    code, out, err = irscope("ablate", "last", *some, "--pairs", "--json", "--virtual")
     assert code == 0
     rows = json.loads(out)["variants"]
     singles = [row["off"] for row in rows if len(row["off"]) == 1]
@@ -219,7 +219,7 @@ def test_on_a_gpu_each_distinct_program_is_measured_once(
         yield session
 
     monkeypatch.setattr(gpu_session, "device_session", device_session)
-    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_, **__: StoredCaptures.of([with_gpu]))
+    monkeypatch.setattr("irscope.cli.launches.captures_of", lambda *_, **__: StoredCaptures.of([with_gpu]))
     few = [word for name in ("coalesce", "pipeline", "fuse_nested_loops") for word in ("--pass", name)]
     code, out, err = irscope("ablate", KERNELS, "--launch", 3, *few, "--json", "--rounds", 7)
     assert code == 0, err

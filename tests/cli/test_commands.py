@@ -202,7 +202,7 @@ def test_diff_before_and_after_a_pass(irscope: Callable[..., Answer], matmul: Pa
 def test_diff_json_html_and_variants(irscope: Callable[..., Answer], matmul: Path, tmp_path: Path) -> None:
     (comparison,) = json.loads(irscope("diff", matmul, "--vs", "num_warps=8", "--json").out)
     assert {"name": "num_warps", "left": 4, "right": 8} in comparison["differences"]
-    answer = irscope("diff", matmul, STORED, "--html", tmp_path / "d.html")
+    answer = irscope("diff", matmul, STORED, "-o", tmp_path / "d.html")
     assert answer.code == 0, answer.err
     page = (tmp_path / "d.html").read_text()
     assert 'data-opened="tab=compare&amp;a=1&amp;b=2"' in page
@@ -243,8 +243,10 @@ def test_an_edited_snapshot_compiles_on(irscope: Callable[..., Answer], matmul: 
     edited = tmp_path / "edited.mlir"
     edited.write_text(text)
     whole = irscope("show", matmul, "--stage", "ptx").out
-    resumed = irscope("dump", matmul, "--from-pass", "coalesce", "--edited", edited, "--stage", "ptx")
-    assert resumed.code == 0, resumed.err
+    edited.write_text(f"// Edited.\n{text}")
+    kept = irscope("edit", matmul, "--at", "coalesce", "--edited", edited, "--name", "resumed")
+    assert kept.code == 0, kept.err
+    resumed = irscope("show", "resumed", "--stage", "ptx")
     assert re.sub(r"%\w+", "%r", resumed.out) == re.sub(r"%\w+", "%r", whole)
     assert "num-stages" in text or "tt.dot" in text
 
@@ -282,7 +284,6 @@ def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
         (("diff", "last", "--vs", "num_warps"), 2, "write KEY=VALUE"),
         (("diff", "last", "--ignore", "colors"), 2, "write locations, names, attributes"),
         (("passes", "last", "--stage", "cuda"), 2, "--stage 'cuda': there is no such stage"),
-        (("dump", *AXPY, "--from-pass", "coalesce"), 2, "go together"),
     ],
 )
 def test_wrong_input_gets_a_message_and_no_traceback(
@@ -351,3 +352,33 @@ def test_lines_are_of_a_text(irscope: Callable[..., Answer], matmul: Path) -> No
 def test_what_was_left_out_is_made_when_it_is_looked_at(irscope: Callable[..., Answer]) -> None:
     irscope("dump", *AXPY, "--stage", "ttir")
     assert "LDG.E" in irscope("show", "last", "--stage", "sass").out
+
+
+@pytest.mark.newest
+def test_a_terminal_gets_the_summary_of_several_kernels(
+    irscope: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place of their texts, with the command that prints one; a pipe gets the texts, and one kernel is printed."""
+    script = tmp_path / "two.py"
+    script.write_text(TWO_KERNELS)
+    piped = irscope("dump", script, "--stage", "ttgir")
+    assert piped.out.count("tt.func") == 2
+    monkeypatch.setattr("irscope.cli.show.is_terminal", lambda: True)
+    answer = irscope("dump", script, "--stage", "ttgir")
+    assert answer.code == 0
+    assert "tt.func" not in answer.out
+    assert all(name in answer.out for name in ("ones", "twos"))
+    one = re.search(r"2 captures: (irscope show \w+ --stage ttgir) prints one", answer.err)
+    assert one is not None, answer.err
+    assert irscope(*one[1].split()[1:]).out.count("tt.func") == 1
+    assert irscope("dump", f"{script}::ones", "--stage", "ttgir").out.count("tt.func") == 1
+
+
+@pytest.mark.newest
+def test_a_collection_takes_what_a_command_launches(irscope: Callable[..., Answer], tmp_path: Path) -> None:
+    script, folder = tmp_path / "two.py", tmp_path / "kernels"
+    script.write_text(TWO_KERNELS)
+    answer = irscope("record", "-o", folder, "--json", "--", sys.executable, script)
+    assert answer.code == 0, answer.err
+    assert {row["kernel"]: row["added"] for row in json.loads(answer.out)} == {"ones": "new", "twos": "new"}
+    assert json.loads(irscope("record", script, script, "--json").out)[2]["kernel"] == "ones"

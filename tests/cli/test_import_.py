@@ -206,7 +206,7 @@ def test_where_memory_ends_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     def full(*_: object) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr("irscope.ir.logs.regular_file.read_at_most", full)
+    monkeypatch.setattr("irscope.ir.logs.files.read_at_most", full)
     code, _, told = run_quietly(("import", __file__))
     assert code == 1
     assert told.startswith("irscope: not enough memory for 'irscope import")

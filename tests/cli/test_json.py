@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from irscope.analysis.findings.model import Cause, Change, Proof, Suggestion
+from irscope.analysis.findings.model import Cause, FixChange, Proof, Suggestion
 from irscope.analysis.findings.model import Finding as KernelFinding
-from irscope.cli import COMMANDS
-from irscope.cli.layout import memory as layout_memory
-from irscope.cli.layout.fitting import Attempt
-from irscope.cli.output.destination import JSON_VERSION
+from irscope.api.fitting import Attempt
+from irscope.cli.commands import COMMANDS
+from irscope.cli.output import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
 from irscope.model.capture import (
     Artifact,
@@ -35,7 +34,6 @@ from irscope.model.capture import (
 )
 from irscope.model.evidence import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
 from irscope.model.launch_record import Assumption, Decision
-from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
@@ -129,7 +127,9 @@ def _import_and_lists(reference: Reference, irscope: Run, tmp_path: Path) -> Non
     check(reference, irscope, "import", "import", log)
     CaptureStore().add(load(rich_capture(tmp_path)))
     assert check(reference, irscope, "ls", "ls")
-    assert check(reference, irscope, "collect", "collect", rich_capture(tmp_path), "-o", tmp_path / "collected", code=1)
+    assert check(
+        reference, irscope, "record -o", "record", rich_capture(tmp_path), "-o", tmp_path / "collected", code=1
+    )
     variant(tmp_path / "cache", "abc")
     assert check(reference, irscope, "ls --cache", "ls", "--cache-dir", tmp_path / "cache")
 
@@ -151,20 +151,20 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
     check(reference, irscope, "passes --op", "passes", lives, "--op", "load", "--line", "7", "--at", "p1")
     for value, place in (("%1", "p1"), ("%2", "p2")):
         check(reference, irscope, "passes --value", "passes", lives, "--value", value, "--at", place, "--diff")
-    check(reference, irscope, "graph --pipeline", "graph", made, "--pipeline")
+    check(reference, irscope, "draw passes", "draw", "passes", made)
     label = next(row["plan_name"] for row in table["passes"] if row["changed"])
     check(reference, irscope, "diff --pass", "diff", made, "--pass", label)
     for arch in ("80", "90"):
         log.write_bytes(lzma.decompress((DATA / "diff" / f"matmul.cuda{arch}.4warps.dump.xz").read_bytes()))
         assert irscope("import", log, "-o", tmp_path / f"{arch}.irscope")[0] == 0
-    check(reference, irscope, "graph --loops", "graph", tmp_path / "90.irscope", "--loops")
+    check(reference, irscope, "draw loop", "draw", "loop", tmp_path / "90.irscope")
     drawn = {"matmul": matmul("matmul-hip-gfx942", 1024), "attention": attention(), "add": partitioned("gluon_add")}
     for name, capture in drawn.items():
         save(capture, tmp_path / f"{name}.irscope")
-        check(reference, irscope, "poster", "poster", tmp_path / f"{name}.irscope")
+        check(reference, irscope, "draw poster", "draw", "poster", tmp_path / f"{name}.irscope")
     save(staged("softmax.cuda90"), tmp_path / "softmax.irscope")
-    check(reference, irscope, "movie", "movie", tmp_path / "softmax.irscope")
-    check(reference, irscope, "movie", "movie", lives)
+    check(reference, irscope, "draw movie", "draw", "movie", tmp_path / "softmax.irscope")
+    check(reference, irscope, "draw movie", "draw", "movie", lives)
     check(reference, irscope, "diff", "diff", made, made)
     check(reference, irscope, "diff", "diff", tmp_path / "80.irscope", tmp_path / "90.irscope")
 
@@ -233,7 +233,7 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
     assert all("map" in row for row in check(reference, irscope, "layout", "layout", FLASH, "-l", "#mma"))
     monkeypatch.setattr(layout_questions, "bank_conflicts", lambda pairs, *_: (1,) * len(pairs))
     for pair in (("#mma1", "#blocked@128x64"), ("#blocked@128x64", "#shared"), ("#shared", "#shared")):
-        rows = check(reference, irscope, "layout", "layout", FLASH, "--compare", *pair)
+        rows = check(reference, irscope, "layout", "layout", FLASH, "-l", pair[0], "--compare", pair[1])
         assert [row["comparison"]["with"] for row in rows] == [name.partition("@")[0] for name in pair[::-1]]
     verified = [
         layout_check.Verified("#mma", (16, 16), 256, (((0, 1), "lane 0", "lane 1"),)),
@@ -243,13 +243,13 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
     check(reference, irscope, "layout --verify", "layout", FLASH, "--verify", code=1)
     save(too_large(), large := tmp_path / "large.irscope")
     tried = [Attempt("num_stages=2", 65536, 64, fits=False, problem="too many")]
-    monkeypatch.setattr(layout_memory, "attempts", lambda *asked: tried)
+    monkeypatch.setattr("irscope.api.fitting.attempts", lambda *_, **__: tried)
     check(reference, irscope, "layout --memory", "layout", large, "--memory", code=1)
 
 
 def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`why`, of a finding that has everything."""
-    change = (Change("option", "num_warps", 8),)
+    change = (FixChange("option", "num_warps", 8),)
     measured = Agreement("identical"), Ratio(0.9, 0.8, 0.95)
     proof = Proof(False, ("16 → 128 bits",), "it does not fit", change, ("registers",), *measured, "not timed: n is 7")
     one = KernelFinding(
@@ -257,26 +257,26 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
         (Cause("n is 7", "launch", "the arguments"),), (Suggestion("num_warps=8", change, proof),),
     )  # fmt: skip
     monkeypatch.setattr("irscope.api.explain.findings_of", lambda capture: (one,))
-    check(reference, irscope, "why", "why", FLASH, "--no-try")
+    check(reference, irscope, "why", "why", FLASH, "--tries", "0")
 
 
 def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:
-    check(reference, irscope, "graph of MLIR or LLVM IR", "graph", FLASH)
-    check(reference, irscope, "graph of MLIR or LLVM IR", "graph", FLASH, "--stage", "llir")
-    check(reference, irscope, "graph --cfg", "graph", FLASH, "--cfg", "--stage", "llir")
-    check(reference, irscope, "graph --cfg", "graph", FLASH, "--stage", "ptx")
+    check(reference, irscope, "draw dataflow", "draw", "dataflow", FLASH)
+    check(reference, irscope, "draw dataflow", "draw", "dataflow", FLASH, "--stage", "llir")
+    check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "llir")
+    check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", MATMUL_AMD, "--beside", "all")
     specialised = Artifact("ttgir", (DATA / "warps" / "ws_matmul.ttgir").read_text())
     launch = Launch(Kernel("ws_matmul"))
     warps = save(Capture(launch, Target("cuda", "100", 32), artifacts=(specialised,)), tmp_path / "warps.irscope")
     check(reference, irscope, "dump", "show", warps)
-    check(reference, irscope, "graph --warps", "graph", warps, "--warps")
+    check(reference, irscope, "draw warps", "draw", "warps", warps)
     profiled = DATA / "counters" / "softmax_kernel.irscope"
     check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--beside", "all")
     chains = tmp_path / "chains.irscope"
     save(stored("chains", "cuda:90"), chains)
-    check(reference, irscope, "graph --cfg", "graph", chains, "--stage", "ptx")
+    check(reference, irscope, "draw control-flow", "draw", "control-flow", chains, "--stage", "ptx")
 
 
 def _profiles(reference: Reference, irscope: Run) -> None:
@@ -294,9 +294,9 @@ def _doctor(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def _findings(state: str, interpreter: str) -> list[Any]:
-    from irscope.cli.doctor import Finding
+    from irscope.api.installation import Installed
 
-    return [Finding("GPU", state, interpreter, "a remedy")]
+    return [Installed("GPU", state, interpreter, "a remedy")]
 
 
 def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
@@ -320,18 +320,18 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("FAKE_STARTS", str(tmp_path / "starts"))
-    check_script, device_session = gpu_script.check_script_on_device, gpu_session.device_session
+    check_script, device_session = gpu_session.check_script_on_device, gpu_session.device_session
 
-    def checked(request: RecordRequest, **options: Any) -> gpu_script.ScriptCheck:
+    def checked(request: RecordRequest, **options: Any) -> gpu_session.ScriptCheck:
         found = check_script(replace(request, interpreter=str(python)), **options)
         return replace(found, launches=tuple(replace(row, agreement=RICH) for row in found.launches))
 
-    monkeypatch.setattr(gpu_script, "check_script_on_device", checked)
-    check(reference, irscope, "run", "run", SCRIPT)
+    monkeypatch.setattr(gpu_session, "check_script_on_device", checked)
+    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results")
     monkeypatch.setenv("FAKE_SCENARIO", "script-fails")
-    check(reference, irscope, "run", "run", SCRIPT, code=1)
+    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results", code=1)
     monkeypatch.setenv("FAKE_SCENARIO", "killed")
-    check(reference, irscope, "run", "run", SCRIPT, code=1)
+    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results", code=1)
     monkeypatch.delenv("FAKE_SCENARIO")
 
     @contextmanager
@@ -360,7 +360,7 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
 
 def test_each_command_has_a_row(reference: Reference) -> None:
     named = {word.split()[0] for names in reference.commands for word in names.replace("`", "").split(", ")}
-    assert named | {"report", "reproduce", "mcp"} == set(COMMANDS)
+    assert named | {"report", "reproduce", "serve"} == set(COMMANDS)
 
 
 def test_every_type_can_be_read(reference: Reference) -> None:
@@ -392,11 +392,11 @@ def test_what_is_printed_without_triton(
         if names
         not in (
             "`ablate`",
-            "`bisect`",
-            "`variants`",
+            "`ablate --check`",
+            "`why --variants`",
             "`sweep`, `sweep --show`",
             "`check`",
-            "`watch`",
+            "`diff --watch`",
             "`upgrade`",
             "`edit`",
             "`reduce`",

@@ -45,11 +45,19 @@ def test_what_is_printed_of_variants(
     check(reference, irscope, "source", "source", "last", "--stage", "sass")
     assert reference.valued.issuperset(OF_A_RECORDING)
     check(
-        reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", product.resources.registers
+        reference,
+        irscope,
+        "ablate --check",
+        "ablate",
+        "last",
+        "--stage",
+        "ttgir",
+        "--check",
+        f"registers={product.resources.registers}",
     )
     plan = ("-d", "ttgir:convert_to_ttgpuir", "-d", "ttir:cse", "--stage", "ttgir")
-    check(reference, irscope, "bisect", "bisect", "last", *plan, "--check-compiles")
+    check(reference, irscope, "ablate --check", "ablate", "last", *plan, "--check", "compiles")
     monkeypatch.setattr(gpu_session, "device_session", device_session)
-    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_, **__: StoredCaptures.of([with_gpu]))
+    monkeypatch.setattr("irscope.cli.launches.captures_of", lambda *_, **__: StoredCaptures.of([with_gpu]))
     check(reference, irscope, "ablate", "ablate", KERNELS, *passes, "--jobs", 1)
-    assert unseen(reference, "ablate", "bisect") == []
+    assert unseen(reference, "ablate", "ablate --check") == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.cli.layout.conflict_counts import with_compilers_count
+from irscope.api.layouts import with_compilers_count
 from irscope.memory.costs import Cost
 from irscope.model.capture import Target
 from tests.layout.cases import blocked, swizzled

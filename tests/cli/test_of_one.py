@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.subject import captures
+from irscope.cli import captures
 from tests.cli.product import Run
 from tests.conftest import DATA
 

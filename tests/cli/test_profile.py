@@ -41,7 +41,7 @@ def report(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_report_made_elsewhere_is_joined_and_kept(irscope: Run, report: tuple[Path, Path]) -> None:
-    code, out, err = irscope("profile", report[0], "--from", report[1])
+    code, out, err = irscope("profile", report[0], "--counters", report[1])
     assert code == 0, err
     head, columns, first, second, *_ = out.splitlines()
     assert "kernel, grid 16×1×1" in head
@@ -73,7 +73,7 @@ def test_a_launch_of_another_size_is_not_compared(irscope: Run, tmp_path: Path) 
 
 def test_the_report_of_other_code_is_refused(irscope: Run, report: tuple[Path, Path]) -> None:
     report[1].write_text(report[1].read_text("utf-8").replace("FADD", "FMUL"), "utf-8")
-    code, out, err = irscope("profile", report[0], "--from", report[1])
+    code, out, err = irscope("profile", report[0], "--counters", report[1])
     assert (code, out) == (2, "")
     assert "report.csv': it profiled other code than that of kernel" in err
     assert "at 0030 it has 'FMUL R4, R4, R4', the capture 'FADD R4, R4, R4'" in err
@@ -82,7 +82,7 @@ def test_the_report_of_other_code_is_refused(irscope: Run, report: tuple[Path, P
 
 def test_a_capture_of_another_maker_is_refused(irscope: Run, report: tuple[Path, Path]) -> None:
     save(replace(load(report[0]), target=Target.parse("hip:gfx942")), report[0])
-    code, _, err = irscope("profile", report[0], "--from", report[1])
+    code, _, err = irscope("profile", report[0], "--counters", report[1])
     assert code == 2
     assert "counters of NVIDIA's GPUs alone. AMD's own tool is rocprofv3" in err
 
@@ -95,7 +95,7 @@ def test_a_capture_without_a_profile_says_how_to_make_one(irscope: Run, report: 
 
 
 def test_variants_need_the_launch(irscope: Run, report: tuple[Path, Path]) -> None:
-    code, _, err = irscope("profile", report[0], "--from", report[1], "--vs", "-combine")
+    code, _, err = irscope("profile", report[0], "--counters", report[1], "--vs", "-combine")
     assert code == 2
     assert "give the FILE" in err
 
@@ -112,7 +112,7 @@ def test_without_operations_the_rows_are_lines_of_python(irscope: Run, report: t
     capture = replace(load(report[0]), operations=())
     artifacts = tuple(replace(one, data=sass) if one.stage == "sass" else one for one in capture.artifacts)
     save(replace(capture, artifacts=artifacts), report[0])
-    code, out, _ = irscope("profile", report[0], "--from", report[1])
+    code, out, _ = irscope("profile", report[0], "--counters", report[1])
     assert code == 0
     assert out.splitlines()[2].split()[:4] == ["39", "100", "%", "kernels.py:12"]
     assert "By line of Python, without predictions: operations of instructions are not known" in out

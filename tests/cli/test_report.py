@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run
-from irscope.cli import report
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from tests.report_browser.captures import failed, softmax, without_a_pass
@@ -45,7 +44,7 @@ def test_a_failed_capture_is_shown_and_told(tmp_path: Path, capsys: pytest.Captu
 
 def test_the_page_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(report.typer, "launch", opened.append)
+    monkeypatch.setattr("click.launch", opened.append)
     path = save(softmax(), tmp_path / "one.irscope")
     page = tmp_path / "one.html"
     assert run(["report", str(path), "-o", str(page), "--open"]) == 0

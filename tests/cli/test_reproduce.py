@@ -31,8 +31,8 @@ def put(capture: Capture, folder: Path) -> str:
 def test_the_file_is_written_without_triton(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = put(stored("chains", "cuda:90"), tmp_path)
     assert run(["reproduce", path, "-o", str(tmp_path / "file.py")]) == 0
-    assert run(["reproduce", path, "--check"]) == 2
-    assert "was not recorded here, nor made of what was, and --check runs its Python" in capsys.readouterr().err
+    assert run(["reproduce", path, "--verify"]) == 2
+    assert "was not recorded here, nor made of what was, and --verify runs its Python" in capsys.readouterr().err
     text = (tmp_path / "file.py").read_text("utf-8")
     assert "irscope" not in re.sub(r'^""".*?"""', "", text, flags=re.DOTALL)
     assert text.index("def scaled(x, factor)") < text.index("def chains(x_ptr")
@@ -102,7 +102,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_the_file_makes_the_same_bytes(
     captures: dict[str, Path], name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = run(["reproduce", str(captures[name]), "--check", "--trust"])
+    code = run(["reproduce", str(captures[name]), "--verify", "--trust"])
     said = capsys.readouterr()
     assert code == 0, said
     if name == "failed":
@@ -122,7 +122,7 @@ def test_what_differs_is_found(captures: dict[str, Path], tmp_path: Path, capsys
         failure=Failure("pass", "it failed", "llir"),
         status="failed",
     )
-    assert run(["reproduce", put(changed, tmp_path), "--check", "--trust"]) == 1
+    assert run(["reproduce", put(changed, tmp_path), "--verify", "--trust"]) == 1
     said = capsys.readouterr().out
     assert "different: llir\nidentical: source, ttir, ttgir, ptx, cubin\n" in said
     assert "failure: it compiled, and the capture failed in stage llir" in said
@@ -136,7 +136,7 @@ def test_from_ir_where_the_python_text_is_not_enough(
     captures: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capture = replace(load(captures["plain"]), sources=())
-    run(["reproduce", put(capture, tmp_path), "--check", "--trust", "-o", str(tmp_path / "file.py")])
+    run(["reproduce", put(capture, tmp_path), "--verify", "--trust", "-o", str(tmp_path / "file.py")])
     made = capsys.readouterr()
     said = " ".join(made.err.split())
     assert "compiles on from the IR of stage source" in said

@@ -54,12 +54,10 @@ def test_a_part_that_does_not_fit_is_refused(irscope: Run, launched: Path, part:
 
 
 def test_the_chart_is_written(irscope: Run, launched: Path, tmp_path: Path) -> None:
-    assert irscope("roofline", launched, "-o", tmp_path / "roofline.svg")[0] == 0
+    assert irscope("draw", "roofline", launched, "-o", tmp_path / "roofline.svg")[0] == 0
     root = ElementTree.fromstring((tmp_path / "roofline.svg").read_text())
     assert root.tag.endswith("svg")
-    code, _, err = irscope("roofline", launched, "-o", tmp_path / "roofline.svg", "--json")
-    assert code == 2
-    assert "leave out --json" in err
+    assert irscope("draw", "roofline", launched, "--json") == irscope("roofline", launched, "--json")
 
 
 def test_without_a_launch_it_says_what_is_missing(irscope: Run, tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from irscope.cli import app, load_commands
+from irscope.cli.commands import main_group
 from irscope.store.file import save
 from tests.analysis.recorded import stored
 
@@ -28,8 +28,7 @@ def product(tmp_path: Path) -> str:
 
 
 def run(*arguments: str) -> Result:
-    load_commands(["source"])
-    return CliRunner().invoke(app, ["source", *arguments])
+    return CliRunner().invoke(main_group(), ["source", *arguments])
 
 
 def test_the_table(chains: str) -> None:
@@ -48,11 +47,11 @@ def test_a_stage_among_the_lines_of_python(chains: str) -> None:
 
 
 def test_around_finds_lines_by_instruction(product: str) -> None:
-    result = run(product, "--around", "wgmma")
+    result = run(product, "--match", "wgmma")
     assert "total = tl.dot(a, b, total)" in result.stdout
     assert "tl.load" not in result.stdout
     assert "'wgmma' is in ptx" in result.stdout
-    nothing = run(product, "--around", "tcgen05")
+    nothing = run(product, "--match", "tcgen05")
     assert nothing.exit_code == 0
     assert "no instruction of any stage matches 'tcgen05'" in nothing.stdout
 
@@ -61,11 +60,11 @@ def test_the_page_opens_at_the_stage_and_the_line(chains: str, tmp_path: Path) -
     path = tmp_path / "x.html"
     assert run(chains, "--stage", "ttgir", "--lines", "5-7", "-o", str(path)).exit_code == 0
     assert 'data-opened="tab=stages&amp;panes=py0%2Cttgir&amp;at=py0%3A5"' in path.read_text("utf-8")
-    assert "--around does not go with a page" in str(run(chains, "--around", "ld", "-o", str(path)).exception)
+    assert "--match does not go with a page" in str(run(chains, "--match", "ld", "-o", str(path)).exception)
 
 
 def test_json(chains: str, tmp_path: Path) -> None:
-    result = run(chains, "--json", "--stage", "ptx", "--around", "shfl", "-o", str(tmp_path / "out.json"))
+    result = run(chains, "--json", "--stage", "ptx", "--match", "shfl", "-o", str(tmp_path / "out.json"))
     assert result.exit_code == 0
     (capture,) = json.loads((tmp_path / "out.json").read_text())
     assert capture["kernel"] == "chains"
@@ -76,7 +75,7 @@ def test_json(chains: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--around", "("], "not a regular expression"),
+        (["--match", "("], "not a regular expression"),
         (["--lines", "9-3"], "runs backwards"),
         (["--stage", "cubin"], "choose one of source, ttir"),
     ],

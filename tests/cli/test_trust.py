@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.subject.captures import compiled_again
+from irscope.cli.captures import compiled_again
 from irscope.model.capture import Capture, SourceFile
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.file import load, save
@@ -30,9 +30,9 @@ def evil(tmp_path: Path) -> tuple[Capture, Path]:
 def run_it(irscope: Run, subject: object, edited: Path) -> set[int]:
     """The exit codes of all that would run a capture's Python text."""
     return {
-        irscope("reproduce", subject, "--check")[0],
+        irscope("reproduce", subject, "--verify")[0],
         irscope("edit", subject, "--at", "source", "--edited", edited)[0],
-        irscope("reduce", subject, "--check", "true", "--python", edited.with_name("out.py"))[0],
+        irscope("reduce", subject, "--check", "true", "--python-output", edited.with_name("out.py"))[0],
     }
 
 
@@ -41,8 +41,8 @@ def test_no_place_makes_a_foreign_capture_trusted(irscope: Run, tmp_path: Path) 
     capture, left = evil(tmp_path)
     path = save(capture, tmp_path / "evil.irscope")
     (edited := tmp_path / "edited.py").write_text(capture.sources[0].text)
-    assert irscope("collect", path, "-o", tmp_path / "packed.irscope")[0] == 0
-    assert irscope("collect", tmp_path / "packed.irscope", "-o", tmp_path / "again")[0] == 0
+    assert irscope("record", path, "-o", tmp_path / "packed.irscope")[0] == 0
+    assert irscope("record", tmp_path / "packed.irscope", "-o", tmp_path / "again")[0] == 0
     CaptureStore().add(capture)
     CaptureStore().update(replace(capture, notes=("more is known",)))
     shutil.copytree(tmp_path / "again", tmp_path / "copied")
@@ -65,7 +65,7 @@ def test_what_is_made_of_a_capture_is_as_trusted_as_it(product: Capture, irscope
         made = compiled_again(one, asked)
         assert load(CaptureStore().path_of(made)).environment.is_trusted is trusted
         path = save(one, tmp_path / f"{trusted}.irscope")
-        assert irscope("collect", path, "-o", tmp_path / f"{trusted}")[0] == 0
+        assert irscope("record", path, "-o", tmp_path / f"{trusted}")[0] == 0
         (collected,) = (tmp_path / f"{trusted}").glob("*.irscope")
         assert load(shutil.copy(collected, tmp_path / "copy.irscope")).environment.is_trusted is trusted
         words = ["edit", path, "--at", "source", "--edited", edited, "--name", f"of-{trusted}"]

@@ -7,23 +7,20 @@ import random
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+import click
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from irscope.cli import COMMANDS, app
+from irscope.cli.commands import COMMANDS, main_group
 from irscope.model.capture import STAGE_NAMES
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from irscope.target import KNOWN_TARGETS
 from tests.cli.product import KERNELS, ROOT
 from tests.hostile.viewing import run_quietly
-
-typer = pytest.importorskip("typer")
 
 RIGHT = {
     "stage": [name for name in STAGE_NAMES if name != "edited"],
@@ -53,14 +50,13 @@ KINDS = {
 """The options that take a name, and of which kind."""
 
 NEEDS = {
-    "bisect": ["--check-compiles"], "edit": ["--at", "ttgir", "--text"], "reduce": ["--check", "true"],
-    "watch": ["--rounds", "1"], "collect": ["-o", "collected/"], "diff": ["--vs", "num_warps=8"],
+    "edit": ["--at", "ttgir", "--text"], "reduce": ["--check", "true"], "diff": ["--vs", "num_warps=8"],
 }  # fmt: skip
 """What a command cannot do without."""
-RUNS_SCRIPTS = ("run", "bench", "watch")
+RUNS_SCRIPTS = ("bench",)
 OTHERWISE_REFUSED = ("profile", "upgrade")
 """Commands that ask for a GPU, or another environment, before they look at names."""
-WITHOUT_SUBJECT = ("doctor", "mcp", "record", "import", "ls", *OTHERWISE_REFUSED)
+WITHOUT_SUBJECT = ("doctor", "serve", "import", "ls", *OTHERWISE_REFUSED)
 SOFTMAX = ROOT / "tests/data/hostile/softmax-cuda-90.irscope"
 REMEDY = re.compile(
     r"did you mean|known:|write |give |there are|there is|lists |holds |choose|possible options|try |record |it has|"
@@ -72,10 +68,15 @@ REMEDY = re.compile(
 @cache
 def options_of(command: str) -> frozenset[str]:
     """The long options that a command has."""
-    for each in COMMANDS.values():
-        import_module(each.module)
-    parameters: Any = typer.main.get_command(app).commands[command].params
-    return frozenset(name for one in parameters for name in one.opts)
+    return frozenset(name for one in parameters_of(command) for name in one.opts)
+
+
+def parameters_of(command: str) -> list[click.Parameter]:
+    """The options and arguments of a command."""
+    group = main_group()
+    loaded = group.get_command(click.Context(group), command)
+    assert loaded is not None
+    return loaded.params
 
 
 def wrong_names(kind: str) -> st.SearchStrategy[str]:
@@ -105,10 +106,11 @@ def command_lines(kind: str) -> Iterator[tuple[str, list[str]]]:
         if command in WITHOUT_SUBJECT:
             continue
         needed = NEEDS.get(command, [])
+        kinds = ["dataflow"] if command == "draw" else []
         if kind in ("kernel", "file"):
             for subject in ("WRONG",) if kind == "file" else (f"{script}::WRONG", f"{capture}::WRONG"):
                 if takes(command, subject):
-                    yield command, [subject, *needed]
+                    yield command, [*kinds, subject, *needed]
         for option, of in KINDS.items():
             if of != kind or option not in options_of(command) or option in needed:
                 continue
@@ -119,17 +121,19 @@ def command_lines(kind: str) -> Iterator[tuple[str, list[str]]]:
                     continue
                 if kind == "lines" and command in ("dump", "show"):
                     more = ["--stage", "ttgir"]
-                yield command, [subject, option, "WRONG", *needed, *more]
+                yield command, [*kinds, subject, option, "WRONG", *needed, *more]
 
 
 @pytest.fixture
-def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store with a capture, and no process to record with."""
+def nothing_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store with a capture, an empty folder to work in, and no process to record with."""
 
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")
 
     CaptureStore().add(load(SOFTMAX))
+    (work := tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
     for name in ("record.process.session.record_request", "record.gpu.session.device_session"):
         monkeypatch.setattr(f"irscope.{name}", refused)
     monkeypatch.setattr("irscope.record.variants.pool.VariantPool.compile", refused)
@@ -147,6 +151,7 @@ def faults_of(command: str, words: list[str], wrong: str) -> str:
         *(["exit code"] if code not in (1, 2) else []),
         *(["the value"] if wrong.partition("#")[0].rpartition(":")[2] not in told else []),
         *(["a remedy"] if not REMEDY.search(told) else []),
+        *(["a file"] if any(Path.cwd().iterdir()) else []),
         *(["compiled"] if "a process was started" in told or "internal error" in told else []),
     ]
     return f"{', '.join(faults)}: irscope {command} {' '.join(given_words)} → {code}: {told[:300]}" if faults else ""
@@ -183,7 +188,8 @@ def test_a_file_that_is_no_subject_starts_no_recording() -> None:
     from irscope.__main__ import FILE_OPTIONS, names_program
 
     for words in (
-        ["ls", "--file", "x.py"], ["reproduce", "last", "-o", "x.py"], ["show", "x.py"], ["dump", "x.py", "--help"],
+        ["ls", "--cache-dir", "x.py"], ["reproduce", "last", "-o", "x.py"], ["show", "x.py"],
+        ["dump", "x.py", "--help"],
         ["diff", "a.ttgir", "b.ttgir"], ["edit", "last", "--at", "source", "--edited", "x.py"],
         ["dump", "last", "-ox.py"],
     ):  # fmt: skip
@@ -192,11 +198,11 @@ def test_a_file_that_is_no_subject_starts_no_recording() -> None:
         ["dump", "x.py"],
         ["dump", "-v", "x.py::k"],
         ["diff", "x.py"],
-        ["collect", "a.py", "b.py", "-o", "c/"],
+        ["draw", "poster", "x.py"],
+        ["record", "a.py", "b.py", "-o", "c/"],
     ):
         assert names_program(words), words
-    options_of("dump")
-    parameters = [one for each in typer.main.get_command(app).commands.values() for one in each.params]
+    parameters = [one for command in COMMANDS for one in parameters_of(command)]
     files = {
         name
         for one in parameters

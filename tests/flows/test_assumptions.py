@@ -197,7 +197,7 @@ def test_assumptions_are_no_part_of_the_identity(captures: tuple[Capture, ...]) 
 
 
 def test_the_command_line_shows_them(captures: tuple[Capture, ...]) -> None:
-    from irscope.cli.dump.summary import summary
+    from irscope.cli.show import summary
     from irscope.render.capture.plain import capture_json
 
     text = " ".join(summary(StoredCaptures.of(captures), False).split())

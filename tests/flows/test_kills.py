@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run as run_irscope
-from irscope.cli.subject.keeping import Keeping, kept_captures
+from irscope.cli.keeping import Keeping, kept_captures
 from irscope.model.capture import Failure
 from irscope.record.process import own_folder
 from irscope.store import recent

@@ -27,6 +27,8 @@ _SAMPLE = (
     "patched stage",
     "os.environ.clear()",
     "removes irscope-* from TMPDIR",
+    "a module of its folder in atexit",
+    "a handler that launches within a launch",
     "a stage has no memory",
 )
 

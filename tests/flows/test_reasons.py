@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.passes.decisions import decisions_of
-from irscope.ir.logs.reasons.decisions import AsyncDot, LoadPipelining, Partition, ThreadWidth, VectorWidth
-from irscope.ir.logs.reasons.entries import read_entries
+from irscope.analysis.findings.studied import decisions_of
+from irscope.ir.logs.decisions import AsyncDot, LoadPipelining, Partition, ThreadWidth, VectorWidth
+from irscope.ir.logs.reasons import read_entries
 from irscope.model.capture import Capture
 from irscope.record.compile.second import find_log
-from irscope.record.triton.native_calls import VARIABLES
+from irscope.record.triton.reasons import VARIABLES
 from tests.marks import newest_but
 from tests.record.reasons import CASES, line_of, with_log
 

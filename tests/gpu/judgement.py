@@ -94,8 +94,7 @@ def _held(kernels: Any, name: str, dtype: Any) -> tuple[Any, Any, Callable[[Any]
     """One launch, held with its noise measured: (what is kept, its CompiledKernel, what launches another)."""
     import torch
 
-    from irscope.record.gpu.baselines import other_baselines
-    from irscope.record.gpu.kernels import SeenLaunch, launch, watched_launches
+    from irscope.record.gpu.kernels import SeenLaunch, launch, other_baselines, watched_launches
     from irscope.record.gpu.launch import compile_again, keep_arguments
 
     seen: list[SeenLaunch] = []
@@ -216,7 +215,7 @@ def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _launches(program: tuple[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...], int]]:
     script, arguments = program
-    answer = _command("run", script, "--json", "--", *arguments)
+    answer = _command("bench", script, "--results", "--json", "--", *arguments)
     try:
         found = json.loads(answer.stdout)
     except ValueError:

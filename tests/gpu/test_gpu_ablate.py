@@ -36,7 +36,7 @@ def test_ablate_measures_what_a_pass_is_worth() -> None:
 
 def test_bisect_finds_a_planted_slow_down() -> None:
     plan = ("-d", "ttgir:coalesce", "-d", "ttgir:cse", "-d", "ttgir:symbol_dce", "-d", "ttgir:reorder_instructions")
-    answer = irscope("bisect", SCRIPTS / "copy_tiles.py", *plan, "--check-time", "1.04", "--json")
+    answer = irscope("ablate", SCRIPTS / "copy_tiles.py", *plan, "--check", "time=1.04", "--json")
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["guilty"] == ["ttgir:coalesce#1"]
 
@@ -51,7 +51,7 @@ def test_bisect_finds_a_planted_race() -> None:
     guilty = fences if "fence.proxy.async" in alone.stdout else fences[:1]
     for _ in range(3):
         # A race need not be lost each time.
-        answer = irscope("bisect", SCRIPTS / "scaled_matmul.py", *plan, "--check-result", "--json")
+        answer = irscope("ablate", SCRIPTS / "scaled_matmul.py", *plan, "--check", "result", "--json")
         if answer.returncode == 0:
             break
     assert answer.returncode == 0, answer.stderr

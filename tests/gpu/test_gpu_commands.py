@@ -25,7 +25,7 @@ def irscope(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def run_json(script: str, *arguments: object) -> tuple[int, dict[str, Any], str]:
-    answer = irscope("run", SCRIPTS / script, "--json", *arguments)
+    answer = irscope("bench", SCRIPTS / script, "--results", "--json", *arguments)
     return answer.returncode, json.loads(answer.stdout), answer.stderr
 
 
@@ -38,7 +38,7 @@ def test_a_script_that_is_well() -> None:
 
 
 def test_an_autotuned_script_is_checked_at_its_own_launches_alone() -> None:
-    code, found, said = run_json("tuned.py", "--every", "-d", "combine")
+    code, found, said = run_json("tuned.py", "--all", "-d", "combine")
     assert code == 0, said
     assert [row["count"] for row in found["launches"]] == [1, 2, 3]
     assert len({row["launch"] for row in found["launches"]}) == 1

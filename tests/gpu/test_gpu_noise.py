@@ -23,8 +23,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.triton]
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
 def test_k_in_another_order_is_close_and_one_percent_is_different(name: str) -> None:
-    from irscope.record.gpu.baselines import other_baselines
-    from irscope.record.gpu.kernels import SeenLaunch, launch, watched_launches
+    from irscope.record.gpu.kernels import SeenLaunch, launch, other_baselines, watched_launches
     from irscope.record.gpu.launch import compile_again, keep_arguments
 
     spec = importlib.util.spec_from_file_location("products", SCRIPT)

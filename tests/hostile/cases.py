@@ -13,16 +13,12 @@ from pathlib import Path
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import read_dataflow
-from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
-from irscope.ir.asm.amdgcn import parse_amdgcn
+from irscope.analysis.flow.dataflow import read_dataflow, read_llvm_dataflow
 from irscope.ir.asm.control_flow import read_control_flow, read_functions
-from irscope.ir.asm.ptx import parse_ptx
+from irscope.ir.asm.readers import parse_amdgcn, parse_ptx
 from irscope.ir.asm.sass import parse_sass
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.body.reader import read_body
-from irscope.ir.locations.filter import filter_lines
-from irscope.ir.locations.stages import read_locations
+from irscope.ir.columns import operation_counts, read_body
+from irscope.ir.locations.stages import filter_lines, read_locations
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.logs.dump import captures_from_log
 from irscope.ir.logs.launch_text import launch_of_module
@@ -199,13 +195,13 @@ def _mutate_file(path: Path, draw: random.Random) -> None:
 def _look_at_stored(made: Path) -> Iterator[Step]:
     """Some commands on what was imported, once it is there."""
     yield Step("ls", ("ls",))
-    for words in (("show",), ("passes",), ("passes", "--json"), ("graph", "--json"), ("layout",)):
+    for words in (("show",), ("passes",), ("passes", "--json"), ("draw dataflow", "--json"), ("layout",)):
         yield Step(f"{' '.join(words)} of what was imported", partial(_look, made, words))
 
 
 def _look(made: Path, words: tuple[str, ...]) -> None:
     for file in sorted(made.glob("*.irscope"))[:2]:
-        code, _, told = run_quietly((words[0], str(file), *words[1:]))
+        code, _, told = run_quietly((*words[0].split(), str(file), *words[1:]))
         if code not in (0, 1, 2) or "internal error" in told:
             raise AssertionError(f"exit {code}: {told[-300:]}")
 
@@ -241,7 +237,8 @@ def text_steps(language: str, original: str, text: str, others: list[str], folde
     yield Step("diff FILE FILE", ("diff", str(left), str(right)))
     yield Step("diff FILE FILE -y", ("diff", str(right), str(left), "--side-by-side", "--color"))
     if kind == "mlir":
-        yield Step("layout --from", ("layout", "#blocked", "--shape", "64x64", "--from", str(right)))
+        yield Step("layout --ttgir", ("layout", "#blocked", "--shape", "64x64", "--ttgir", str(right)))
+    graph = "dataflow" if kind in ("mlir", "llvm") else "control-flow"
     captures = [load(path) for path in capture_files()]
     capture = next(one for one in captures if language in one.stages)
     file, other = folder / "mutated.irscope", folder / "original.irscope"
@@ -251,11 +248,11 @@ def text_steps(language: str, original: str, text: str, others: list[str], folde
         ("show", "{file}", "--stage", language, "--color"),
         ("show", "{file}", "--stage", language, "--lines", "5-30"),
         ("source", "{file}", "--stage", language),
-        ("graph", "{file}", "--stage", language, "--json"),
-        ("graph", "{file}", "--stage", language, "-o", "{out}/x.gv"),
-        ("graph", "{file}", "--stage", language, "--lines", "10-40", "--fold", "7"),
-        ("graph", "{file}", "--stage", language, "--cfg"),
-        ("graph", "{file}", "--loops"),
+        ("draw", graph, "{file}", "--stage", language, "--json"),
+        ("draw", graph, "{file}", "--stage", language, "-o", "{out}/x.gv"),
+        ("draw", graph, "{file}", "--stage", language, "--lines", "10-40", "--fold", "7"),
+        ("draw", "control-flow", "{file}", "--stage", language),
+        ("draw", "loop", "{file}"),
         ("layout", "{file}"),
         ("layout", "{file}", "--costs", "--json"),
         ("diff", "{file}", "{other}", "-s", language, "--json"),

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from irscope.errors import CaptureFormatError
-from irscope.ir.mlir.alias_table import LONGEST
-from irscope.ir.mlir.encoding import read_aliases, resolve_aliases
+from irscope.ir.mlir.attributes import read_aliases, resolve_aliases
+from irscope.ir.mlir.tokens import LONGEST
 from irscope.store.file import from_bytes, to_bytes
 from irscope.store.schema import MAX_MANIFEST_BYTES
 from tests.hostile.viewing import run_quietly

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run
-from irscope.cli.output.streams import open_streams
+from irscope.cli.streams import open_streams
 from irscope.store.file import save
 from tests.cli.product import ROOT
 from tests.hostile.payload import with_payload

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.output.streams import HarmlessStream
+from irscope.cli.streams import HarmlessStream
 from irscope.render.text.tables import visible
 from irscope.store.file import save
 from tests.cli.product import ROOT
@@ -35,7 +35,7 @@ READS = (
     ("layout", "{a}", "--costs"),
     ("layout", "{a}", "-l", "#blocked"),
     ("source", "{a}"),
-    ("graph", "{a}", "--stage", "ttgir"),
+    ("draw", "dataflow", "{a}", "--stage", "ttgir"),
     ("diff", "{a}", "{b}", "-s", "all"),
     ("diff", "{a}", "{b}", "-s", "all", "--side-by-side"),
     ("diff", "{a}", "{failed}"),
@@ -55,7 +55,7 @@ def test_no_control_sequence_of_a_capture_comes_through(
     files: dict[str, Path], command: tuple[str, ...], color: bool
 ) -> None:
     words = tuple(word.format(**files) for word in command)
-    takes_color = words[0] not in ("graph",)
+    takes_color = words[0] not in ("draw",)
     # A stage goes into a pipe as it is; in colours, or on a terminal, it does not.
     if "--stage" in words and not color:
         return

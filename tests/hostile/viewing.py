@@ -20,14 +20,14 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("layout", "{file}", "-l", "blocked", "-o", "{out}/x.svg"),
     ("source", "{file}"),
     ("source", "{file}", "--json"),
-    ("graph", "{file}", "--stage", "ttgir", "--json"),
-    ("graph", "{file}", "--stage", "ttgir", "-o", "{out}/x.gv"),
-    ("graph", "{file}", "--stage", "ptx", "-o", "{out}/y.gv"),
+    ("draw", "dataflow", "{file}", "--stage", "ttgir", "--json"),
+    ("draw", "dataflow", "{file}", "--stage", "ttgir", "-o", "{out}/x.gv"),
+    ("draw", "control-flow", "{file}", "--stage", "ptx", "-o", "{out}/y.gv"),
     ("diff", "{file}", "{other}", "-s", "all"),
     ("diff", "{other}", "{file}", "-s", "all", "--json"),
     ("diff", "{file}", "{other}", "-s", "all", "-o", "{out}/x.html"),
     ("report", "{file}", "{other}", "-o", "{out}/report.html"),
-    ("poster", "{file}", "-o", "{out}/poster.svg"),
+    ("draw", "poster", "{file}", "-o", "{out}/poster.svg"),
 )  # fmt: skip
 
 LONGEST_S = 5.0

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from irscope.ir.asm.control_flow import BasicBlock, ControlFlow
 from irscope.ir.asm.operands import register_templates
-from irscope.ir.asm.register_flow import line_access, successors
 from irscope.ir.asm.sass_opcodes import sass_access
+from irscope.ir.registers import line_access, successors
 
 #         /*0010*/                   S2R R3, SR_TID.X ;        // |  2   :   ^     |
 _INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s*([^;]*?)\s*;")
@@ -154,6 +156,56 @@ def disagreements(rows: list[Row]) -> tuple[int, Counter[tuple[str, str, str]], 
                 found[key] += 1
                 examples.setdefault(key, f"{register} at {row.offset:#x} {row.text}")
     return compared, found, examples
+
+
+def live_registers(graph: ControlFlow) -> tuple[frozenset[str], ...]:
+    """The registers whose values are still read behind each instruction, in the order of the blocks.
+
+    A value is live from where it is written to where it is last read, on any way there; a write under a predicate or
+    to some of the lanes ends none. What is written and never read is not live.
+    """
+    after: dict[int, list[int]] = {}
+    returns = [block.number for block in graph.blocks if block.ending == "return"]
+    for jump in graph.jumps:
+        after.setdefault(jump.source, []).append(jump.target)
+        if jump.kind == "calls":
+            for number in returns:
+                after.setdefault(number, []).append(jump.source + 1)
+    number_of = {block.number: place for place, block in enumerate(graph.blocks)}
+    used = [_used(block) for block in graph.blocks]
+    before = [frozenset[str]() for _ in graph.blocks]
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for place in reversed(range(len(graph.blocks))):
+            behind = _behind(after.get(graph.blocks[place].number, ()), before, number_of)
+            reads, writes = used[place]
+            found = reads | (behind - writes)
+            is_settled = is_settled and found == before[place]
+            before[place] = found
+    live: list[frozenset[str]] = []
+    for block in graph.blocks:
+        behind = _behind(after.get(block.number, ()), before, number_of)
+        rows: list[frozenset[str]] = []
+        for item in reversed(block.instructions):
+            rows.append(behind)
+            behind = (behind if item.keeps_old else behind - frozenset(item.writes)) | frozenset(item.reads)
+        live += reversed(rows)
+    return tuple(live)
+
+
+def _behind(targets: Iterable[int], before: list[frozenset[str]], number_of: dict[int, int]) -> frozenset[str]:
+    return frozenset[str]().union(*[before[number_of[target]] for target in targets if target in number_of])
+
+
+def _used(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
+    """What a block reads before it writes it, and what it writes whatever its predicates are."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for item in block.instructions:
+        reads.update(name for name in item.reads if name not in writes)
+        writes.update(() if item.keeps_old else item.writes)
+    return frozenset(reads), frozenset(writes)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,10 @@ from typing import Any, Literal
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.flow.dataflow import read_dataflow
-from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.analysis.passes.effects import count_text
 from irscope.analysis.source.map import source_map
-from irscope.ir.mlir.pointer_uses import read_pointer_uses
-from irscope.ir.mlir.uses import read_uses
+from irscope.ir.mlir.uses import read_pointer_uses, read_uses
 from irscope.layout.rows import layout_rows
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Artifact, Capture, stage_named
@@ -167,7 +165,6 @@ def text_tables(text: str) -> dict[str, Any]:
     """What is read from one module, names masked; rows are told apart by lines."""
     uses = read_uses(text)
     graph = read_dataflow(text)
-    drawn = structured(graph)
     pointers = read_pointer_uses(text)
     return {
         "rows": masked(list(map(layout_to_json, layout_rows(text)))),
@@ -177,10 +174,10 @@ def text_tables(text: str) -> dict[str, Any]:
         "schedules": masked([[one.line, one.operations] for one in map(_plain, read_schedules(text))]),
         "pipelined": masked([_fields(one) for one in read_pipelined(text)]),
         "nodes": [[node.number, node.name, node.region, node.line, node.role, node.type, masked(node.detail)]
-                  for flow in (graph, drawn) for node in flow.nodes],
+                  for node in graph.nodes],
         "edges": [[edge.source, edge.target, edge.operand, edge.type, edge.carried]
-                  for flow in (graph, drawn) for edge in flow.edges],
-        "frames": masked([[scope.parent, scope.name, scope.title, scope.line] for scope in drawn.scopes]),
+                  for edge in graph.edges],
+        "frames": masked([[scope.parent, scope.name, scope.title, scope.line] for scope in graph.scopes]),
         "pointers": [(one.read, one.written) for one in pointers.parameters] + [pointers.elsewhere],
         "counts": count_text(text),
     }  # fmt: skip

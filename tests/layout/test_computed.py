@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from irscope.errors import UsageError
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.rows import query_type
 from irscope.layout.typed import parse_typed
@@ -29,7 +29,7 @@ COMPUTED = [case for case in (*CASES, *OTHERS) if computed_map(read_encoding(cas
 
 @pytest.mark.triton
 def test_they_are_the_compilers() -> None:
-    from irscope.record.process.layout_server import LayoutServer, Module
+    from irscope.record.process.annotations import LayoutServer, Module
 
     triton = pytest.importorskip("triton", reason="the maps are the compiler's, and Triton is not installed")
     version = tuple(int(part) for part in triton.__version__.split(".")[:2])

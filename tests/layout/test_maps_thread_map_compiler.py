@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.mlir.encoding import parse_encoding
+from irscope.ir.mlir.attributes import parse_encoding
 from irscope.layout.maps import MemoryMap, ThreadMap, is_surjective
 from irscope.layout.rows import query_type
 from irscope.model.capture import Target
@@ -56,7 +56,7 @@ def views() -> dict[int, dict]:
 @pytest.fixture(scope="module")
 def answers() -> dict[int, LayoutAnswer]:
     """What irscope's own question to the compiler gave, by the number of the case."""
-    from irscope.record.process.layout_server import LayoutServer, Module
+    from irscope.record.process.annotations import LayoutServer, Module
 
     found: dict[int, LayoutAnswer] = {}
     with LayoutServer() as server:

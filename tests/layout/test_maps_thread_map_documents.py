@@ -171,7 +171,7 @@ SWIZZLES = [
 
 
 def ask(encoding: str, shape: tuple[int, ...], element: str, target: str, num_warps: int) -> LinearLayout:
-    from irscope.record.process.layout_server import LayoutServer, Module
+    from irscope.record.process.annotations import LayoutServer, Module
 
     global _server
     try:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from irscope.errors import IrscopeError, ParseError, UsageError
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.typed import blocks_of, lanes_of, parse_typed, target_of, warps_of
 from tests.layout.cases import CASES, Case, blocked, dot, mfma, mma2, mma3, sliced, swizzled
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from irscope.errors import UsageError
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap
@@ -102,7 +102,7 @@ def test_the_first_access_touches_all_banks_at_most_so_often(registers: str, sha
 @pytest.mark.parametrize("element", ["f16", "f32"])
 def test_conflicts_are_the_compilers(element: str) -> None:
     pytest.importorskip("triton", reason="the oracle is the installed compiler, and Triton is not installed")
-    from irscope.cli.layout.conflict_counts import compilers_ways
+    from irscope.api.layouts import compilers_ways
 
     for registers, shared in product(REGISTERS[:2], SHARED[:2]):
         pair = described(registers, element=element), described(shared, element=element)

@@ -40,7 +40,7 @@ PAIRS = [
 @pytest.mark.triton
 def test_wavefronts_are_the_compilers() -> None:
     from irscope.record.layouts.questions import bank_conflicts
-    from irscope.record.process.layout_server import LayoutServer, Module
+    from irscope.record.process.annotations import LayoutServer, Module
 
     target = Target.parse("cuda:80")
     pairs = [

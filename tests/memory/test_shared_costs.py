@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.layout.conflict_counts import with_compilers_count
+from irscope.api.layouts import with_compilers_count
 from irscope.memory.access import Cost
 from irscope.memory.allocation import allocations_of
 from irscope.memory.costs import costs_of

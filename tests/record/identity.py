@@ -1,14 +1,12 @@
 """Compile examples with and without the tap and compare every artifact: `python identity.py cuda:90 [NAME...]`.
 
 Prints a line a kernel, and ends with 1 where an artifact differs by a byte: tapped against plain, handed over to a
-worker against plain, and compiled again from the capture's own source against both; or where the text told of a pass is
-not the module as MLIR prints it then, verified and whole.
+worker against plain, and compiled again from the capture's own source against both.
 """
 
 import os
 import sys
 import tempfile
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,16 +15,15 @@ from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
 from irscope.model.launch_record import LaunchRecord
 from irscope.record.compile.hand_over import Handover
-from irscope.record.compile.launch_arguments import PendingLaunches
+from irscope.record.compile.launches import PendingLaunches
 from irscope.record.compile.recompile import compile_text
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import HandedOver
 from irscope.record.process.messages import MessageReader, frame_of
 from irscope.record.process.requests import CompileJob, RecordRequest, request_from_capture
-from irscope.record.programs.compile_worker import _resume
+from irscope.record.programs.worker import _resume
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.native_calls import LatestText
 from irscope.record.triton.patches import replaced
 
 
@@ -36,10 +33,8 @@ def check(case, target):
         with triton_api.private_cache(Path(folder, "plain")):
             plain = compile_case(case, target).asm
         assembly = Assembly(RecordRequest(mode="script"))
-        # With a log, as in a process of irscope's own: passes are run without Triton's bindings there.
         own = RecordRequest(mode="script", snapshots="all", log_path=str(Path(folder, "log")))
         with (
-            stale_texts() as stale,
             triton_api.private_cache(Path(folder, "tapped")),
             watch_compiles(Watch(assembly.feed, own)),
         ):
@@ -58,7 +53,6 @@ def check(case, target):
         worked.pop("cubin", None)
     problems = [f"{stage} handed over" for stage in plain if worked.get(stage) != plain[stage]]
     problems += [f"{stage} made" for stage in plain if tapped[stage] != plain[stage]]
-    problems += [f"a text of {len(stale)} passes"] if stale else []
     problems += [f"{stage} told" for stage in plain if told.get(stage) != plain[stage]]
     # The names of block arguments are not in the source's text: ttir is the same but for them.
     return problems + [
@@ -88,23 +82,6 @@ def handed_over(case, target, folder):
     (job,) = MessageReader((CompileJob,)).feed(frame_of(replace(event.job, request=own)))
     _resume(job, assembly.feed)
     return {artifact.stage: artifact.data for artifact in assembly.captures()[0].artifacts}
-
-
-@contextmanager
-def stale_texts():
-    """The texts of the compiles in the block, that of every pass among them, that are not what `str` makes of the
-    module just then."""
-    stale = []
-    real = LatestText.text_of
-
-    def of(latest, module):
-        text = real(latest, module)
-        if text != str(module):
-            stale.append(text)
-        return text
-
-    with replaced(LatestText, "text_of", of):
-        yield stale
 
 
 def other_cubin(case, target):

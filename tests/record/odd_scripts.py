@@ -17,9 +17,9 @@ from pathlib import Path
 
 from irscope.errors import RecordingError
 from irscope.model.capture import Capture
+from irscope.record.process.child import warm_children, warm_server
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
-from irscope.record.process.warm import warm_children, warm_server
 from irscope.record.triton.patches import replaced, replaced_item
 
 __all__ = ["SCRIPTS", "Outcome", "recorded", "run_plainly", "write"]
@@ -166,6 +166,16 @@ os.kill(os.getpid(), signal.SIGINT)""",
     "SIGTERM ignored": "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.kill(os.getpid(), signal.SIGTERM)",
     "SIGPIPE default": "signal.signal(signal.SIGPIPE, signal.SIG_DFL)",
     "signals blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); launch(256)",
+    "SIGHUP": "os.kill(os.getpid(), signal.SIGHUP); time.sleep(2)",
+    "a handler that launches within a launch": """
+signal.signal(signal.SIGALRM, lambda *_: launch(512))
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+launch(256); time.sleep(0.1)""",
+    "handlers that launch, every 7 ms": """
+signal.signal(signal.SIGALRM, lambda *_: launch(64))
+signal.setitimer(signal.ITIMER_REAL, 0.007, 0.007)
+launch(256); launch(512)
+signal.setitimer(signal.ITIMER_REAL, 0)""",
     "session of its own": "say(os.getsid(0) == os.getpid() or True)",
     "forked child that launches": """
 pid = os.fork()
@@ -239,9 +249,11 @@ os.dup2(saved, 1)""",
     "os._exit(3)": "os._exit(3)",
     "sys.exit()": "sys.exit()",
     "sys.exit(4)": "sys.exit(4)",
+    "sys.exit(300)": "sys.exit(300)",
     "sys.exit('enough')": "sys.exit('enough')",
     "exception": "raise ValueError('odd')",
     "KeyboardInterrupt": "raise KeyboardInterrupt",
+    "exception without a text": "class Odd(Exception):\n    __str__ = __repr__ = lambda self: 1 / 0\nraise Odd",
     "exception group": "raise ValueError('odd') from KeyError('x')",
     "abort": "os.abort()",
     "SIGSEGV": "os.kill(os.getpid(), signal.SIGSEGV)",
@@ -255,6 +267,34 @@ os.dup2(saved, 1)""",
     "launches in atexit": "atexit.register(launch, 256)",
     "thread that is not joined": "threading.Thread(target=lambda: (time.sleep(0.5), launch(256))).start()",
     "thread pool that is not shut down": "pool = concurrent.futures.ThreadPoolExecutor(1); pool.submit(launch, 256)",
+    "a module of its folder in atexit": """
+folder = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(folder, 'beside.py'), 'w') as file: file.write('value = 3')
+sys.argv.append('more')
+def at_end():
+    import beside
+    say(beside.value, sys.argv[1:], vars(sys.modules['__main__']) is globals())
+atexit.register(at_end)""",
+    "a module of its folder in a thread that is not joined": """
+folder = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(folder, 'beside.py'), 'w') as file: file.write('value = 3')
+def at_end():
+    time.sleep(0.5)
+    import beside
+    launch(256); say(beside.value)
+threading.Thread(target=at_end).start()""",
+    "pickles in atexit": """
+import pickle
+class Own: pass
+atexit.register(lambda: say(type(pickle.loads(pickle.dumps(Own()))) is Own))""",
+    "what Python sets": """
+names = sorted(name for name in globals() if name.startswith('__') and name not in ('__irscope__', '__annotations__', '__cached__'))
+say(names, __name__, os.path.isabs(__file__), __spec__, __package__, type(__loader__).__name__)
+say(sys.argv[0] == __file__, sys.path[0] == os.path.dirname(__file__), vars(sys.modules['__main__']) is globals())
+say(threading.active_count(), threading.current_thread() is threading.main_thread(), sys._getframe().f_code.co_name)
+say([signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD, signal.SIGHUP)])
+say(signal.getsignal(signal.SIGINT) is signal.default_int_handler, signal.pthread_sigmask(signal.SIG_BLOCK, []))
+say(sys.getrecursionlimit(), gc.isenabled(), gc.get_threshold(), sys.gettrace(), sys.getprofile())""",
     "os._exit in atexit": "atexit.register(os._exit, 9)",
     "fails in atexit": "atexit.register(lambda: say('at exit'))",
     "launches in a finaliser": """
@@ -359,6 +399,8 @@ launch(256)""",
     "tracer": "sys.settrace(lambda *_: None); launch(256); sys.settrace(None)",
     "logging": "logging.basicConfig(level=logging.DEBUG); launch(256)",
     "low recursion limit": "sys.setrecursionlimit(400); launch(256)",
+    "argv replaced": "sys.argv = []; launch(256)",
+    "without __main__": "del sys.modules['__main__']; launch(256)",
     "argv and modules": "sys.argv[:] = []; sys.path.clear(); launch(256)",
     "no modules": "[sys.modules.pop(n) for n in [*sys.modules] if n.startswith('irscope.analysis')]; launch(256)",
     # Limits
@@ -386,6 +428,16 @@ CUDABackend.make_cubin = real""",
     "files of 0 bytes": """
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); launch(256)""",
+    "imports of irscope raise": """
+class Refuses:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith('irscope'): raise RuntimeError(name)
+sys.meta_path.insert(0, Refuses); launch(256)""",
+    "processes and connections are refused": """
+def refuse(event, _):
+    if event in ('os.fork', 'subprocess.Popen', 'os.posix_spawn', 'socket.connect'): raise RuntimeError(event)
+sys.addaudithook(refuse); launch(256)""",
     "no processes": "say(resource.getrlimit(resource.RLIMIT_NPROC) is not None); launch(256)",
 }
 SCRIPTS: dict[str, str] = {name: f"{_PRELUDE}{body}{_LATER}" for name, body in _BODIES.items()}

@@ -13,12 +13,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
-from irscope.analysis.source.operations import read_stage_operations
+from irscope.analysis.source.map import read_stage_operations
 from irscope.model.capture import Artifact, stage_named
 from irscope.record.compile.second import find_operations
 from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.process.annotations import Disassembly, installed_nvdisasm
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.disassembly import Disassembly, installed_nvdisasm
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 

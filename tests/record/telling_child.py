@@ -11,7 +11,7 @@ _PYTHON = sys.executable
 _CHILD = """#!{python}
 import json, os, shutil, sys
 sys.path.insert(0, {root!r})
-from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
+from irscope.model.capture import Environment, Kernel, Launch, PassSnapshot, Target
 from irscope.record.process.messages import MessageReader, MessageWriter
 from irscope.record.process.events import *
 from irscope.record.process.requests import RecordRequest
@@ -24,7 +24,7 @@ request = requests[0]
 count, size = {count}, {size}
 tell = MessageWriter(descriptor)
 versions = dict.fromkeys(("irscope_version", "triton_version", "torch_version", "python_version", "platform"), "1")
-tell(Begun(**versions, tools={{}}))
+tell(Begun(Environment(**versions)))
 for n in range(count):
     tell(CompileBegun(n, Target.parse("cuda:90"), Launch(Kernel(f"kernel{{n}}", {script!r}, 1, "", 1))))
     line = f"  %{{n}} = arith.constant {{n}} : i32\\n"
@@ -32,11 +32,10 @@ for n in range(count):
     step = PassSnapshot(0, "ttir", "inliner", 1)
     tell(PassBegun(n, step))
     tell(PassEnded(n, step, changed=True, duration_us=1, data=line * (size // len(line))))
-    tell(ArtifactMade(n, "ttgir", f"// ttgir {{n}}\\n"))
+    # No TTGIR: nobody here answers what its layouts are.
+    tell(ArtifactMade(n, "ttir", f"// ttir {{n}}\\n"))
     if {disassemble}:
         tell(ArtifactMade(n, "cubin", b"no binary"))
-    if request.layouts:
-        tell(LayoutsKnown(n, ()))
     tell(CompileEnded(n, str(n), {{}}, ""))
     tell(Launched(str(n), (n + 1, 1, 1)))
     if {disassemble}:

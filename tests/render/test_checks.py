@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from irscope.analysis.checks.results import Checked, Outcome, Report
+from irscope.analysis.checks.results import Checked, CheckOutcome, Report
 from irscope.analysis.checks.subject import Breach
 from irscope.render.checks import RULES, render_github, render_markdown, render_report, report_json, sarif_log
 
@@ -33,7 +33,7 @@ def breach(rule: str = "max-regs", text: str = "takes 65 registers", line: int =
 
 
 def checked(*breaches: Breach, id_: str = "0123456789abcdef", differs: str = "") -> Checked:
-    outcomes = (Outcome("compiles", "compiles", ()), Outcome("max-regs", "--max-regs 64", breaches))
+    outcomes = (CheckOutcome("compiles", "compiles", ()), CheckOutcome("max-regs", "--max-regs 64", breaches))
     return Checked(id_, "matmul", "cuda:90", "/checkout/my kernels/matmul.py", 3, differs, outcomes)
 
 
@@ -170,7 +170,7 @@ def test_text_names_the_other_variants_once() -> None:
 
 
 def test_an_assertion_that_says_nothing_of_any_capture_is_no_success() -> None:
-    nothing = Report((Checked("0" * 16, "k", "cuda:90", "", 0, "", (Outcome("pipelined", "--pipelined", None),)),))
+    nothing = Report((Checked("0" * 16, "k", "cuda:90", "", 0, "", (CheckOutcome("pipelined", "--pipelined", None),)),))
     assert not nothing.passed
     assert "--pipelined says nothing" in render_report(nothing, color=False)
     assert "::error" in render_github(nothing, ROOT)
@@ -181,6 +181,6 @@ def test_an_assertion_that_says_nothing_of_any_capture_is_no_success() -> None:
 @pytest.mark.parametrize("render", [render_github, render_markdown])
 def test_a_kernel_without_a_file(render: Any) -> None:
     bare = Breach("max-regs", "--max-regs 1", "takes 2 registers")
-    one = Checked("0" * 16, "k", "cuda:90", "", 0, "", (Outcome("max-regs", "--max-regs 1", (bare,)),))
+    one = Checked("0" * 16, "k", "cuda:90", "", 0, "", (CheckOutcome("max-regs", "--max-regs 1", (bare,)),))
     assert "takes 2 registers" in render(Report((one,)), ROOT)
     jsonschema.Draft7Validator(SARIF).validate(sarif_log(Report((one,)), ROOT, "0.1.0"))

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from irscope.analysis.roofline.model import Roofline
-from irscope.analysis.roofline.roofline import roofline_of
+from irscope.analysis.roofline.roofline import Roofline, roofline_of
 from irscope.device.parts import PEAKS
 from irscope.errors import UsageError
 from irscope.model.evidence import Ceilings
@@ -130,7 +129,7 @@ def test_roofs_begin_at_their_ridges() -> None:
     roofs = [
         match
         for path in root.iter(f"{SVG}path")
-        if "roof-g" not in path.get("class", "")
+        if "grid" not in path.get("class", "")
         if (match := re.fullmatch(r"M([\d.]+) ([\d.]+)L976 \2", path.get("d", "")))
     ]
     seen = sorted((read(float(one[1]), across), read(float(one[2]), up)) for one in roofs)
@@ -142,7 +141,7 @@ def test_roofs_begin_at_their_ridges() -> None:
 def test_measured_roofs_are_dashed() -> None:
     ceilings = Ceilings("NVIDIA H100 80GB HBM3", "cuda:90", 2e12, (("float16", 5e14),))
     svg = roofline_svg(roofline_of(attention(), PEAKS["h100"], ceilings))
-    assert svg.count('roof-measured"') == 2
+    assert svg.count('measured"') == 2
 
 
 def test_without_a_peak_there_is_no_picture() -> None:

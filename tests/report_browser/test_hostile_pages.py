@@ -15,10 +15,10 @@ from tests.report_browser.captures import softmax
 PAGES = (
     ("report", "{a}", "{b}", "{failed}", "-o", "{out}"),
     ("diff", "{a}", "{b}", "-s", "all", "-o", "{out}"),
-    ("diff", "{a}", "{failed}", "--html", "{out}"),
+    ("diff", "{a}", "{failed}", "-o", "{out}.html"),
     ("layout", "{a}", "-o", "{out}"),
     ("layout", "{a}", "-o", "{out}.svg"),
-    ("graph", "{a}", "--stage", "ttgir", "-o", "{out}.svg"),
+    ("draw", "dataflow", "{a}", "--stage", "ttgir", "-o", "{out}.svg"),
 )
 
 

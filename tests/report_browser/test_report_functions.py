@@ -12,9 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from irscope.analysis.diff.marks import word_marks
-from irscope.analysis.diff.texts import TextDiff, diff_texts
-from irscope.ir.body.reader import read_body
+from irscope.analysis.diff.texts import TextDiff, diff_texts, word_marks
+from irscope.ir.columns import read_body
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.canvas import fills
 from irscope.render.report.texts import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from irscope.render.report.memory import between_layouts, capture_of_layouts
+from irscope.render.report.facts import between_layouts, capture_of_layouts
 from irscope.render.report.page import render_report
 from tests.memory.test_between import PADDED, REGISTERS, described
 from tests.render.layout.test_figure import ALL, BLOCKED, MMA

@@ -158,9 +158,12 @@ def test_the_picture_is_the_commands(open_report: Open, tmp_path: Path) -> None:
     code, _, told = run_quietly(("layout", str(path), "--memory", "-o", str(tmp_path / "x.svg")))
     assert code == 0, told
     svg = re.sub(r"<style>.*?</style>", "", (tmp_path / "x.svg").read_text("utf-8"), flags=re.DOTALL)
-    in_page = "[...document.querySelectorAll('svg.mem *')].map((one) => [one.tagName, one.getAttribute('x') ?? '', "
+    in_page = (
+        "[...document.querySelectorAll('svg.mem > g > g *')].map((one) => [one.tagName, one.getAttribute('x') ?? '', "
+    )
     in_page += "one.getAttribute('d') ?? one.getAttribute('points') ?? '', one.children.length ? '' : one.textContent])"
-    parsed = re.findall(r"<(\w+)([^>]*)>([^<]*)", svg)[1:]
+    # Without the picture itself and its title.
+    parsed = re.findall(r"<(\w+)([^>]*)>([^<]*)", svg)[2:]
     expected = [
         [
             tag,
@@ -202,14 +205,14 @@ def test_rows_lead_to_the_operation_and_to_python(open_report: Open) -> None:
 
 
 @pytest.mark.parametrize(("system", "theme", "fill"), [
-    ("dark", "light", "rgb(255, 255, 255)"), ("light", "dark", "rgb(20, 22, 27)"), ("dark", None, "rgb(20, 22, 27)"),
+    ("dark", "light", "rgb(255, 255, 255)"), ("light", "dark", "rgb(25, 28, 34)"), ("dark", None, "rgb(25, 28, 34)"),
 ])  # fmt: skip
 def test_the_picture_has_the_pages_theme(open_report: Open, system: str, theme: str | None, fill: str) -> None:
     page = open_report([attention()], "tab=memory")
     page.emulate_media(color_scheme=system)
     if theme:
         page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-    assert page.evaluate("getComputedStyle(document.querySelector('.mem-bg')).fill") == fill
+    assert page.evaluate("getComputedStyle(document.querySelector('.p-on')).fill") == fill
 
 
 def with_operations(capture: Capture, of: dict[int, int]) -> Capture:

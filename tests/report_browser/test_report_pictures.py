@@ -11,8 +11,8 @@ import pytest
 from irscope.analysis.source.beside import beside
 from irscope.model.capture import Artifact, Capture
 from irscope.render.canvas import Rect
-from irscope.render.warps.picture import warps_picture
-from tests.analysis.flow.test_warp_turns import WARPS
+from irscope.render.warps import warps_picture
+from tests.analysis.flow.test_partitions_turns import WARPS
 from tests.render.poster.texts import texts_of, wrong_boxes
 from tests.report_browser.captures import softmax
 from tests.report_browser.conftest import Open

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from irscope.render.canvas import theme_named
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import theme_named
 from tests.analysis.in_flight.launched import matmul
 from tests.render.poster.texts import texts_of
 from tests.report_browser.conftest import Open

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from irscope.model.capture import Capture, Failure
 from irscope.store import collection as module
-from irscope.store.collection import Collection, is_collection
+from irscope.store.collection import Collection, PackedCollection, is_collection
 from irscope.store.file import load, read_manifest, save
 from irscope.store.shelf import CaptureFacts, chosen, differences, outline_of
 
@@ -35,14 +36,14 @@ def filled(folder: Path, captures: list[Capture]) -> Collection:
 def facts_read(collection: Collection) -> list[CaptureFacts]:
     """What the files say, without the index."""
     return sorted(
-        (CaptureFacts.of(load(path)) for path in collection.folder.glob("*.irscope")),
+        (CaptureFacts.of(load(path)) for path in collection.path.glob("*.irscope")),
         key=lambda one: (one.name, one.date),
     )
 
 
 def test_facts_of_a_manifest_are_those_of_the_capture(captures: list[Capture]) -> None:
     for path, capture in zip(FILES, captures, strict=True):
-        assert outline_of(read_manifest(path)).facts == CaptureFacts.of(capture)
+        assert outline_of(read_manifest(path), str(path)).facts == CaptureFacts.of(capture)
 
 
 def test_the_same_compile_is_one_capture(tmp_path: Path, captures: list[Capture]) -> None:
@@ -102,6 +103,17 @@ def test_an_index_that_is_not_true_is_made_again(tmp_path: Path, captures: list[
     }
 
 
+def test_a_folder_for_nothing_is_not_left(tmp_path: Path, captures: list[Capture]) -> None:
+    for folder, remains in ((tmp_path / "new", False), (tmp_path / "there", True)):
+        if remains:
+            folder.mkdir()
+        with pytest.raises(KeyError), Collection(folder).changing():
+            raise KeyError
+        assert folder.is_dir() is remains
+    filled(tmp_path / "new", captures)
+    assert len(Collection(tmp_path / "new").entries()) == len(captures)
+
+
 def test_files_may_come_and_go(tmp_path: Path, captures: list[Capture]) -> None:
     collection = filled(tmp_path, captures)
     collection.path_of(captures[0]).unlink()
@@ -115,6 +127,36 @@ def test_files_may_come_and_go(tmp_path: Path, captures: list[Capture]) -> None:
     }
     (problem,) = collection.unreadable
     assert "damaged.irscope" in problem
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"launch": 7}, {"target": "none"}, {"schema": 99}, {"warp_size": -1}, {"artifacts": None}, {"plan": "?!"}],
+    ids=str,
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "file"])
+def test_what_cannot_be_read_is_named(
+    packed: bool, damage: dict[str, object], tmp_path: Path, captures: list[Capture]
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    good = save(captures[0], folder / "good.irscope")
+    with zipfile.ZipFile(good) as stored, zipfile.ZipFile(folder / "odd.irscope", "w") as made:
+        for name in stored.namelist():
+            data = stored.read(name)
+            if name == "capture.json":
+                data = json.dumps({**json.loads(data), **damage}).encode()
+            made.writestr(name, data)
+    collection = Collection(folder)
+    if packed:
+        with zipfile.ZipFile(tmp_path / "all.irscope", "w") as made:
+            made.writestr("index.json", "[]")
+            for path in folder.glob("*.irscope"):
+                made.write(path, path.name)
+        collection = PackedCollection(tmp_path / "all.irscope")
+    assert [one.file for one in collection.entries()] == ["good.irscope"]
+    (problem,) = collection.unreadable
+    assert "odd.irscope" in problem
 
 
 def test_a_folder_that_cannot_be_written_to_is_read(

@@ -1,4 +1,4 @@
-"""Assertions about a kernel: what it takes, its instructions, accesses, loops and findings, and a stage's text."""
+"""Assertions about a kernel: its registers, instructions, accesses, loops, findings and texts; what breaks them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from irscope.analysis.checks.subject import (
     of_kernel,
 )
 from irscope.analysis.diff.texts import diff_texts
-from irscope.analysis.findings.kinds.loops import LOADS, loads_of_dot, loops_with_dots
-from irscope.analysis.findings.kinds.resources import register_peak
+from irscope.analysis.findings.loops import LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import KINDS
-from irscope.analysis.resources.metrics import instruction_families
+from irscope.analysis.findings.resources import register_peak
+from irscope.analysis.resources import instruction_families
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.opcodes import FAMILIES
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.user import place_of
+from irscope.ir.columns import operation_counts
+from irscope.ir.locations.model import place_of
 from irscope.ir.mlir.model import Operation
-from irscope.ir.tables.operations import is_of_dialect, opcode_of
+from irscope.ir.mlir.operations import is_of_dialect, opcode_of
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import stage_named
 
 
 @dataclass(frozen=True, slots=True)
-class Compiles:
+class Compiled:
     """The kernel compiles, and fits on the device: asserted of every capture."""
 
     rule: ClassVar[str] = "compiles"
@@ -73,7 +73,7 @@ class MaxRegisters:
         count = resources.registers + (resources.accumulator_registers or 0)
         if count <= self.limit:
             return ()
-        text = f"takes {count} registers a thread, {self.limit} are allowed"
+        text = f"takes {count} registers per thread, {self.limit} are allowed"
         if (resources.spilled_bytes or 0) > 0:
             return (of_kernel(self, subject, text, ["IRS501"]),)
         return (with_registers(self, subject, text),)
@@ -97,7 +97,7 @@ class NoSpills:
         if not spilled and not resources.scalar_spills:
             return ()
         what = f"{spilled} bytes of registers" if spilled else f"{resources.scalar_spills} scalar registers"
-        return (of_kernel(self, subject, f"spills {what} a thread", ["IRS501"]),)
+        return (of_kernel(self, subject, f"spills {what} per thread", ["IRS501"]),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class MaxShared:
             return (of_kernel(self, subject, "how much shared memory it takes is not known"),)
         if size <= self.limit:
             return ()
-        text = f"takes {size} bytes of shared memory a block, {self.limit} are allowed"
+        text = f"takes {size} bytes of shared memory per CTA, {self.limit} are allowed"
         return (with_largest_buffer(self, subject, text),)
 
 
@@ -287,7 +287,7 @@ class Pipelined:
             inside = list(loop.walk())
             for dot in (one for one in inside if one.kind == "dot"):
                 for load in loads_of_dot(studied, dot):
-                    text = f"{load.name} is not pipelined: each iteration of its loop waits for it"
+                    text = f"{load.name} is not pipelined: its latency is exposed in each iteration"
                     found[load.first_line] = _at_operation(self, subject, load, text, ["IRS201", "IRS202"])
             lines = {one.first_line for one in inside}
             begun_before = {
@@ -297,7 +297,7 @@ class Pipelined:
             }
             for copy in inside:
                 if copy.opcode in _COPIES and studied.chain_at(copy.first_line) not in begun_before:
-                    text = f"no {copy.name} is begun before the loop: each iteration waits for its own"
+                    text = f"no {copy.name} is begun before the loop: its latency is exposed in each iteration"
                     found[copy.first_line] = _at_operation(self, subject, copy, text, ["IRS201", "IRS202"])
             is_left = not any(one.opcode in (*LOADS, *_COPIES) for one in inside)
             if not found and is_left and any("descriptor" in one.name for one in inside):

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import ClassVar
 
-from irscope.analysis.checks.assertions import Compiles, with_largest_buffer, with_registers
+from irscope.analysis.checks.assertions import Compiled, with_largest_buffer, with_registers
 from irscope.analysis.checks.subject import Assertion, Breach, Subject, at_finding, at_line, at_place, of_kernel
 from irscope.analysis.regressions import (
     FACTS,
@@ -199,12 +199,12 @@ class _NotWorse:
         return [of_kernel(self, subject, change.text, _EXPLAINED_BY.get(change.name, ()))]
 
 
-Variant = tuple[str, str]
+_Variant = tuple[str, str]
 """(`KERNEL TARGET`, the variant of it), as a baseline names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """One assertion about one capture."""
 
     rule: str
@@ -225,7 +225,7 @@ class Checked:
     line: int
     differs: str
     """What tells it from the other captures of its kernel; empty for the only one."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
 
     @property
     def breaches(self) -> tuple[Breach, ...]:
@@ -299,7 +299,9 @@ class Against:
 
 
 def check_against(
-    subjects: Iterable[tuple[Subject, Sequence[Assertion], Variant, str]], variants: Sequence[Variant], against: Against
+    subjects: Iterable[tuple[Subject, Sequence[Assertion], _Variant, str]],
+    variants: Sequence[_Variant],
+    against: Against,
 ) -> Report:
     """Check captures, also by a baseline.
 
@@ -325,7 +327,7 @@ def check_against(
         partner = pairs[kernel].get(variant)
         if partner is None:
             notes.append(f"not in the baseline: {kernel} {variant}")
-            unknown = Outcome(_NotWorse.rule, f"--baseline {against.path}", None)
+            unknown = CheckOutcome(_NotWorse.rule, f"--baseline {against.path}", None)
             checked.append(check_subject(subject, assertions, more=[unknown], differs=differs))
             continue
         worse, gained = launch_changes(partner, variant)
@@ -358,19 +360,19 @@ def _missing(
         if missing and not compared_with:
             texts = [f"the kernel is in the baseline ({count}), and is not launched any more"]
         for text, variant in zip(texts, missing, strict=False):
-            outcome = Outcome(_NotWorse.rule, assertion, (Breach(_NotWorse.rule, assertion, text),))
+            outcome = CheckOutcome(_NotWorse.rule, assertion, (Breach(_NotWorse.rule, assertion, text),))
             yield Checked("", kernel, target, "", 0, variant if compared_with else "", (outcome,))
 
 
 def check_subject(
-    subject: Subject, assertions: Sequence[Assertion], *, more: Iterable[Outcome] = (), differs: str = ""
+    subject: Subject, assertions: Sequence[Assertion], *, more: Iterable[CheckOutcome] = (), differs: str = ""
 ) -> Checked:
     """Check one capture; if it has no binary, that alone is said.
 
     `more`: outcomes that were found otherwise. `differs`: what tells it from the other captures of its kernel.
     """
     capture = subject.capture
-    asked: Sequence[Assertion] = (Compiles(), *assertions) if capture.has_compiled else (Compiles(),)
+    asked: Sequence[Assertion] = (Compiled(), *assertions) if capture.has_compiled else (Compiled(),)
     outcomes = [_outcome(one, subject) for one in asked]
     kernel = capture.launch.kernel
     return Checked(
@@ -384,6 +386,6 @@ def check_subject(
     )
 
 
-def _outcome(assertion: Assertion, subject: Subject) -> Outcome:
+def _outcome(assertion: Assertion, subject: Subject) -> CheckOutcome:
     found = assertion.breaches(subject)
-    return Outcome(assertion.rule, str(assertion), None if found is None else tuple(found))
+    return CheckOutcome(assertion.rule, str(assertion), None if found is None else tuple(found))

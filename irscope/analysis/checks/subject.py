@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
-from irscope.analysis.findings.find import findings_of
-from irscope.analysis.findings.kinds.loops import loops_with_dots
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.needs import OF_SASS
-from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.find import OF_SASS, findings_of
+from irscope.analysis.findings.loops import loops_with_dots
+from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.regressions import Value
-from irscope.analysis.source.lines import python_line
-from irscope.analysis.source.operations import without_location
+from irscope.analysis.source.map import python_line, without_location
 from irscope.errors import DAMAGE
-from irscope.ir.locations.user import Place
+from irscope.ir.locations.model import Place
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
 
@@ -207,28 +204,38 @@ class Assertion(Protocol):
         ...
 
 
+def _breach(
+    assertion: Assertion,
+    subject: Subject,
+    text: str,
+    place: Place,
+    *,
+    finding: Finding | None = None,
+    causes: Iterable[str] = (),
+    line: int = 0,
+) -> Breach:
+    """A breach at a line of Python, and at one of the TTGIR; of the whole kernel without a place."""
+    place = place or subject.kernel_place
+    breach = Breach(assertion.rule, str(assertion), text, place, subject.python_at(place), tuple(causes), finding)
+    rows = subject.around(line)
+    return replace(breach, stage="ttgir", excerpt=rows, line=line) if rows else breach
+
+
 def of_kernel(assertion: Assertion, subject: Subject, text: str, codes: Sequence[str] = ()) -> Breach:
-    """A breach by the whole kernel; the first finding of some codes explains it, and says the line."""
+    """A breach by the whole kernel; the first finding of some codes explains it, and gives the line."""
     found = next((one for code in codes for one in subject.explaining if one.code == code), None)
     if found is not None:
         return at_finding(assertion, subject, found, text)
-    place = subject.kernel_place
-    return Breach(assertion.rule, str(assertion), text, place, subject.python_at(place))
+    return _breach(assertion, subject, text, ())
 
 
 def at_finding(assertion: Assertion, subject: Subject, finding: Finding, text: str = "") -> Breach:
     """A breach where a finding is, with its causes; `text`: in place of the finding's own."""
-    place = finding.place or subject.kernel_place
-    return Breach(
-        assertion.rule,
-        str(assertion),
-        text or f"{finding.code} {finding.kind.name}: {finding.text}",
-        place,
-        subject.python_at(place),
-        _explained_by(finding, named=bool(text)),
-        finding,
-        *_excerpt(subject, finding.line),
-    )
+    own = f"{finding.code} {finding.kind.name}: {finding.text}"
+    causes = _evidence(finding)
+    if text:
+        causes = [own, *causes]
+    return _breach(assertion, subject, text or own, finding.place, finding=finding, causes=causes, line=finding.line)
 
 
 def at_line(
@@ -240,31 +247,16 @@ def at_line(
     """
     own = [one for one in subject.explaining if one.code in codes and one.place[:1] == place[:1]]
     found = min(own, key=lambda one: one.line != line, default=None)
-    place = place or subject.kernel_place
-    return Breach(
-        assertion.rule,
-        str(assertion),
-        text,
-        place,
-        subject.python_at(place),
-        _explained_by(found, named=True) if found is not None else (),
-        found,
-        *_excerpt(subject, line),
-    )
+    causes: list[str] = []
+    if found is not None:
+        causes = [f"{found.code} {found.kind.name}: {found.text}", *_evidence(found)]
+    return _breach(assertion, subject, text, place, finding=found, causes=causes, line=line)
 
 
 def at_place(assertion: Assertion, subject: Subject, place: Place, text: str, causes: Iterable[str] = ()) -> Breach:
     """A breach at a line of Python, with causes that are known already."""
-    place = place or subject.kernel_place
-    return Breach(assertion.rule, str(assertion), text, place, subject.python_at(place), tuple(causes))
+    return _breach(assertion, subject, text, place, causes=causes)
 
 
-def _explained_by(finding: Finding, *, named: bool) -> tuple[str, ...]:
-    """The causes of a finding with their evidence; `named`: the finding itself comes first."""
-    causes = [f"{one.text} [{one.evidence}: {one.source}]" for one in finding.causes]
-    return (f"{finding.code} {finding.kind.name}: {finding.text}", *causes) if named else tuple(causes)
-
-
-def _excerpt(subject: Subject, line: int) -> tuple[str, tuple[tuple[int, str], ...], int]:
-    rows = subject.around(line)
-    return ("ttgir", rows, line) if rows else ("", (), 0)
+def _evidence(finding: Finding) -> list[str]:
+    return [f"{one.text} [{one.evidence}: {one.source}]" for one in finding.causes]

@@ -11,8 +11,6 @@ from irscope.ir.asm.sass import SassFunction, parse_sass, parse_sass_instruction
 from irscope.ir.logs.source_page import CountedInstruction, CountedKernel, Counters, read_source_page
 from irscope.model.capture import Capture
 
-__all__ = ["MatchedInstruction", "kernel_of_page", "matched_instructions"]
-
 _PADDING = frozenset({"NOP", "BRA"})
 
 

@@ -7,13 +7,18 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from irscope.analysis.counters.awaited import Scoreboards
-from irscope.analysis.counters.executed import executed_instructions, warps_of
 from irscope.analysis.counters.matched import MatchedInstruction, matched_instructions
-from irscope.analysis.counters.predicted import GLOBAL_OPCODES, Comparison, comparisons_of
-from irscope.ir.asm.control_flow import read_control_flow
+from irscope.analysis.counters.predicted import (
+    GLOBAL_OPCODES,
+    CounterComparison,
+    comparisons_of,
+    executed_instructions,
+    warps_of,
+)
+from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.locations.model import chain_texts, line_text, place_of
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import chain_texts, line_text, place_of
 from irscope.ir.logs.source_page import Counters
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses, with_loops
@@ -21,7 +26,46 @@ from irscope.memory.costs import costs_of
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
 
-__all__ = ["CountedLaunch", "CountedOperation", "counted_launch"]
+
+class Scoreboards:
+    """The scoreboards of one function."""
+
+    def __init__(self, graph: ControlFlow) -> None:
+        self._code = [list(block.instructions) for block in graph.blocks]
+        self._places = {one.line: (number, at) for number, code in enumerate(self._code) for at, one in enumerate(code)}
+        self._before: dict[int, list[int]] = {}
+        for jump in graph.jumps:
+            if jump.target != UNKNOWN:
+                self._before.setdefault(jump.target, []).append(jump.source)
+
+    def awaited(self, line: int) -> tuple[Instruction, ...]:
+        """The instructions whose results the one on a line of the text may wait for, on any way there."""
+        number, at = self._places.get(line, (UNKNOWN, 0))
+        if number == UNKNOWN or (control := self._code[number][at].control) is None:
+            return ()
+        found: dict[int, Instruction] = {}
+        for board in control.waits_for:
+            found |= {one.line: one for one in self._setters(board, number, at)}
+        return tuple(found[line] for line in sorted(found))
+
+    def _setters(self, board: int, number: int, at: int) -> list[Instruction]:
+        found: list[Instruction] = []
+        seen: set[int] = set()
+        waiting = [(number, at)]
+        while waiting:
+            number, at = waiting.pop()
+            for one in reversed(self._code[number][:at]):
+                control = one.control
+                if control is not None and control.write_barrier == board:
+                    found.append(one)
+                if control is not None and board in control.waits_for:
+                    break
+            else:
+                before = [block for block in self._before.get(number, ()) if block not in seen]
+                seen.update(before)
+                waiting += [(block, len(self._code[block])) for block in before]
+        return found
+
 
 _GLOBAL_STALL = "long_sb"
 
@@ -43,7 +87,7 @@ class CountedOperation:
     """The number of loops around it in the TTGIR."""
     instructions: tuple[MatchedInstruction, ...]
     counters: Counters
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[CounterComparison, ...] = ()
     awaited: tuple[int, ...] = ()
     """The TTGIR lines of other operations whose global memory its instructions were found waiting for, most first."""
 

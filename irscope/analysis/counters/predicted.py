@@ -1,17 +1,19 @@
-"""What irscope computed of an operation's accesses beside what the hardware counted."""
+"""What irscope computes of a launch, compared with what the hardware counted: accesses, and instructions executed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 from irscope.analysis.counters.matched import MatchedInstruction
+from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow
+from irscope.ir.asm.instructions import Instruction
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST, Access, Cost, Span
 from irscope.memory.machine import Action, Machine
-
-__all__ = ["GLOBAL_OPCODES", "Comparison", "Quantity", "Verdict", "comparisons_of"]
+from irscope.model.capture import Capture, Launch
 
 Quantity = Literal["instructions", "sectors", "lines", "ways", "wavefronts"]
 """Of global memory: instructions of warps, sectors, lines of L1; of shared memory: wavefronts, also over the least."""
@@ -27,7 +29,7 @@ _GLOBAL_ACTIONS: tuple[Action, ...] = ("global load", "global store", "async cop
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CounterComparison:
     """One figure of one operation, predicted for the whole launch and measured."""
 
     quantity: Quantity
@@ -55,7 +57,7 @@ def comparisons_of(
     kernel: Sequence[MatchedInstruction],
     machine: Machine,
     programs: int,
-) -> tuple[Comparison, ...]:
+) -> tuple[CounterComparison, ...]:
     """The comparisons of one operation.
 
     Args:
@@ -65,7 +67,7 @@ def comparisons_of(
         machine: the instructions of the PTX, by operation.
         programs: of the launch.
     """
-    found: list[Comparison] = []
+    found: list[CounterComparison] = []
     for cost in costs:
         access = cost.access
         # A block of a descriptor is asked for by one thread, and its sectors are counted at no instruction.
@@ -79,7 +81,7 @@ def comparisons_of(
 
 def _global(
     access: Access, own: Sequence[MatchedInstruction], kernel: Sequence[MatchedInstruction], in_ptx: int
-) -> Iterator[Comparison]:
+) -> Iterator[CounterComparison]:
     launch = access.launch
     accesses = [one for one in own if one.opcode in GLOBAL_OPCODES]
     measured = Counters.sum([one.counters for one in accesses])
@@ -89,7 +91,7 @@ def _global(
     if measured.executed is not None and not _is_unknown(launch.instructions):
         least, most = launch.instructions
         why = fewer if measured.executed < most else _repeated(accesses, in_ptx) if measured.executed > most else ""
-        yield Comparison(
+        yield CounterComparison(
             "instructions",
             launch.active_instructions[0] if fewer and measured.executed < most else least,
             most,
@@ -104,7 +106,7 @@ def _global(
         if counted is not None and not _is_unknown((least, most)):
             unsteady = _OF_COPIES if access.action == "copy" and quantity == "sectors" else ""
             why = _joined(fewer, unsteady) if counted < least else unsteady if counted > most else ""
-            yield Comparison(quantity, least, most, counted, _joined(why, reason))
+            yield CounterComparison(quantity, least, most, counted, _joined(why, reason))
 
 
 def _joined(*parts: str) -> str:
@@ -143,7 +145,7 @@ def _is_predicated(instruction: MatchedInstruction) -> bool:
     return instruction.text.startswith("@")
 
 
-def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: int) -> Iterator[Comparison]:
+def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: int) -> Iterator[CounterComparison]:
     """Wavefronts, or these over the least: by the bits that are moved, for instructions may be narrower than layouts
     allow."""
     figures = cost.figures
@@ -155,14 +157,14 @@ def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: in
         return
     if "cta_wavefronts" in figures and not cost.loops:
         predicted = figures["cta_wavefronts"] * programs
-        yield Comparison("wavefronts", predicted, predicted, total.wavefronts)
+        yield CounterComparison("wavefronts", predicted, predicted, total.wavefronts)
     if "minimum_wavefronts" not in figures:
         return
     least = figures["minimum_wavefronts"] / (figures["instructions"] * figures["bits_a_lane"])
     left = next((one for one in own if one.counters.threads != _WARP_LANES * (one.counters.executed or 0)), None)
     why = f"lanes had left before {left.text!r} ({left.offset:04x})" if left is not None else ""
     ways = total.wavefronts / moved / least
-    yield Comparison("ways", figures["ways"], figures["ways"], ways, why if ways < figures["ways"] else "")
+    yield CounterComparison("ways", figures["ways"], figures["ways"], ways, why if ways < figures["ways"] else "")
 
 
 def _bits_a_lane(one: MatchedInstruction) -> int:
@@ -172,3 +174,119 @@ def _bits_a_lane(one: MatchedInstruction) -> int:
     # LDSM.16.M88.4    STSM.16.MT88.2    LDSM.16.M88
     matrices = next(word for word in one.text.split() if word.startswith(one.opcode)).rpartition(".")[2]
     return 32 * int(matrices) if matrices in ("2", "4") else 32
+
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+
+_MOST_BLOCKS = 400
+_EXACT = 1e-6
+
+
+def executed_instructions(
+    capture: Capture, graph: ControlFlow, costs: Sequence[Cost], operations: Sequence[int]
+) -> int | None:
+    """The instructions that all warps of a launch execute; None if that does not follow from what is known.
+
+    Args:
+        capture: with a grid.
+        graph: of its SASS.
+        costs: of the capture.
+        operations: the TTGIR line of the operation of each line of SASS.
+    """
+    grid, warps = capture.launch.grid, warps_of(capture.launch)
+    specialized = "warp_specialize" in capture.text("ttgir")
+    if grid is None or not warps or specialized or len(graph.blocks) > _MOST_BLOCKS:
+        return None
+    if any(block.calls for block in graph.blocks) or any(jump.target == UNKNOWN for jump in graph.jumps):
+        return None
+    equations = _Equations(graph, warps)
+    accesses = [cost.access for cost in costs if cost.access is not None and cost.access.bits_a_lane]
+    # Warps that have nothing to store may end before they load what the others store.
+    leaving = any(one.action in ("store", "atomic") and not _is_of_all_warps(one) for one in accesses)
+    for access in accesses:
+        if access.certainty == "exact" and not (leaving and access.action in ("load", "copy")):
+            equations.add(access, prod(grid), operations)
+    return equations.total()
+
+
+def warps_of(launch: Launch) -> int | None:
+    """The warps of all programs; None if the grid is not known."""
+    each = int(launch.option("num_warps", 4) or 4) * int(launch.option("num_ctas", 1) or 1)
+    return None if launch.grid is None else prod(launch.grid) * each
+
+
+class _Equations:
+    """What is known of how often the ways between the blocks of a graph are taken; an end is a way too."""
+
+    def __init__(self, graph: ControlFlow, warps: int) -> None:
+        self.graph = graph
+        self.warps = warps
+        self.reached = _reached(graph)
+        self.ways = [(jump.source, jump.target) for jump in graph.jumps if jump.source in self.reached]
+        self.ways += [(number, UNKNOWN) for number in self.reached if graph.blocks[number].ending]
+        self.rows: list[list[int]] = []
+        self.values: list[int] = []
+        for number in self.reached:
+            row = [(source == number) - (target == number) for source, target in self.ways]
+            self._put(row, warps if number == 0 else 0)
+
+    def _put(self, row: list[int], value: int) -> None:
+        self.rows.append(row)
+        self.values.append(value)
+
+    def add(self, access: Access, programs: int, operations: Sequence[int]) -> None:
+        """Take what an access says of the blocks that its instructions are in."""
+        counts = {
+            number: count
+            for number in self.reached
+            if (count := _access_count(self.graph.blocks[number].instructions, operations, access.line))
+        }
+        loops = [loop.body for loop in self.graph.loops if counts.keys() <= loop.body]
+        launch = access.launch
+        # Nothing branches around what is in a loop of one block; a warp may branch around what it has masked off.
+        if counts and ([*map(len, loops)] == [1] or _is_of_all_warps(access)):
+            self._put([counts.get(source, 0) for source, _ in self.ways], launch.instructions[0])
+        each = launch.executions[0] // programs
+        alike = {access.first.executions, access.inner.executions, access.last.executions} == {(each, each)}
+        if counts and len(loops) == 1 and alike and launch.executions[0] == each * programs > 0:
+            # All that a warp does of it is in this one loop, so each warp gets there, once.
+            self._put([target in loops[0] and source not in loops[0] for source, target in self.ways], self.warps)
+
+    def total(self) -> int | None:
+        """The instructions that are executed; None if they do not follow, or if what is known does not fit together."""
+        import numpy as np
+
+        matrix, values = np.array(self.rows, dtype=float), np.array(self.values, dtype=float)
+        sizes = np.array([len(self.graph.blocks[source].instructions) for source, _ in self.ways], dtype=float)
+        weights = np.linalg.lstsq(matrix.T, sizes, rcond=None)[0]
+        taken = np.linalg.lstsq(matrix, values, rcond=None)[0]
+        follows = np.abs(matrix.T @ weights - sizes).max() < _EXACT
+        fits = np.abs(matrix @ taken - values).max() < _EXACT * values.max()
+        return round(float(sizes @ taken)) if follows and fits else None
+
+
+def _is_of_all_warps(access: Access) -> bool:
+    """Whether none of its instructions has all lanes masked off."""
+    return access.launch.instructions == access.launch.active_instructions
+
+
+def _access_count(instructions: Sequence[Instruction], operations: Sequence[int], line: int) -> int:
+    """The instructions of a block that access global memory for an operation."""
+    return sum(
+        one.opcode.partition(".")[0] in GLOBAL_OPCODES and operations[one.line - 1] == line for one in instructions
+    )
+
+
+def _reached(graph: ControlFlow) -> list[int]:
+    """The blocks that can be reached from the first."""
+    following: dict[int, list[int]] = {}
+    for jump in graph.jumps:
+        following.setdefault(jump.source, []).append(jump.target)
+    found, waiting = {0}, [0]
+    while waiting:
+        fresh = [target for target in following.get(waiting.pop(), ()) if target not in found]
+        found.update(fresh)
+        waiting += fresh
+    return sorted(found)

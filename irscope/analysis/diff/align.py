@@ -6,11 +6,262 @@ Cost: each level walks each gap once, so a level is linear in the lines that no 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from irscope.analysis.diff.anchors import WINDOW, Keys, LineKey, keys_of_windows, keys_with_operands, rare_pairs
-from irscope.analysis.diff.regions import Ends, Gap, pair_regions, region_ends
-from irscope.ir.body.reader import Body
+from irscope.ir.syntax import Body
+
+# ── Keys of lines, and the lines whose keys are rare enough to hold an alignment together ───────────────────────────
+
+Keys = Sequence[int] | Mapping[int, int]
+"""A key for each line."""
+
+_LineKey = Callable[[Body, int], int | str]
+"""A key of one line of a body."""
+
+_WINDOW = 4
+"""Lines that the key of a window takes in."""
+
+
+def _keys_with_operands(body: Body, lines: Iterable[int], key: _LineKey) -> dict[int, int]:
+    """Keys of a line and of the lines that define its operands."""
+    definers, uses = body.definers, body.uses
+    keys: dict[int, int] = {}
+    for line in lines:
+        sources = [definers[value] for value in uses[line]]
+        keys[line] = hash((key(body, line), *[key(body, source) if source >= 0 else "" for source in sources]))
+    return keys
+
+
+def _keys_of_windows(body: Body, runs: list[list[int]], key: _LineKey, length: int) -> dict[int, int]:
+    """Keys of each line and of those after it in its run, `length` lines in all."""
+    keys: dict[int, int] = {}
+    for run in runs:
+        own = [key(body, line) for line in run]
+        for index, line in enumerate(run):
+            keys[line] = hash(tuple(own[index : index + length]))
+    return keys
+
+
+def _rare_pairs(
+    lefts: list[int],
+    rights: list[int],
+    left_keys: Keys,
+    right_keys: Keys,
+    *,
+    repeats: bool,
+    weight: Callable[[int], int] | None = None,
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Places whose keys are unique on both sides: the longest run of them in one order, and those out of order.
+
+    With `repeats`, a key that occurs equally often on both sides counts too, first to first, second to second. Where
+    some are out of order, `weight` says how much it would take to call a left line moved.
+    """
+    places, again = _occurrences(rights, right_keys)
+    seen, repeated = _occurrences(lefts, left_keys)
+    pairs: list[tuple[int, int]] = []
+    for key, place in seen.items():
+        if key not in places:
+            continue
+        ours, theirs = repeated.get(key), again.get(key)
+        if ours is None and theirs is None:
+            pairs.append((place, places[key]))
+        elif repeats and ours is not None and theirs is not None and len(ours) == len(theirs):
+            pairs.append((place, places[key]))
+            pairs.extend(zip(ours, theirs, strict=True))
+    if not pairs:
+        return [], []
+    if repeated:
+        pairs.sort()
+    others = [other for _, other in pairs]
+    chain = longest_ascending(others)
+    if len(chain) == len(pairs):
+        return pairs, []
+    if weight is not None:
+        weights = [weight(lefts[place]) for place, _ in pairs]
+        chain = _heaviest_ascending(others, weights) if max(weights) > 1 else chain
+    kept = set(chain)
+    return [pairs[index] for index in chain], [pair for index, pair in enumerate(pairs) if index not in kept]
+
+
+def _occurrences(lines: list[int], keys: Keys) -> tuple[dict[int, int], dict[int, list[int]]]:
+    """The first place of each key, and the places of its repetitions."""
+    first: dict[int, int] = {}
+    others: dict[int, list[int]] = {}
+    for place, line in enumerate(lines):
+        if first.setdefault(keys[line], place) != place:
+            others.setdefault(keys[line], []).append(place)
+    return first, others
+
+
+def longest_ascending(numbers: list[int]) -> list[int]:
+    """The indices of a longest ascending subsequence."""
+    tails: list[int] = []
+    tail_indices: list[int] = []
+    previous = [-1] * len(numbers)
+    for index, number in enumerate(numbers):
+        place = bisect_left(tails, number)
+        if place:
+            previous[index] = tail_indices[place - 1]
+        if place == len(tails):
+            tails.append(number)
+            tail_indices.append(index)
+        else:
+            tails[place] = number
+            tail_indices[place] = index
+    chain: list[int] = []
+    index = tail_indices[-1] if tail_indices else -1
+    while index >= 0:
+        chain.append(index)
+        index = previous[index]
+    return chain[::-1]
+
+
+def _heaviest_ascending(numbers: list[int], weights: list[int]) -> list[int]:
+    """The indices of an ascending subsequence of the greatest weight."""
+    ranks = {number: rank for rank, number in enumerate(sorted(set(numbers)), 1)}
+    # A Fenwick tree of the heaviest subsequence that ends at or below a rank: (weight, index).
+    tree = [(0, -1)] * (len(ranks) + 1)
+    previous = [-1] * len(numbers)
+    best = (0, -1)
+    for index, number in enumerate(numbers):
+        rank = ranks[number] - 1
+        heaviest = (0, -1)
+        while rank > 0:
+            heaviest = max(heaviest, tree[rank])
+            rank -= rank & -rank
+        previous[index] = heaviest[1]
+        reached = (heaviest[0] + weights[index], index)
+        best = max(best, reached)
+        rank = ranks[number]
+        while rank < len(tree):
+            tree[rank] = max(tree[rank], reached)
+            rank += rank & -rank
+    chain: list[int] = []
+    index = best[1]
+    while index >= 0:
+        chain.append(index)
+        index = previous[index]
+    return chain[::-1]
+
+
+# ── Pairs loops and other large regions before their lines are: what stands in a loop is looked for in that loop ────
+
+Gap = tuple[list[int], list[int]]
+"""Lines of the left and of the right side that are still to be paired, each in ascending order."""
+Ends = tuple[dict[int, int], dict[int, int]]
+"""`region_ends` of the left and of the right side."""
+
+# A region of a reduction has two lines, which every other reduction has too: only what is larger tells itself apart.
+_SMALLEST = 6
+_MOST_PAIRS = 900
+_LEAST_LIKENESS = 0.25
+_DEEPEST = 12
+
+
+def _pair_regions(left: Body, right: Body, ends: Ends, gaps: list[Gap]) -> tuple[list[tuple[int, int]], list[Gap]]:
+    """The pairs of large regions that are alike in each gap, and the gaps split along them."""
+    paired: list[tuple[int, int]] = []
+    done: list[Gap] = []
+    waiting = [(gap, 0) for gap in reversed(gaps)]
+    while waiting:
+        gap, depth = waiting.pop()
+        pairs = _alike(left, right, gap, ends) if depth < _DEEPEST else []
+        if not pairs:
+            done.append(gap)
+            continue
+        lefts, rights = gap
+        for one, other in pairs:
+            paired.append((one, other))
+            # Before, inside; what is behind stays for the next pair.
+            waiting.append((_between((lefts, rights), (-1, one), (-1, other)), _DEEPEST))
+            inside = _between((lefts, rights), (one, ends[0][one]), (other, ends[1][other]))
+            last, other_last = ends[0][one] - 1, ends[1][other] - 1
+            ends_both = inside[0][-1:] == [last] and inside[1][-1:] == [other_last]
+            if ends_both and left.shapes[last].name == right.shapes[other_last].name:
+                paired.append((last, other_last))
+                inside = inside[0][:-1], inside[1][:-1]
+            waiting.append((inside, depth + 1))
+            lefts = [line for line in lefts if line > ends[0][one]]
+            rights = [line for line in rights if line > ends[1][other]]
+        waiting.append(((lefts, rights), _DEEPEST))
+    return paired, sorted(gap for gap in done if gap[0] and gap[1])
+
+
+def region_ends(body: Body) -> dict[int, int]:
+    """Line that opens regions -> line that closes the last of them (the end of the text, where none does)."""
+    ends: dict[int, int] = {}
+    roots: dict[int, int] = {}
+    for line, shape in enumerate(body.shapes):
+        root = roots.get(body.openers[line], body.openers[line]) if shape.closes else -1
+        if root >= 0:
+            ends[root] = line
+        if shape.opens:
+            # "} else {" goes on with the operation that it closes a region of.
+            roots[line] = root if root >= 0 else line
+            ends[roots[line]] = len(body.lines)
+    return ends
+
+
+def _between(gap: Gap, left: tuple[int, int], right: tuple[int, int]) -> Gap:
+    return [line for line in gap[0] if left[0] < line < left[1]], [
+        line for line in gap[1] if right[0] < line < right[1]
+    ]
+
+
+def _alike(left: Body, right: Body, gap: Gap, ends: Ends) -> list[tuple[int, int]]:
+    """The outermost large regions of a gap, paired in order by how much of what they hold is the same."""
+    ours, theirs = _outermost(left, gap[0], ends[0]), _outermost(right, gap[1], ends[1])
+    if not ours or not theirs or len(ours) * len(theirs) > _MOST_PAIRS:
+        return []
+    contents = [_content(left, line, ends[0][line]) for line in ours]
+    other_contents = [_content(right, line, ends[1][line]) for line in theirs]
+    table = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
+    scores: dict[tuple[int, int], float] = {}
+    for row in range(len(ours) - 1, -1, -1):
+        for column in range(len(theirs) - 1, -1, -1):
+            best = max(table[row + 1][column], table[row][column + 1])
+            if left.shapes[ours[row]].name == right.shapes[theirs[column]].name:
+                score = _likeness(contents[row], other_contents[column])
+                if score >= _LEAST_LIKENESS:
+                    scores[row, column] = score
+                    best = max(best, score + table[row + 1][column + 1])
+            table[row][column] = best
+    pairs: list[tuple[int, int]] = []
+    row = column = 0
+    while row < len(ours) and column < len(theirs):
+        if (row, column) in scores and table[row][column] == scores[row, column] + table[row + 1][column + 1]:
+            pairs.append((ours[row], theirs[column]))
+            row, column = row + 1, column + 1
+        elif table[row][column] == table[row + 1][column]:
+            row += 1
+        else:
+            column += 1
+    return pairs
+
+
+def _outermost(body: Body, lines: list[int], ends: dict[int, int]) -> list[int]:
+    found: list[int] = []
+    last = -1
+    for line in lines:
+        if line > last and body.shapes[line].opens and not body.shapes[line].closes and ends[line] - line > _SMALLEST:
+            found.append(line)
+            last = ends[line]
+    return found
+
+
+def _content(body: Body, start: int, end: int) -> tuple[Counter[int], Counter[str]]:
+    inside = range(start + 1, min(end, len(body.lines)))
+    return Counter(body.keys[line] for line in inside), Counter(body.shapes[line].name for line in inside)
+
+
+def _likeness(one: tuple[Counter[int], Counter[str]], other: tuple[Counter[int], Counter[str]]) -> float:
+    # Whole lines count twice as much as names of operations; of the smaller one, since loops grow when pipelined.
+    smaller = max(1, min(one[0].total(), other[0].total()))
+    return (2 * (one[0] & other[0]).total() + (one[1] & other[1]).total()) / (3 * smaller)
+
 
 _LARGEST_TABLE = 6000
 _ROUNDS = 3
@@ -46,7 +297,7 @@ class Aligner:
         gaps = self.prune(self.anchor([gap], left.deep_keys, right.deep_keys, keep_moves=True))
         if not gaps:
             return
-        pairs, gaps = pair_regions(left, right, self._ends, gaps)
+        pairs, gaps = _pair_regions(left, right, self._ends, gaps)
         for one, other in pairs:
             self.pair(one, other)
         gaps = self.anchor(gaps, *self._near(gaps, lambda body, line: body.keys[line]))
@@ -95,7 +346,7 @@ class Aligner:
                 if not lefts or not rights:
                     continue
                 weight = self._weight if keep_moves else None
-                anchors, moves = rare_pairs(lefts, rights, left_keys, right_keys, repeats=keep_moves, weight=weight)
+                anchors, moves = _rare_pairs(lefts, rights, left_keys, right_keys, repeats=keep_moves, weight=weight)
                 for at_left, at_right in moves if keep_moves else ():
                     self.pair(lefts[at_left], rights[at_right])
                     self.moved.add(lefts[at_left])
@@ -141,18 +392,18 @@ class Aligner:
             self.pair(lefts[-end], rights[-end])
         return lefts[start : len(lefts) - end], rights[start : len(rights) - end]
 
-    def _near(self, gaps: list[Gap], key: LineKey) -> tuple[dict[int, int], dict[int, int]]:
+    def _near(self, gaps: list[Gap], key: _LineKey) -> tuple[dict[int, int], dict[int, int]]:
         """Keys of a line and of the lines that define its operands."""
         return (
-            keys_with_operands(self.left, (line for gap in gaps for line in gap[0]), key),
-            keys_with_operands(self.right, (line for gap in gaps for line in gap[1]), key),
+            _keys_with_operands(self.left, (line for gap in gaps for line in gap[0]), key),
+            _keys_with_operands(self.right, (line for gap in gaps for line in gap[1]), key),
         )
 
-    def _windows(self, gaps: list[Gap], key: LineKey, length: int = WINDOW) -> tuple[dict[int, int], dict[int, int]]:
+    def _windows(self, gaps: list[Gap], key: _LineKey, length: int = _WINDOW) -> tuple[dict[int, int], dict[int, int]]:
         """Keys of a line and the next ones of its gap."""
         return (
-            keys_of_windows(self.left, [gap[0] for gap in gaps], key, length),
-            keys_of_windows(self.right, [gap[1] for gap in gaps], key, length),
+            _keys_of_windows(self.left, [gap[0] for gap in gaps], key, length),
+            _keys_of_windows(self.right, [gap[1] for gap in gaps], key, length),
         )
 
     # ── what keys cannot tell ─────────────────────────────────────────────────────────────────────────────────

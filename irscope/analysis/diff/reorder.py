@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from irscope.analysis.diff.align import region_ends
 from irscope.analysis.diff.matching import Matching
-from irscope.analysis.diff.regions import region_ends
-from irscope.ir.body.effects import ANY, NONE, READS, effect_of
-from irscope.ir.body.reader import Body
+from irscope.ir.syntax import ANY, NONE, READS, Body, effect_of
 
 _KINDS = ("mlir", "llvm", "ptx")
 _SSA = ("mlir", "llvm")
@@ -230,15 +229,10 @@ def _blocks(body: Body, reads: int = NONE) -> list[tuple[int, int]]:
 def _permuted(body: Body, order: list[int]) -> Body:
     """A body with its lines in another order."""
     place = {line: index for index, line in enumerate(order)} | {-1: -1}
+    columns = ("lines", "numbers", "shapes", "keys", "deep_keys", "values", "uses")
     return replace(
         body,
-        lines=[body.lines[line] for line in order],
-        numbers=[body.numbers[line] for line in order],
-        shapes=[body.shapes[line] for line in order],
-        keys=[body.keys[line] for line in order],
-        deep_keys=[body.deep_keys[line] for line in order],
-        values=[body.values[line] for line in order],
-        uses=[body.uses[line] for line in order],
+        **{column: [getattr(body, column)[line] for line in order] for column in columns},
         parents=[place[body.parents[line]] for line in order],
         openers=[place[body.openers[line]] for line in order],
         definers=[place[line] for line in body.definers],

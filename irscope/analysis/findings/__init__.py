@@ -1,1 +1,1 @@
-"""Findings: what is slow in a compiled kernel, because of what, and what would mend it."""
+"""Findings: what is slow in a compiled kernel, because of what, and what would fix it."""

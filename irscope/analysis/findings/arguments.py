@@ -6,20 +6,15 @@ import re
 from collections.abc import Sequence
 from os.path import basename
 
-from irscope.analysis.findings.model import Cause, Change, Suggestion
+from irscope.analysis.findings.model import Cause, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.source.lines import python_line
-from irscope.ir.locations.user import Place
+from irscope.analysis.source.map import python_line
+from irscope.ir.locations.model import Place
+from irscope.ir.mlir.edits import SAME, constant_of
 from irscope.ir.mlir.model import Value
-from irscope.ir.mlir.sites import SAME, constant_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.telling import joined
-
-__all__ = [
-    "aligned", "divisibility_cause", "factor_cause", "hinted", "is_hidden_unit", "not_so", "other_factors",
-    "unit_stride", "unit_stride_cause",
-]  # fmt: skip
 
 _DIVISOR = 16
 """What Triton specialises integers and addresses on."""
@@ -32,8 +27,11 @@ def divisibility_cause(capture: Capture, name: str) -> Cause:
         return Cause(f"the signature does not say that {_DIVISOR} divides {name}", "launch", "the signature")
     if row.kind == "tensor":
         if (row.alignment_bytes or 0) < _DIVISOR:
-            return _launched(f"{name} begins at a multiple of {row.alignment_bytes} bytes only, in this launch")
-        return _launched(f"{name} begins at a multiple of {_DIVISOR} bytes, but {_unspecialized(capture, row)[0]}")
+            return _launched(
+                f"the base address of {name} is a multiple of {row.alignment_bytes} bytes only, in this launch"
+            )
+        why = _unspecialized(capture, row)[0]
+        return _launched(f"the base address of {name} is a multiple of {_DIVISOR} bytes, but {why}")
     if isinstance(row.value, int) and row.value % _DIVISOR:
         return _launched(f"{name} is {row.value} in this launch: {_DIVISOR} does not divide it")
     return _launched(f"{name} is {row.value}, a multiple of {_DIVISOR}, but {_unspecialized(capture, row)[0]}")
@@ -60,7 +58,7 @@ def aligned(capture: Capture, names: Sequence[str]) -> Suggestion:
         else:
             constant = f"make {'them tl.constexpr if they are' if several else 'it tl.constexpr if it is one'} already"
         text = f"pass {listed} as {whole}, or {constant}"
-    return Suggestion(text, tuple(Change("divisible", name, _DIVISOR) for name in names))
+    return Suggestion(text, tuple(FixChange("divisible", name, _DIVISOR) for name in names))
 
 
 def unit_stride_cause(capture: Capture, name: str) -> Cause:
@@ -90,7 +88,10 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
         text = f"pass a tensor with {name} = 1 (a view: .contiguous()), or load along the dimension that has stride 1"
     if others:
         text += f"; and {joined(others)} as {'multiples' if len(others) > 1 else 'a multiple'} of {_DIVISOR}"
-    changes = (Change("constant", name, 1), *(Change("divisible", other, _DIVISOR) for other in others))
+    changes = (
+        FixChange("constant", name, 1),
+        *(FixChange("divisible", other, _DIVISOR) for other in others),
+    )
     return Suggestion(text, changes)
 
 
@@ -104,17 +105,17 @@ def hinted(studied: Studied, names: Sequence[str], most: int) -> list[Suggestion
     divisors = [value & -value for value in values if isinstance(value, int) and value > 0]
     if len(divisors) < len(names) or not all(1 < divisor < _DIVISOR for divisor in divisors):
         return []
-    changes: list[Change] = []
+    changes: list[FixChange] = []
     told: list[str] = []
     for name, divisor, value in zip(names, divisors, values, strict=True):
         products, remainders = studied.sites_of(name)
         # What is taken modulo the argument is as far in order as the argument, and what is divided by it, let it.
         run, launched = min(divisor, most), f"{name} ({value} in this launch)"
         if products:
-            changes.append(Change("hint", name, divisor))
+            changes.append(FixChange("hint", name, divisor))
             told.append(f"tl.multiple_of(…, {divisor}) of the products with {launched}, {_at(products)}")
         if remainders:
-            changes.append(Change("contiguous", name, run))
+            changes.append(FixChange("contiguous", name, run))
             hint = f"tl.max_contiguous(tl.multiple_of(…, {run}), {run})"
             told.append(f"{hint} of the remainders by {launched}, {_at(remainders)}")
         if not (products or remainders):
@@ -166,10 +167,10 @@ def other_factors(names: Sequence[tuple[str, int, int]], divisor: int) -> Sugges
         for name, value, new in names
     )
     text = f"pad the tensor: {joined(told)}"
-    return Suggestion(text, tuple(Change("factor", name, new, value) for name, value, new in names))
+    return Suggestion(text, tuple(FixChange("factor", name, new, value) for name, value, new in names))
 
 
-def not_so(capture: Capture, changes: Sequence[Change]) -> str:
+def not_so(capture: Capture, changes: Sequence[FixChange]) -> str:
     """Which change of an argument does not hold in the launch itself, so that it must not run so; empty if all do."""
     for one in changes:
         row = _recorded(capture, one.name)

@@ -8,30 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from irscope.analysis.findings.model import Change, Suggestion
+from irscope.analysis.findings.model import FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import read_encoding, with_numbers
 from irscope.ir.mlir.edits import (
     access_at,
+    sites_of,
     with_constant,
     with_divisibility,
     with_factor,
     with_hint,
     with_layout_of_access,
 )
-from irscope.ir.mlir.encoding import read_encoding, with_numbers
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.sites import sites_of
-from irscope.ir.mlir.typed import parse_type
+from irscope.ir.mlir.types import parse_type
 from irscope.ir.mlir.uses import OperationUse
 from irscope.layout.maps import ThreadMap
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, PassSnapshot
-
-__all__ = [
-    "CHOSEN_BY", "along_dimension", "edited", "laid_along", "one_layout", "snapshot_of", "with_changes", "with_run",
-]  # fmt: skip
 
 CHOSEN_BY = "coalesce"
 """The pass that gives each access a layout of its own."""
@@ -49,7 +45,7 @@ def with_run(encoding: str, axis: int, run: int) -> str:
     return with_numbers(encoding, {"sizePerThread": given, "order": [axis, *(one for one in order if one != axis)]})
 
 
-def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -> str | None:
+def with_changes(source: str, names: Iterable[str], changes: Iterable[FixChange]) -> str | None:
     """The text with the changes; None if what is to be changed cannot be found in it.
 
     `names`: the parameters of the kernel in the TTGIR, by whose names the changes call them.
@@ -66,7 +62,7 @@ def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -
     return text
 
 
-def _with_change(text: str, names: list[str], change: Change) -> str | None:
+def _with_change(text: str, names: list[str], change: FixChange) -> str | None:
     if change.kind == "option":
         return text
     if change.kind == "layout":
@@ -95,7 +91,7 @@ def snapshot_of(capture: Capture) -> PassSnapshot | None:
     return next((one for one in found if one.outcome == "ran"), None)
 
 
-def edited(capture: Capture, change: Change) -> str | None:
+def edited(capture: Capture, change: FixChange) -> str | None:
     """The IR after that pass with one layout in place of another, everywhere or in one access; None if it has none."""
     snapshot = snapshot_of(capture)
     text = capture.text_after(snapshot) if snapshot is not None else None
@@ -106,7 +102,7 @@ def edited(capture: Capture, change: Change) -> str | None:
     return text.replace(f" = {change.name}\n", f" = {change.value}\n")
 
 
-def along_dimension(studied: Studied, operation: Operation, axis: int, run: int) -> Change | None:
+def along_dimension(studied: Studied, operation: Operation, axis: int, run: int) -> FixChange | None:
     """Another layout for one access, along a dimension; None where its own is none that `coalesce` chose.
 
     `run`: how many elements in a row a thread has then.
@@ -128,7 +124,7 @@ def along_dimension(studied: Studied, operation: Operation, axis: int, run: int)
     access = access_at(module, found[0])
     if access is None or module.resolve(parse_type(access.types).encoding) != layout.encoding.text:
         return None
-    return Change("snapshot", layout.encoding.text, other, found[0])
+    return FixChange("snapshot", layout.encoding.text, other, found[0])
 
 
 def laid_along(layout: str, threads: ThreadMap, axis: int, run: int) -> str:
@@ -167,10 +163,10 @@ def one_layout(studied: Studied, use: OperationUse) -> Iterator[Suggestion]:
         return
     for given, kept in ((source, destination), (destination, source)):
         if _is_as_good(studied, given, kept, studied.operations[use.line][1]):
-            change = Change("snapshot", given, kept)
+            change = FixChange("snapshot", given, kept)
             text = (
                 f"one layout for both, {change}: Triton chooses it, so this takes Gluon, or an edit of the IR after "
-                f"{CHOSEN_BY} (irscope dump --from-pass {CHOSEN_BY} --edited FILE)"
+                f"{CHOSEN_BY} (irscope edit --at {CHOSEN_BY} --edited FILE)"
             )
             yield Suggestion(text, (change,))
             return

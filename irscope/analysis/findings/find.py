@@ -1,20 +1,31 @@
-"""Finds all findings of a capture, the worst first."""
+"""Finds all findings of a capture, the worst first, and what of a compile could find more, or say more of them."""
 
 from __future__ import annotations
 
-from irscope.analysis.findings.kinds.accesses import access_findings, atomic_findings, is_seen, overflow_findings
-from irscope.analysis.findings.kinds.dots import dot_findings, precision_findings
-from irscope.analysis.findings.kinds.loops import loop_findings
-from irscope.analysis.findings.kinds.resources import occupancy_findings, register_findings, resource_findings
-from irscope.analysis.findings.kinds.shared import shared_findings
-from irscope.analysis.findings.kinds.stages import stage_findings
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.quick import worst
-from irscope.analysis.findings.studied import Studied
-from irscope.errors import DAMAGE
-from irscope.model.capture import Capture
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-__all__ = ["every_finding", "findings_of"]
+from irscope.analysis.findings.accesses import access_findings, atomic_findings, is_seen
+from irscope.analysis.findings.loops import (
+    LOADS,
+    dot_findings,
+    loop_findings,
+    may_be_refused,
+    may_round,
+    precision_findings,
+    stage_findings,
+    unexplained_loads,
+)
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.overflow import overflow_findings
+from irscope.analysis.findings.resources import occupancy_findings, register_findings, resource_findings
+from irscope.analysis.findings.shared import may_go_through_memory, shared_findings
+from irscope.analysis.findings.studied import Studied, makers
+from irscope.errors import DAMAGE
+from irscope.ir.asm.control_flow import read_instructions
+from irscope.ir.locations.model import Chain
+from irscope.memory.machine import ACCESSES, Action
+from irscope.model.capture import Capture
 
 
 def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[Finding, ...]:
@@ -50,3 +61,114 @@ def every_finding(studied: Studied) -> tuple[Finding, ...]:
         return findings_of(studied)
     except DAMAGE:
         return ()
+
+
+def worst(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings in their order, the worst first."""
+    return tuple(sorted(findings, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
+
+
+OF_SASS = frozenset({"IRS504", "IRS602"})
+"""Findings of which some are known from the machine code alone."""
+
+_COALESCE = ("tritongpu-coalesce", "ttg-utility")
+_PIPELINE = ("triton-loop-pipeline",)
+_ASYNC_DOTS = ("triton-wgmma-pipeline",)
+_CONVERSIONS = ("tritongpu-remove-layout-conversions",)
+_BY_COALESCE = ("IRS101", "IRS102")
+_WAIT, _WAIT_OF_SASS = "wgmma.wait_group", "WARPGROUP.DEPBAR.LE"
+"""How the waits for all but some matrix multiplications begin."""
+_VIEWS = ("trans", "reshape")
+
+_GLOBAL: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
+_SHARED: tuple[Action, ...] = ("shared load", "shared store", "matrix load", "matrix store")
+_OF_SHARED = ("local_load", "local_store", "local_alloc", "convert_layout")
+
+
+@dataclass(frozen=True, slots=True)
+class LogNeeds:
+    """What of the compiler's log could say more of what was found, or find more."""
+
+    parts: tuple[str, ...] = ()
+    """The debug types of the parts of Triton that say it, all of them before LLVM IR is made."""
+    assembler: bool = False
+    """Whether ptxas says it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.parts) or self.assembler
+
+
+def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
+    """What of the log is needed; nothing if the capture holds it, or failed."""
+    capture = studied.capture
+    if capture.log is not None or capture.failure is not None or not studied.ttgir:
+        return LogNeeds()
+    found = list(findings)
+    codes = {one.code for one in found}
+    parts: dict[str, None] = {}
+    loads = any(True for _ in unexplained_loads(studied))
+    if loads or codes.intersection(_BY_COALESCE):
+        parts |= dict.fromkeys(_COALESCE)
+    if loads:
+        parts |= dict.fromkeys(_PIPELINE)
+    if may_be_refused(studied):
+        parts |= dict.fromkeys((*_ASYNC_DOTS, *_PIPELINE, *_COALESCE) if loads else _ASYNC_DOTS)
+    if any(one.code == "IRS401" and not _is_of_load(studied, one) for one in found):
+        parts |= dict.fromkeys(_CONVERSIONS)
+    return LogNeeds(tuple(parts), _may_be_serialised(studied))
+
+
+def _is_of_load(studied: Studied, finding: Finding) -> bool:
+    """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
+    value = studied.operations[finding.line][0].operands[0]
+    made = next((one for one in makers(studied.uses.module, value) if one.opcode not in _VIEWS), None)
+    return made is not None and made.opcode in LOADS
+
+
+def _may_be_serialised(studied: Studied) -> bool:
+    """Whether ptxas may have serialised wgmma.
+
+    Then the SASS waits more often than the PTX, or for each instruction; and each time for all that were begun.
+    """
+    ptx, sass = studied.capture.texts.get("ptx", ""), studied.capture.texts.get("sass", "")
+    if "wgmma.mma_async" not in ptx:
+        return False
+    code = read_instructions(sass, "sass")
+    waits = sum(item.opcode.startswith(_WAIT) for item in read_instructions(ptx, "ptx"))
+    # WARPGROUP.DEPBAR.LE gsb0, 0x1: all but one
+    left = [item.operands[-1] for item in code if item.opcode.startswith(_WAIT_OF_SASS)]
+    if len(left) > waits:
+        return True
+    dots = sum(item.family == "wgmma" for item in code)
+    return not sass or (len(left) >= dots and all(number == "0x0" for number in left))
+
+
+def needs_operations(studied: Studied) -> bool:
+    """Whether what was found may be otherwise if each instruction's own operation is known.
+
+    Where it is not, the operations of one place in Python share their instructions. That says too little where several
+    of them access memory there in different ways, of dots, and of conversions, which are seen by their own
+    instructions only.
+    """
+    machine = studied.machine
+    if machine.by_operation or not machine.text_stage:
+        return False
+    if may_go_through_memory(studied) or may_round(studied):
+        return True
+    own: dict[tuple[Chain, bool], dict[str, int]] = {}
+    for operation, _ in studied.operations.values():
+        is_global = operation.name in ACCESSES
+        if (is_global or operation.opcode in _OF_SHARED) and (chain := studied.chain_at(operation.first_line)):
+            own.setdefault((chain, is_global), {})[operation.text] = operation.first_line
+    return any(
+        len(lines) > 1 and _has_several_widths(machine.at(min(lines.values())), _GLOBAL if is_global else _SHARED)
+        for (_, is_global), lines in own.items()
+    )
+
+
+def _has_several_widths(counted: Mapping[tuple[Action, int], int], actions: tuple[Action, ...]) -> bool:
+    widths: dict[Action, set[int]] = {}
+    for action, bits in counted:
+        if action in actions and bits:
+            widths.setdefault(action, set()).add(bits)
+    return any(len(one) > 1 for one in widths.values())

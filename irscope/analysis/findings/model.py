@@ -1,17 +1,21 @@
-"""Finding: one thing that is worth a reader's time in a compiled kernel, with its causes, evidence and suggestions."""
+"""Finding: one thing worth a reader's time in a compiled kernel, with causes and suggestions; comments silence it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from irscope.analysis.source.map import python_line
+from irscope.errors import UsageError, did_you_mean
 from irscope.ir.locations.model import Chain
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
+from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.device.measurement import Agreement, Ratio
 
-__all__ = ["KINDS", "Cause", "Change", "Evidence", "Finding", "Kind", "Proof", "Suggestion"]
 
 Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary"]
 """What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses that
@@ -19,7 +23,7 @@ were evaluated, the arguments and options of the launch, or the binary's own fig
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FindingKind:
     """One kind of finding; its code never changes its meaning."""
 
     code: str
@@ -33,24 +37,24 @@ class Kind:
 KINDS = {
     one.code: one
     for one in (
-        Kind("IRS101", "narrow-load", 2),
-        Kind("IRS102", "narrow-store", 2),
-        Kind("IRS103", "wasted-sectors", 2),
-        Kind("IRS201", "loop-not-pipelined", 2),
-        Kind("IRS202", "fewer-stages", 2),
-        Kind("IRS301", "dot-not-mma", 1),
-        Kind("IRS302", "dot-not-async", 2),
-        Kind("IRS303", "wgmma-serialised", 1),
-        Kind("IRS401", "conversion-through-shared-memory", 3),
-        Kind("IRS402", "shared-conflicts", 3),
-        Kind("IRS501", "spills", 1),
-        Kind("IRS502", "low-occupancy", 4),
-        Kind("IRS503", "does-not-fit", 0),
-        Kind("IRS504", "heavy-epilogue", 3),
-        Kind("IRS601", "fp32-dot-by-fma", 1),
-        Kind("IRS602", "atomic-by-loop", 2),
-        Kind("IRS603", "fp32-dot-in-tf32", 4),
-        Kind("IRS701", "offset-overflow", 0),
+        FindingKind("IRS101", "narrow-load", 2),
+        FindingKind("IRS102", "narrow-store", 2),
+        FindingKind("IRS103", "wasted-sectors", 2),
+        FindingKind("IRS201", "loop-not-pipelined", 2),
+        FindingKind("IRS202", "fewer-stages", 2),
+        FindingKind("IRS301", "dot-not-mma", 1),
+        FindingKind("IRS302", "dot-not-async", 2),
+        FindingKind("IRS303", "wgmma-serialised", 1),
+        FindingKind("IRS401", "conversion-through-shared-memory", 3),
+        FindingKind("IRS402", "shared-conflicts", 3),
+        FindingKind("IRS501", "spills", 1),
+        FindingKind("IRS502", "low-occupancy", 4),
+        FindingKind("IRS503", "does-not-fit", 0),
+        FindingKind("IRS504", "heavy-epilogue", 3),
+        FindingKind("IRS601", "fp32-dot-by-fma", 1),
+        FindingKind("IRS602", "atomic-by-loop", 2),
+        FindingKind("IRS603", "fp32-dot-in-tf32", 4),
+        FindingKind("IRS701", "offset-overflow", 0),
     )
 }
 
@@ -66,7 +70,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FixChange:
     """A change of a compile that can be tried without the script."""
 
     kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "layout", "snapshot"]
@@ -106,7 +110,7 @@ class Proof:
     """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
     failure: str = ""
     """Why it could not be compiled."""
-    together: tuple[Change, ...] = ()
+    together: tuple[FixChange, ...] = ()
     """All changes of that compile, where it had those of other suggestions too."""
     unseen: tuple[str, ...] = ()
     """What was not looked at, because the compile ended before the binary: `registers`."""
@@ -127,11 +131,11 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What would mend it."""
+    """What would fix it."""
 
     text: str
     """What to do in Python."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FixChange, ...] = ()
     """What is compiled to try it; empty if it cannot be tried without the script."""
     proof: Proof | None = None
     """None if it was not tried."""
@@ -172,6 +176,45 @@ class Finding:
     suggestions: tuple[Suggestion, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FindingKind:
         """The row of `KINDS`."""
         return KINDS[self.code]
+
+
+# x = tl.load(p)  # irscope: ignore[IRS101]
+_COMMENT = re.compile(r"#\s*irscope:\s*ignore(?:\[(?P<codes>[^\]]{0,400})\])?")
+
+
+ANY = "any"
+"""Every kind of finding, in place of the codes and names of some."""
+
+
+def codes_of(words: Iterable[str]) -> frozenset[str]:
+    """The codes that some codes or names of kinds mean, all for `any`; raises UsageError for one that is none."""
+    words = list(words)
+    if ANY in words:
+        return frozenset(KINDS)
+    found = {word: _code(word) for word in words}
+    for word, code in found.items():
+        if not code:
+            known = [one for kind in KINDS.values() for one in (kind.code, kind.name)]
+            raise UsageError(f"{word!r} is no kind of finding: docs/findings.md lists them.{did_you_mean(word, known)}")
+    return frozenset(found.values())
+
+
+def is_silenced(finding: Finding, capture: Capture) -> bool:
+    """Whether a comment silences a finding: on a line that it comes from, or on the kernel's `def` for the kernel's."""
+    kernel = capture.launch.kernel
+    places = finding.place or ((kernel.file, kernel.line),)
+    return any(_is_named(finding, python_line(capture, file, line)) for file, line in places)
+
+
+def _is_named(finding: Finding, line: str) -> bool:
+    match = _COMMENT.search(line)
+    if match is None:
+        return False
+    return match["codes"] is None or finding.code in {_code(word.strip()) for word in match["codes"].split(",")}
+
+
+def _code(word: str) -> str:
+    return next((one.code for one in KINDS.values() if word.casefold() in (one.code.casefold(), one.name)), "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,16 @@ from irscope.model.capture import Capture
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
 
-__all__ = ["quick_findings", "worst"]
-
 
 def quick_findings(capture: Capture) -> tuple[Finding, ...]:
     """Those of a capture, the worst first, without what comments silence; none if the capture is damaged."""
     if not _may_have(capture):
         return ()
     # Not before: importing them takes longer than most summaries.
-    from irscope.analysis.findings.kinds.dots import dot_findings
-    from irscope.analysis.findings.kinds.loops import loop_findings
-    from irscope.analysis.findings.kinds.resources import register_findings, resource_findings
-    from irscope.analysis.findings.silence import is_silenced
+    from irscope.analysis.findings.find import worst
+    from irscope.analysis.findings.loops import dot_findings, loop_findings
+    from irscope.analysis.findings.model import is_silenced
+    from irscope.analysis.findings.resources import register_findings, resource_findings
     from irscope.analysis.findings.studied import Studied
 
     studied = Studied(replace(capture, log=None))
@@ -38,11 +35,6 @@ def quick_findings(capture: Capture) -> tuple[Finding, ...]:
     except DAMAGE:
         # What is in a capture's file may say anything.
         return ()
-
-
-def worst(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in their order, the worst first."""
-    return tuple(sorted(findings, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
 
 
 def _may_have(capture: Capture) -> bool:

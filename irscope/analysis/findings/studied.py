@@ -1,39 +1,44 @@
-"""What all kinds of findings read of a capture, each thing once."""
+"""What all kinds of findings read of a capture, each thing once: its models, costs, traffic and the compiler's log."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
-from irscope.analysis.findings.traffic import Traffic
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.locations.model import Chain
-from irscope.ir.locations.stages import TextLocations, read_locations
-from irscope.ir.locations.user import Place, place_of
-from irscope.ir.mlir.encoding import read_aliases
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import read_aliases
+from irscope.ir.mlir.edits import sites_of
+from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.sites import sites_of
+from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
+from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, stage_named
+from irscope.model.evidence import CompilerLog
 
-# Imported where they are needed: a summary needs none of them, and they bring numpy.
 if TYPE_CHECKING:
-    from irscope.analysis.passes.decisions import Decisions
-    from irscope.ir.logs.reasons.decisions import Decision
+    from irscope.analysis.findings.studied import Decisions
+    from irscope.ir.logs.decisions import Decision
     from irscope.layout.described import DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
     from irscope.memory.machine import Machine, Places
 
-__all__ = ["Studied"]
+
+# Imported where they are needed: a summary needs none of them, and they bring numpy.
+
 
 _Read = TypeVar("_Read")
+_Decision = TypeVar("_Decision", bound="Decision")
 _Origin = TypeVar("_Origin", int, "Places")
 
 
@@ -121,9 +126,9 @@ class Studied:
         return next((one for one in self.global_costs if one.line == line), None)
 
     @cached_property
-    def traffic(self) -> Traffic:
+    def traffic(self) -> GlobalTraffic:
         """What it asks global memory for."""
-        return Traffic(self.uses)
+        return GlobalTraffic(self.uses)
 
     @cached_property
     def machine(self) -> Machine:
@@ -135,7 +140,6 @@ class Studied:
     @cached_property
     def decisions(self) -> Decisions:
         """What the compiler's log says; nothing if the capture holds none."""
-        from irscope.analysis.passes.decisions import decisions_of
 
         return decisions_of(self.capture)
 
@@ -251,6 +255,26 @@ class Studied:
         )
         return Cause(decision.said, "log", f"{label}, line {decision.line} of its log")
 
+    def said(self, line: int, kind: type[_Decision]) -> list[_Decision]:
+        """What the log holds of one kind about the operation on a line of the TTGIR."""
+        return [one for one in self.decisions.about(self.chain_at(line)) if isinstance(one, kind)]
+
+    def about_kernel(
+        self,
+        code: str,
+        text: str,
+        cost: str,
+        weight: int,
+        causes: Iterable[Cause],
+        suggestions: Iterable[Suggestion] = (),
+        *,
+        chain: Chain = (),
+        place: Place = (),
+    ) -> Finding:
+        """A finding about the whole kernel; `chain`, `place`: what of it is to blame, if that is known."""
+        place = place or place_of(chain, self.capture.launch.kernel.file)
+        return Finding(code, "", 0, (), chain, place, text, cost, weight, tuple(causes), tuple(suggestions))
+
     def in_ir(self, text: str, line: int, evidence: Evidence = "ir", *, stage: str = "ttgir") -> Cause:
         """What an operation of the TTGIR, or of another stage or pass, shows, as a cause."""
         return Cause(text, evidence, f"line {line} of {stage}")
@@ -281,3 +305,111 @@ class Studied:
             tuple(causes),
             tuple(suggestions),
         )
+
+
+_ITERATIONS_BITS = 4
+_MOST_BITS = 16
+
+
+_MOST_MAKERS = 64
+
+
+def makers(module: MlirModule, value: Value) -> Iterator[Operation]:
+    """The operation whose result a value is, that of the first operand of that one, and so on."""
+    for _ in range(_MOST_MAKERS):
+        made = module.maker_of(value)
+        if made is None:
+            return
+        yield made
+        if not made.operands:
+            return
+        value = made.operands[0]
+
+
+class GlobalTraffic:
+    """The bytes of a kernel's accesses to global memory, by the loops around them.
+
+    How often a loop runs is not known: each counts 16 times, as it does for the order of findings.
+    """
+
+    def __init__(self, uses: ModuleUses) -> None:
+        loops = [one for one in uses.module.walk() if one.kind == "loop"]
+        self._loops = {one.first_line: loop.first_line for loop in loops for one in loop.walk() if one is not loop}
+        """Line → that of the innermost loop around it: an inner loop comes after those around it."""
+        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
+        self._all = sum(_repeated(*row) for row in self._sizes.values())
+
+    def bytes_at(self, line: int) -> int:
+        """What the access on a line of the TTGIR asks for, each time; 0 without one."""
+        return self._sizes.get(line, (0, 0))[0]
+
+    def share(self, size_bytes: int, loops: int) -> float:
+        """The fraction of all traffic that some bytes within so many loops are; 1 if the kernel asks for none."""
+        return _repeated(size_bytes, loops) / self._all if self._all else 1.0
+
+    def told(self, line: int) -> str:
+        """The bytes of all accesses within the loop around a line of the TTGIR, or outside of loops, in words.
+
+        Of whole tiles: what a mask turns off is in them.
+        """
+        loop = self._loops.get(line)
+        size = sum(size for at, (size, _) in self._sizes.items() if self._loops.get(at) == loop)
+        inside = {at for at, around in self._loops.items() if around == loop}
+        where = "in all" if not any(self._loops.get(at) for at in self._sizes) else "outside of loops"
+        if loop is not None:
+            has_inner = any(self._loops.get(at) in inside for at in self._sizes)
+            where = f"in an iteration{', besides those of its inner loops' if has_inner else ''}"
+        return f"global memory is asked for tiles of {size} bytes {where}"
+
+
+def _repeated(size: int, loops: int) -> int:
+    return size << min(_ITERATIONS_BITS * loops, _MOST_BITS)
+
+
+def _bytes_of(use: OperationUse) -> int:
+    """The bytes of an access: of what its pointers point to, of its result, or of the tile in shared memory."""
+    pointees = [prod(kind.shape) * element_bits(kind.pointee) for kind in use.types if kind.pointee]
+    tiles = [prod(kind.shape) * kind.element_bits for kind in (*use.result_types, *use.types)]
+    return max(pointees or tiles, default=0) // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions of one compile."""
+
+    all: tuple[Decision, ...]
+    """In the order of the passes."""
+
+    def about(self, chain: Chain) -> tuple[Decision, ...]:
+        """Those about the operations with a location, its callers included; an operation keeps it from pass to pass.
+
+        Of several operations with one location (`tl.load` makes a load, and a conversion of what it loads), each
+        decision names its own.
+        """
+        places = _places(chain)
+        return tuple(decision for decision in self.all if places and _places(decision.chain) == places)
+
+    def on(self, file: str, line: int) -> tuple[Decision, ...]:
+        """Those about a line of Python, 1-based, itself or one that it calls."""
+        return tuple(
+            decision
+            for decision in self.all
+            if any(frame.line == line and frame.file == file for frame in decision.chain)
+        )
+
+
+def decisions_of(capture: Capture) -> Decisions:
+    """The decisions in a capture's log; none if it holds no log."""
+    return _decisions(capture.log) if capture.log is not None else Decisions(())
+
+
+@lru_cache(maxsize=8)
+def _decisions(log: CompilerLog) -> Decisions:
+    # Few captures hold a log.
+    from irscope.ir.logs.reasons import read_decisions
+
+    return Decisions(tuple(decision for item in log.passes for decision in read_decisions(item)))
+
+
+def _places(chain: Chain) -> tuple[tuple[str, int, int], ...]:
+    return tuple((frame.file, frame.line, frame.column) for frame in chain)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from irscope.analysis.flow.dataflow_select import NO_LINES, within
+from irscope.analysis.flow.dataflow_fold import NO_LINES, within
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.readers import llvm_role, operation_name
+from irscope.model.capture import StageKind
 
 _LEVELS = (
     "every basic block",
@@ -159,7 +164,9 @@ def blocks_around(flows: tuple[ControlFlow, ...], place: str, depth: int) -> tup
     labelled = has_label(flows, place)
 
     def is_meant(block: BasicBlock) -> bool:
-        return place in _names(block) if labelled else any(mentions(one.text, place) for one in block.instructions)
+        return (
+            place in _block_names(block) if labelled else any(mentions(one.text, place) for one in block.instructions)
+        )
 
     found = [{block.number for block in flow.blocks if is_meant(block)} for flow in flows]
     if not any(found):
@@ -172,10 +179,10 @@ def blocks_around(flows: tuple[ControlFlow, ...], place: str, depth: int) -> tup
 
 def has_label(flows: tuple[ControlFlow, ...], place: str) -> bool:
     """Whether a block has that label; else it is a register that is meant."""
-    return any(place in _names(block) for flow in flows for block in flow.blocks)
+    return any(place in _block_names(block) for flow in flows for block in flow.blocks)
 
 
-def _names(block: BasicBlock) -> set[str]:
+def _block_names(block: BasicBlock) -> set[str]:
     """What a user may call a block: `.L_x_1`, `L_x_1`; in LLVM IR `12`, `%12`."""
     return {
         *block.labels,
@@ -220,3 +227,65 @@ def _near(flow: ControlFlow, numbers: set[int], depth: int, faded: bool = False)
     among = [jump for jump in flow.jumps if jump.source in kept and (jump.target in kept or jump.target == UNKNOWN)]
     loops = [Loop(loop.head, loop.body & frozenset(kept)) for loop in flow.loops if loop.head in kept]
     return ControlFlow(flow.function, tuple(blocks), tuple(among), tuple(loops))
+
+
+Part = Literal["dot", "memory", "shared", "spill", "exchange", "sync"]
+
+PARTS: dict[Part, str] = {
+    "dot": "matrix multiplication",
+    "memory": "global memory",
+    "shared": "shared and tensor memory",
+    "exchange": "between threads",
+    "sync": "waits, barriers, fences",
+    "spill": "local memory: spills",
+}
+"""Every part, in the order of a block's rows, and what it is."""
+
+_FAMILIES: tuple[tuple[Part, tuple[str, ...]], ...] = (
+    (
+        "sync",
+        ("barrier", "mbarrier", "fence", "wait", "cp.async.wait", "wgmma.control", "tcgen05.control", "tma.control"),
+    ),
+    ("dot", ("mma", "wgmma", "tcgen05.mma", "mfma", "wmma")),
+    ("spill", ("ld.local", "st.local")),
+    ("shared", ("ld.shared", "st.shared", "ldmatrix", "stmatrix", "atomic.shared", "tcgen05.")),
+    ("memory", ("ld.global", "st.global", "ld.generic", "st.generic", "atomic.global", "cp.async", "tma.")),
+    ("exchange", ("shuffle", "warp.", "readlane")),
+)
+_LLVM: dict[str, Part] = {"dot": "dot", "memory": "memory", "shared": "shared", "reduce": "exchange", "sync": "sync"}
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """The instructions of one kind in a block."""
+
+    part: Part
+    name: str
+    """`ld.global.128`; for LLVM IR the name of what is called."""
+    count: int
+
+
+def parts_of(instructions: Iterable[Instruction], kind: StageKind) -> tuple[PartRow, ...]:
+    """The kinds of instructions that stand out, by part, the most frequent first."""
+    counts: Counter[tuple[Part, str]] = Counter()
+    for item in instructions:
+        found = _llvm_part(item) if kind == "llvm" else _part(item.family or "")
+        if found is not None:
+            counts[found] += 1
+    order = list(PARTS)
+    rows = [PartRow(part, name, count) for (part, name), count in counts.items()]
+    return tuple(sorted(rows, key=lambda row: (order.index(row.part), -row.count, row.name)))
+
+
+def _part(family: str) -> tuple[Part, str] | None:
+    for part, names in _FAMILIES:
+        if family in names or (part not in ("sync", "dot") and family.startswith(names)):
+            return part, family
+    return None
+
+
+def _llvm_part(item: Instruction) -> tuple[Part, str] | None:
+    name = operation_name(item.opcode, item.text)
+    shared = name in ("load", "store") and "addrspace(3)" in item.text
+    part = _LLVM.get(llvm_role(f"{name} addrspace(3)" if shared else name))
+    return None if part is None else (part, f"{name} (shared)" if shared else name)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow
+from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow, role_of
 from irscope.analysis.flow.dataflow_fold import NOTABLE
-from irscope.analysis.flow.dataflow_view import role_of, structured
-from irscope.ir.mlir.short_types import short_type
+from irscope.ir.mlir.types import short_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def read_schedules(text: str) -> tuple[LoopSchedule, ...]:
     """The scheduled loops of a snapshot; none if no operation has a `loop.stage`."""
     if "loop.stage" not in text:
         return ()
-    flow = structured(read_dataflow(text))
+    flow = read_dataflow(text)
     found: list[LoopSchedule] = []
     for scope in flow.scopes:
         if scope.name != "scf.for":
@@ -98,7 +97,7 @@ def _scheduled(node: Node) -> ScheduledOperation | None:
 
 def read_pipelined(text: str) -> tuple[PipelinedLoop, ...]:
     """The loops of a module that begin copies, with what they keep in flight."""
-    flow = structured(read_dataflow(text))
+    flow = read_dataflow(text)
     found = [_pipelined(flow, scope.number) for scope in flow.scopes if scope.name == "scf.for"]
     return tuple(sorted((loop for loop in found if loop is not None), key=lambda loop: loop.line))
 

@@ -11,8 +11,8 @@ from irscope.analysis.in_flight.follower import Follower
 from irscope.analysis.in_flight.model import DOTS, InFlight, kind_of_step
 from irscope.analysis.in_flight.specialised import SpecialisedFollower
 from irscope.errors import DAMAGE
+from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import line_text, place_of
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.addresses.arguments import read_arguments

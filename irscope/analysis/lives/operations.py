@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from irscope.analysis.lives.identity import Compared, Lot, Origin
-from irscope.analysis.lives.steps import Trail, trail_of
-from irscope.ir.body.reader import read_body
+from irscope.analysis.lives.identity import Compared, Lot, Origin, Step, Trail, trail_of
+from irscope.errors import UsageError, did_you_mean
+from irscope.ir.columns import read_body
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, StageKind
-
-__all__ = [
-    "Birth",
-    "Lives",
-    "OperationLife",
-    "Removal",
-    "Sighting",
-    "StepCount",
-    "is_named",
-    "operation_lives",
-    "sightings",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +31,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class _Birth:
     """How an operation came to be."""
 
     step: int
@@ -50,7 +40,7 @@ class Birth:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class _Removal:
     """How an operation went."""
 
     step: int
@@ -64,7 +54,7 @@ class Removal:
 class OperationLife:
     """One operation, from the text where it first is to the last."""
 
-    births: tuple[Birth, ...]
+    births: tuple[_Birth, ...]
     """One; or several where it is not known which of these operations it is."""
     counted_from: int
     """The step from which it counts. Where it has several births, only how many such there are is exact."""
@@ -72,7 +62,7 @@ class OperationLife:
     last: Sighting
     lines: tuple[tuple[int, int], ...]
     """(step, line of the text after it) wherever the line may have changed."""
-    removal: Removal | None = None
+    removal: _Removal | None = None
     """None for an operation of the last text."""
 
     @property
@@ -100,7 +90,7 @@ class OperationLife:
 
 
 @dataclass(frozen=True, slots=True)
-class StepCount:
+class _StepCount:
     """How the number of operations changed in a step."""
 
     step: int
@@ -121,15 +111,15 @@ class Lives:
     uncertain: frozenset[int] = frozenset()
     """The steps that made or removed some of several equal ones."""
 
-    def counts(self) -> tuple[StepCount, ...]:
+    def counts(self) -> tuple[_StepCount, ...]:
         """The steps that made or removed any of them."""
         made = Counter(life.counted_from for life in self.lives)
         removed = Counter(life.removal.step for life in self.lives if life.removal is not None)
-        found: list[StepCount] = []
+        found: list[_StepCount] = []
         count = made.pop(-1, 0)
         for step in sorted({*made, *removed}):
             count += made[step] - removed[step]
-            found.append(StepCount(step, count, made[step], removed[step], step not in self.uncertain))
+            found.append(_StepCount(step, count, made[step], removed[step], step not in self.uncertain))
         return tuple(found)
 
 
@@ -160,9 +150,9 @@ def operation_lives(
     if trail.first is None:
         return Lives(trail, ())
     kind = trail.kind
-    follower = _Follower(
+    follower = _OperationFollower(
         {
-            one.line: _Track((Birth(-1),), -1, one, one, [(-1, one.line)])
+            one.line: _Track((_Birth(-1),), -1, one, one, [(-1, one.line)])
             for one in sightings(trail.first, kind, is_wanted)
         },
         explains=explains,
@@ -196,17 +186,17 @@ def sightings(text: str, kind: StageKind, is_wanted: Callable[[str], bool]) -> I
 class _Track:
     """A life that has not ended."""
 
-    births: tuple[Birth, ...]
+    births: tuple[_Birth, ...]
     counted_from: int
     first: Sighting
     last: Sighting
     lines: list[tuple[int, int]]
 
-    def life(self, removal: Removal | None = None) -> OperationLife:
+    def life(self, removal: _Removal | None = None) -> OperationLife:
         return OperationLife(self.births, self.counted_from, self.first, self.last, tuple(self.lines), removal)
 
 
-class _Follower:
+class _OperationFollower:
     """Follows operations from text to text."""
 
     def __init__(self, present: dict[int, _Track], *, explains: bool) -> None:
@@ -222,7 +212,7 @@ class _Follower:
         for lot in lots:
             tracks = [self.present[line] for line in lot.lefts]
             if not tracks:
-                births = (Birth(index, compared.origin(line) if self._explains else None) for line in lot.rights)
+                births = (_Birth(index, compared.origin(line) if self._explains else None) for line in lot.rights)
                 tracks = [
                     _Track((birth,), index, seen[line], seen[line], [])
                     for birth, line in zip(births, lot.rights, strict=True)
@@ -243,7 +233,7 @@ class _Follower:
         births = tuple(dict.fromkeys(birth for track in tracks for birth in track.births))
         kept, gone = tracks[: len(rights)], tracks[len(rights) :]
         if len(rights) > len(tracks):
-            births = (*births, Birth(index))
+            births = (*births, _Birth(index))
             kept += [_Track(births, index, one, one, []) for one in rights[len(tracks) :]]
         for track in tracks:
             track.births = births
@@ -253,4 +243,102 @@ class _Follower:
         return kept
 
     def _end(self, index: int, tracks: list[_Track], replacements: tuple[str, ...], among: int = 1) -> None:
-        self.ended += [track.life(Removal(index, replacements, among)) for track in tracks]
+        self.ended += [track.life(_Removal(index, replacements, among)) for track in tracks]
+
+
+# ── The life of a value: followed from one text back to the pass that made it, and on to the one that removed it ────
+
+
+@dataclass(frozen=True, slots=True)
+class ValueEvent:
+    """What a step did with a value."""
+
+    step: int
+    """-1 for the text before the first step."""
+    what: Literal["there", "made", "rewritten", "changed", "unclear", "removed"]
+    """`there`: before the first step; `rewritten`: another operation now makes it; `changed`: the same one, which says
+    something else; `unclear`: its operation is one of several that cannot be told apart, so it is followed no further.
+    """
+    value: str
+    """Its name after the step; of one removed, before it."""
+    sighting: Sighting
+    """The operation that makes it, or whose block's argument it is; of one removed, before the step."""
+    origin: Origin | None = None
+    """Of one made or rewritten."""
+    replacements: tuple[str, ...] = ()
+    """Of one removed: the operations that stand in for its own."""
+    among: int = 1
+
+
+def value_lives(trail: Trail, at: int, name: str) -> list[list[ValueEvent]]:
+    """The lives of the values that have a name in the text after a step: one for each, since regions reuse names.
+
+    Raises UsageError, with the nearest names, if there is none.
+    """
+    body = _body(trail.text_after(at) or "", trail.kind)
+    wanted = f"%{name.removeprefix('%').partition('#')[0]}"
+    found = [value for value, one in enumerate(body.names) if one == wanted and body.definers[value] >= 0]
+    if not found:
+        near = did_you_mean(wanted, body.names, or_all=False) or " The text of the stage has its values: irscope show."
+        raise UsageError(f"no value is named {name!r} there.{near}")
+    return [[*_followed(trail, at, value, is_forward=False), *_followed(trail, at, value)] for value in found]
+
+
+def _followed(trail: Trail, at: int, value: int, *, is_forward: bool = True) -> list[ValueEvent]:
+    """The events after a text; or else those up to it, from the first."""
+    events: list[ValueEvent] = []
+    for index in range(at + 1, len(trail.steps)) if is_forward else range(at, -1, -1):
+        step = trail.steps[index]
+        compared, text = Compared(step), step.left if is_forward else step.right
+        body = _body(text, step.kind)
+        here, name = _sighting(text, step.kind, body, value), body.names[value]
+        lot = _lot_of(compared, here, is_right=not is_forward)
+        other = compared.after(value, lot) if is_forward else compared.before(value, lot)
+        partners, own = (lot.rights, lot.lefts) if is_forward else (lot.lefts, lot.rights)
+        if len(partners) > 1 or (partners and len(own) > 1):
+            events.append(ValueEvent(index, "unclear", name, here, among=max(len(own), len(partners))))
+        elif other is None and is_forward:
+            gone = compared.replacements(here.line) if not partners else ()
+            events.append(ValueEvent(index, "removed", name, here, replacements=gone))
+        elif other is None:
+            events.append(ValueEvent(index, "made", name, here, compared.origin(here.line)))
+        else:
+            events += _change(index, compared, step, (value, other) if is_forward else (other, value), lot)
+            value = other
+            continue
+        return events if is_forward else events[::-1]
+    if is_forward:
+        return events
+    first = trail.first or ""
+    body = _body(first, trail.kind)
+    there = ValueEvent(-1, "there", body.names[value], _sighting(first, trail.kind, body, value))
+    return [there, *events[::-1]]
+
+
+def _change(index: int, compared: Compared, step: Step, values: tuple[int, int], lot: Lot) -> list[ValueEvent]:
+    """The event of a step that a value is on both sides of; none where its operation says the same."""
+    left, right = _body(step.left, step.kind), _body(step.right, step.kind)
+    old = _sighting(step.left, step.kind, left, values[0])
+    new = _sighting(step.right, step.kind, right, values[1])
+    if old.line not in lot.lefts or new.line not in lot.rights:
+        return [ValueEvent(index, "rewritten", right.names[values[1]], new, Origin("replaces", (old.name,)))]
+    if compared.same_text(old.line, new.line):
+        return []
+    return [ValueEvent(index, "changed", right.names[values[1]], new)]
+
+
+def _lot_of(compared: Compared, here: Sighting, *, is_right: bool) -> Lot:
+    lots = compared.lots(lambda name: name == here.name)
+    # What is no operation (a block's label) has no lot: the values' own pairs are all there is.
+    return next((lot for lot in lots if here.line in (lot.rights if is_right else lot.lefts)), Lot((), ()))
+
+
+def _body(text: str, kind: StageKind) -> Body:
+    return read_body(text, kind, frozenset({"locations"}))
+
+
+def _sighting(text: str, kind: StageKind, body: Body, value: int) -> Sighting:
+    line = body.definers[value]
+    number = body.numbers[line]
+    chain = read_locations(text, kind).chain_at(number)
+    return Sighting(body.shapes[line].name, number, body.lines[line].strip(), chain)

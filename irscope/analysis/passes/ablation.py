@@ -22,7 +22,7 @@ SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RowCounts:
     """The counts of one compile; None if not known, or if the compile failed before it."""
 
     instructions: int | None = None
@@ -41,17 +41,17 @@ class Counts:
     """`ttg.convert_layout` operations at the end of the ttgir stage."""
 
 
-COUNT_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Counts))
+COUNT_NAMES: tuple[str, ...] = tuple(field.name for field in fields(RowCounts))
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class AblationRow:
     """One compile of an ablation."""
 
     off: tuple[str, ...]
     """The passes that are off, as `PassSnapshot.label`; empty for the baseline."""
     plan: str
-    counts: Counts
+    counts: RowCounts
     program: str = ""
     """Equal for variants that run the same machine code the same way, or an empty string."""
     failed_in: str = ""
@@ -92,9 +92,9 @@ class Ablation:
     target: str
     stages: tuple[str, ...]
     """Whose passes were switched off."""
-    baseline: Variant
+    baseline: AblationRow
     """With every pass (of the plan it was asked with)."""
-    variants: tuple[Variant, ...]
+    variants: tuple[AblationRow, ...]
     """In the order of the pipeline, pairs behind the single passes."""
     capture: str = ""
     """The id of the capture that all were compiled from."""
@@ -105,25 +105,25 @@ class Ablation:
     missing: int = 0
     """Variants that were asked for, but not compiled before an interruption."""
 
-    def changes(self, variant: Variant) -> bool:
+    def changes(self, variant: AblationRow) -> bool:
         """Whether switching those passes off changes anything."""
         return not variant.compiles or variant.is_wrong or bool(variant.differs_from and not self.adds_nothing(variant))
 
-    def same_program(self, variant: Variant) -> bool:
+    def same_program(self, variant: AblationRow) -> bool:
         """Whether it runs the very machine code of the baseline."""
         return bool(variant.program) and variant.program == self.baseline.program
 
-    def adds_nothing(self, variant: Variant) -> bool:
+    def adds_nothing(self, variant: AblationRow) -> bool:
         """Whether a pair gives the very machine code that one of its passes gives when it is off alone."""
         alone = {one.program for one in self.variants if len(one.off) == 1 and one.off[0] in variant.off}
         return len(variant.off) > 1 and variant.program in alone
 
-    def difference(self, variant: Variant, count: str) -> float | None:
+    def difference(self, variant: AblationRow, count: str) -> float | None:
         """One count less the baseline's; None where either is not known."""
         ours, theirs = getattr(variant.counts, count), getattr(self.baseline.counts, count)
         return None if ours is None or theirs is None else ours - theirs
 
-    def sorted(self, key: SortKey | None = None) -> tuple[Variant, ...]:
+    def sorted(self, key: SortKey | None = None) -> tuple[AblationRow, ...]:
         """The variants, those that matter most first.
 
         `effect`: what fails, then what computes something else, other machine code, the same machine code by another
@@ -136,7 +136,7 @@ class Ablation:
             return self.variants
         return tuple(sorted(self.variants, key=lambda variant: (self._rank(variant, key), variant.compiles)))
 
-    def _rank(self, variant: Variant, key: SortKey) -> tuple[float, ...]:
+    def _rank(self, variant: AblationRow, key: SortKey) -> tuple[float, ...]:
         if key == "effect":
             return self._effect(variant)
         if key == "time":
@@ -145,13 +145,13 @@ class Ablation:
         change = self.difference(variant, key)
         return (variant.compiles, change is None, -abs(change or 0.0))
 
-    def _effect(self, variant: Variant) -> tuple[float, ...]:
+    def _effect(self, variant: AblationRow) -> tuple[float, ...]:
         if not variant.compiles:
             return (0, 0.0)
         rank = 4 if not variant.differs_from else (3 if self.same_program(variant) else 2)
         return (1 if variant.is_wrong else rank, -self._largest_change(variant))
 
-    def _largest_change(self, variant: Variant) -> float:
+    def _largest_change(self, variant: AblationRow) -> float:
         factors = [0.0]
         for name in COUNT_NAMES:
             ours, theirs = getattr(variant.counts, name), getattr(self.baseline.counts, name)
@@ -168,7 +168,7 @@ class Ablation:
             "variants": [self._variant_json(variant) for variant in self.variants],
         }
 
-    def _variant_json(self, variant: Variant) -> dict[str, Any]:
+    def _variant_json(self, variant: AblationRow) -> dict[str, Any]:
         return {
             "off": list(variant.off),
             "plan": variant.plan,
@@ -187,11 +187,11 @@ class Ablation:
         }
 
 
-def count_capture(capture: Capture) -> Counts:
+def count_capture(capture: Capture) -> RowCounts:
     """Count one compile."""
     resources = capture.resources
     found = occupancy_of(capture)
-    return Counts(
+    return RowCounts(
         instructions=resources.instruction_count,
         registers=resources.registers,
         accumulators=resources.accumulator_registers,
@@ -202,14 +202,14 @@ def count_capture(capture: Capture) -> Counts:
     )
 
 
-def measure_variant(capture: Capture, baseline: Capture, off: Sequence[str] = ()) -> Variant:
+def measure_variant(capture: Capture, baseline: Capture, off: Sequence[str] = ()) -> AblationRow:
     """The outcome of a compile with the passes `off` switched off, against the baseline."""
     failure = None if capture.has_compiled else capture.failure
     counts = count_capture(capture)
     if failure:
         # A compile that failed half-way has no counts of its own.
-        counts = replace(Counts(), convert_layouts=counts.convert_layouts)
-    return Variant(
+        counts = replace(RowCounts(), convert_layouts=counts.convert_layouts)
+    return AblationRow(
         off=tuple(off),
         plan=str(capture.plan),
         counts=counts,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.ir.mlir.encoding import is_layout_alias
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.mlir.operations import opcode_of
+from irscope.ir.mlir.tokens import is_layout_alias
 from irscope.model.capture import Capture, PassSnapshot
 
 # %5 = ttg.convert_layout %4 …  |  "llvm.add"(%1, %2)  |  %c:2 = scf.for …

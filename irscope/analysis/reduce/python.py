@@ -7,16 +7,10 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from irscope.analysis.reduce.halving import First, halved
-
-__all__ = ["PythonCase", "PythonSearch"]
-
-Change = tuple[int, str]
-"""(node, what is made of it)."""
-_BLOCKS = ("body", "orelse", "finalbody")
+from irscope.analysis.reduce.search import Edit, ReductionStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,141 +33,113 @@ class PythonCase:
 
 
 @dataclass(slots=True)
-class PythonSearch:
-    """A reduction of Python text under way. `best` is interesting at any moment."""
+class PythonProgram:
+    """A module with a kernel, as a tree that can be edited."""
 
-    best: PythonCase
+    tree: ast.Module
     kernel: str
-    first: First[PythonCase]
-    told: Callable[[str, PythonCase], None] = lambda step, case: None
-    taken: dict[str, int] = field(default_factory=dict[str, int])
-    _tree: ast.Module = field(init=False)
+    parameters: tuple[tuple[str, str, bool], ...]
+    """As of a `PythonCase`."""
 
-    def __post_init__(self) -> None:
-        self._tree = _numbered(ast.parse(self.best.text))
+    @staticmethod
+    def of(case: PythonCase, kernel: str) -> PythonProgram:
+        """The text of a case, with a kernel of that name."""
+        return PythonProgram(ast.parse(case.text), kernel, case.parameters)
 
-    def run(self) -> None:
-        """Make it as small as the steps can."""
-        for _ in range(_MOST_ROUNDS):
-            before = self.best
-            for name, found in _STEPS:
-                self._step(name, [*found(self._tree)])
-            self._parameters()
-            if self.best == before:
-                return
+    def copy(self) -> PythonProgram:
+        """A copy that can be edited on its own."""
+        return PythonProgram(copy.deepcopy(self.tree), self.kernel, self.parameters)
 
-    def _step(self, name: str, changes: Sequence[Change]) -> None:
-        trees: dict[frozenset[Change], ast.Module] = {}
+    def case(self) -> PythonCase:
+        """The candidate that it is."""
+        return PythonCase(ast.unparse(ast.fix_missing_locations(self.tree)) + "\n", self.parameters)
 
-        def shrunk(chosen: frozenset[Change]) -> PythonCase:
-            tree = copy.deepcopy(self._tree)
-            _Changed(chosen).visit(tree)
-            trees[chosen] = tree
-            return PythonCase(_text(tree), self.best.parameters)
-
-        def taken(chosen: frozenset[Change], case: PythonCase) -> None:
-            if case != self.best:
-                self.best, self._tree = case, trees[chosen]
-                trees.clear()
-                self._note(name, len(chosen))
-
-        halved(changes, shrunk, self.first, taken)
-
-    def _note(self, name: str, count: int) -> None:
-        self.taken[name] = self.taken.get(name, 0) + count
-        self.told(name, self.best)
-
-    def _parameters(self) -> None:
-        def without(chosen: frozenset[str]) -> PythonCase:
-            tree = copy.deepcopy(self._tree)
-            if (function := _function(tree, self.kernel)) is not None:
-                _drop_parameters(function, chosen)
-            kept = tuple(row for row in self.best.parameters if row[0] not in chosen)
-            return PythonCase(_text(tree), kept)
-
-        def taken(chosen: frozenset[str], case: PythonCase) -> None:
-            if case != self.best:
-                self.best, self._tree = case, _numbered(ast.parse(case.text))
-                self._note("parameters", len(chosen))
-
-        used = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
-        halved([name for name, _, _ in self.best.parameters if name not in used], without, self.first, taken)
-
-
-_MOST_ROUNDS = 6
-
-
-def _text(tree: ast.Module) -> str:
-    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-
-
-def _numbered(tree: ast.Module) -> ast.Module:
-    for number, node in enumerate(ast.walk(tree)):
-        node.__dict__["number"] = number
-    return tree
+    @property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes, outer ones first, which get numbers of their own."""
+        nodes = list(ast.walk(self.tree))
+        for number, node in enumerate(nodes):
+            node.__dict__["number"] = number
+        return nodes
 
 
 def _number(node: ast.AST) -> int:
     return node.__dict__.get("number", -1)
 
 
-def _function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    return next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
+def _change(program: PythonProgram, chosen: frozenset[Edit]) -> None:
+    _Changed(chosen).visit(program.tree)
 
 
-def _drop_parameters(function: ast.FunctionDef, names: frozenset[str]) -> None:
-    given = function.args
-    first_default = len(given.args) - len(given.defaults)
-    kept = [(one, place) for place, one in enumerate(given.args) if one.arg not in names]
-    given.defaults = [given.defaults[place - first_default] for _, place in kept if place >= first_default]
-    given.args = [one for one, _ in kept]
+def _parameters(program: PythonProgram) -> Sequence[Edit]:
+    """The parameters that nothing uses."""
+    used = {node.id for node in program.nodes if isinstance(node, ast.Name)}
+    return [name for name, _, _ in program.parameters if name not in used]
 
 
-def _statements(tree: ast.Module) -> Iterator[Change]:
+def _remove_parameters(program: PythonProgram, chosen: frozenset[Edit]) -> None:
+    program.parameters = tuple(row for row in program.parameters if row[0] not in chosen)
+    for function in program.tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name == program.kernel:
+            given = function.args
+            first_default = len(given.args) - len(given.defaults)
+            kept = [(one, place) for place, one in enumerate(given.args) if one.arg not in chosen]
+            given.defaults = [given.defaults[place - first_default] for _, place in kept if place >= first_default]
+            given.args = [one for one, _ in kept]
+
+
+def _statements(program: PythonProgram) -> Sequence[Edit]:
     """Statements to leave out, the last first: users before what they use."""
-    found = [(_number(node), "gone") for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-    return reversed(found)
+    return [(_number(node), "gone") for node in program.nodes if isinstance(node, ast.stmt)][::-1]
 
 
-def _bodies(tree: ast.Module) -> Iterator[Change]:
+def _bodies(program: PythonProgram) -> Sequence[Edit]:
     """Statements with blocks, of which a block takes their place; outer ones first."""
-    for node in ast.walk(tree):
+    found: list[Edit] = []
+    for node in program.nodes:
         if isinstance(node, (ast.If, ast.For, ast.While, ast.With)):
-            yield _number(node), "body"
+            found.append((_number(node), "body"))
             if getattr(node, "orelse", None):
-                yield _number(node), "orelse"
+                found.append((_number(node), "orelse"))
+    return found
 
 
-def _expressions(tree: ast.Module) -> Iterator[Change]:
+_OPERANDS: tuple[tuple[type[ast.expr], tuple[str, ...]], ...] = (
+    (ast.BinOp, ("left", "right")),
+    (ast.IfExp, ("body", "orelse")),
+    (ast.UnaryOp, ("operand",)),
+)
+
+
+def _expressions(program: PythonProgram) -> Sequence[Edit]:
     """Expressions of which an operand takes the place; outer ones first."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp):
-            yield _number(node), "left"
-            yield _number(node), "right"
-        elif isinstance(node, ast.IfExp):
-            yield _number(node), "body"
-            yield _number(node), "orelse"
-        elif isinstance(node, ast.Call):
-            for place, _ in enumerate(node.args):
-                yield _number(node), f"args {place}"
-            for place, _ in enumerate(node.keywords):
-                yield _number(node), f"keyword {place}"
-        elif isinstance(node, ast.UnaryOp):
-            yield _number(node), "operand"
+    found: list[Edit] = []
+    for node in program.nodes:
+        names = [name for kind, fields in _OPERANDS if isinstance(node, kind) for name in fields]
+        if isinstance(node, ast.Call):
+            names += [f"args {place}" for place, _ in enumerate(node.args)]
+            names += [f"keyword {place}" for place, _ in enumerate(node.keywords)]
+        found += [(_number(node), name) for name in names]
+    return found
 
 
-_STEPS: tuple[tuple[str, Callable[[ast.Module], Iterator[Change]]], ...] = (
-    ("statements", _statements), ("branches", _bodies), ("expressions", _expressions), ("statements", _statements),
-)  # fmt: skip
+PYTHON_STEPS: tuple[ReductionStep[PythonProgram], ...] = (
+    ReductionStep("statements", _statements, _change),
+    ReductionStep("branches", _bodies, _change),
+    ReductionStep("expressions", _expressions, _change),
+    ReductionStep("statements", _statements, _change),
+    ReductionStep("parameters", _parameters, _remove_parameters),
+)
 
 
 class _Changed(ast.NodeTransformer):
     """Makes the chosen changes."""
 
-    def __init__(self, chosen: frozenset[Change]) -> None:
-        self._by_number: dict[int, list[str]] = {}
-        for number, what in sorted(chosen):
-            self._by_number.setdefault(number, []).append(what)
+    def __init__(self, chosen: frozenset[Edit]) -> None:
+        """`chosen`: (number of a node, what is made of it)."""
+        self._by_number: dict[object, list[str]] = {}
+        for number, what in sorted(edit for edit in chosen if isinstance(edit, tuple)):
+            self._by_number.setdefault(number, []).append(str(what))
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
         """The node as changed; None or a list of statements for one that goes."""
@@ -181,9 +147,8 @@ class _Changed(ast.NodeTransformer):
         if "gone" in wanted:
             return None
         made = super().generic_visit(node)
-        for name in _BLOCKS[:1]:
-            if getattr(made, name, None) == [] and isinstance(made, ast.stmt):
-                setattr(made, name, [ast.Pass()])
+        if isinstance(made, ast.stmt) and getattr(made, "body", None) == []:
+            made.__dict__["body"] = [ast.Pass()]
         return self._replaced(made, wanted)
 
     def _replaced(self, node: ast.AST, wanted: list[str]) -> ast.AST | list[ast.stmt]:
@@ -194,13 +159,13 @@ class _Changed(ast.NodeTransformer):
             elif name == "args" and isinstance(node, ast.Call):
                 return node.args[int(place)]
             elif isinstance(node, ast.stmt):
-                return _one_turn(node) if isinstance(node, ast.For) else getattr(node, name)
+                return _one_iteration(node) if isinstance(node, ast.For) else getattr(node, name)
             elif hasattr(node, name):
                 return getattr(node, name)
         return node
 
 
-def _one_turn(loop: ast.For) -> list[ast.stmt]:
+def _one_iteration(loop: ast.For) -> list[ast.stmt]:
     """The body of a loop, for the first of its values."""
     given = loop.iter.args if isinstance(loop.iter, ast.Call) else []
     begin: ast.expr = given[0] if len(given) > 1 else ast.Constant(0)

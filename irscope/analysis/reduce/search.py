@@ -1,17 +1,86 @@
-"""The search for the smallest case: steps are tried one after another, until none makes it smaller."""
+"""The search for the smallest case: of many small edits, as many as can be made together, step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar, cast
 
-from irscope.analysis.reduce.case import Case
-from irscope.analysis.reduce.halving import First, halved
-from irscope.analysis.reduce.program import Program
-from irscope.analysis.reduce.steps.step import Edit, Step
-from irscope.analysis.reduce.text import write_program
+_Edit = TypeVar("_Edit")
+_Case = TypeVar("_Case")
+_Self = TypeVar("_Self")
+First = Callable[[Iterable[_Case]], "int | None"]
+"""The place of the first of some cases that is interesting; None if none is."""
+Edit = int | str | tuple[int | str, ...]
+"""One place that a step may shrink; it names what is there by numbers, which copies of a program keep."""
 
-__all__ = ["Search"]
+
+class _Shrinkable(Protocol):
+    """What a search shrinks."""
+
+    def copy(self: _Self) -> _Self:
+        """A copy that can be edited on its own."""
+        ...
+
+    def case(self) -> object:
+        """What is judged of it."""
+        ...
+
+
+_Program = TypeVar("_Program", bound=_Shrinkable)
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionStep(Generic[_Program]):
+    """One way to shrink a program."""
+
+    name: str
+    """In the plural, as a report counts them: `operations`."""
+    edits: Callable[[_Program], Sequence[Edit]]
+    """All places, those first that should go first; neighbours are tried together."""
+    apply: Callable[[_Program, frozenset[Edit]], None]
+    """Shrinks a program in place at the chosen places; one that is gone by then is passed over."""
+
+
+def halved(
+    edits: Sequence[_Edit],
+    shrunk: Callable[[frozenset[_Edit]], _Case],
+    first: First[_Case],
+    taken: Callable[[frozenset[_Edit], _Case], None],
+    parts: int | None = None,
+) -> None:
+    """Make as many edits as can be: all at once, else halves, quarters, and so on down to each alone.
+
+    Args:
+        edits: in an order in which neighbours go together.
+        shrunk: the case with some more edits than those that were taken.
+        first: the place of the first of some cases that is interesting, or None. What is taken is always the first, so
+            that the result does not depend on how many are tried at a time.
+        taken: called with the edits that were made, and the case with them.
+        parts: how many parts the edits are cut into at most; None for down to each alone.
+    """
+    left = [*edits]
+    size = len(left)
+    least = 1 if parts is None else -(-size // parts)
+    while size >= max(least, 1):
+        done = 0
+        while done < len(left):
+            chunks = [frozenset(left[start : start + size]) for start in range(done, len(left), size)]
+            cases: list[_Case] = []
+
+            def lazily(chunks: list[frozenset[_Edit]] = chunks, cases: list[_Case] = cases) -> Iterator[_Case]:
+                for chosen in chunks:
+                    cases.append(shrunk(chosen))
+                    yield cases[-1]
+
+            if (found := first(lazily())) is None:
+                break
+            taken(chunks[found], cases[found])
+            # Those before it were tried; what follows is tried on what is left.
+            done += found * size
+            left = [one for one in left if one not in chunks[found]]
+        size = 0 if size == 1 else (min(size, len(left)) + 1) // 2
+
 
 _MOST_ROUNDS = 12
 _FEW_PARTS = 8
@@ -19,14 +88,14 @@ _FEW_PARTS = 8
 
 
 @dataclass(slots=True)
-class Search:
-    """A reduction under way. `best` is interesting at any moment."""
+class Search(Generic[_Program, _Case]):
+    """A reduction under way. `best`, the case of `program`, is interesting at any moment."""
 
-    program: Program
-    best: Case
-    first: First[Case]
-    steps: Sequence[Step]
-    told: Callable[[str, Case], None] = lambda step, case: None
+    program: _Program
+    best: _Case
+    first: First[_Case]
+    steps: Sequence[ReductionStep[_Program]]
+    told: Callable[[str, _Case], None] = lambda step, case: None
     """Called when a smaller case was found."""
     taken: dict[str, int] = field(default_factory=dict[str, int])
     """How many places each step shrank, in the order in which they first helped."""
@@ -35,54 +104,25 @@ class Search:
         """Make it as small as the steps can."""
         for parts in (_FEW_PARTS, None):
             # One step may undo what another does, at no loss.
-            seen: set[Case] = set()
+            seen: set[_Case] = set()
             while self.best not in seen and len(seen) < _MOST_ROUNDS:
                 seen.add(self.best)
-                self._round(parts)
+                for step in self.steps:
+                    self._step(step, parts)
 
-    def _round(self, parts: int | None) -> None:
-        self._halved("passes", self._passes(), self._without_passes, parts=parts)
-        self._halved("options", [name for name, _ in self.best.options], self._without_options, parts=parts)
-        for step in self.steps:
-            self._step(step, parts)
+    def _step(self, step: ReductionStep[_Program], parts: int | None) -> None:
+        programs: dict[frozenset[Edit], _Program] = {}
 
-    def _passes(self) -> list[Edit]:
-        return [*reversed(self.best.pipeline.running)]
-
-    def _without_passes(self, chosen: frozenset[Edit]) -> Case:
-        return replace(self.best, pipeline=self.best.pipeline.without(frozenset(map(str, chosen))))
-
-    def _without_options(self, chosen: frozenset[Edit]) -> Case:
-        return replace(self.best, options=tuple(row for row in self.best.options if row[0] not in chosen))
-
-    def _step(self, step: Step, parts: int | None) -> None:
-        programs: dict[frozenset[Edit], Program] = {}
-
-        def shrunk(chosen: frozenset[Edit]) -> Case:
-            program = self.program.copy()
+        def shrunk(chosen: frozenset[Edit]) -> _Case:
+            programs[chosen] = program = self.program.copy()
             step.apply(program, chosen)
-            programs[chosen] = program
-            return replace(self.best, text=write_program(program))
+            return cast("_Case", program.case())
 
-        def taken(chosen: frozenset[Edit]) -> None:
-            self.program = programs[chosen]
-            programs.clear()
-
-        self._halved(step.name, step.edits(self.program), shrunk, taken, parts)
-
-    def _halved(
-        self,
-        name: str,
-        edits: Sequence[Edit],
-        shrunk: Callable[[frozenset[Edit]], Case],
-        made: Callable[[frozenset[Edit]], None] = lambda chosen: None,
-        parts: int | None = None,
-    ) -> None:
-        def taken(chosen: frozenset[Edit], case: Case) -> None:
+        def taken(chosen: frozenset[Edit], case: _Case) -> None:
             if case != self.best:
-                self.best = case
-                made(chosen)
-                self.taken[name] = self.taken.get(name, 0) + len(chosen)
-                self.told(name, case)
+                self.program, self.best = programs[chosen], case
+                programs.clear()
+                self.taken[step.name] = self.taken.get(step.name, 0) + len(chosen)
+                self.told(step.name, case)
 
-        halved(edits, shrunk, self.first, taken, parts)
+        halved(step.edits(self.program), shrunk, self.first, taken, parts)

@@ -1,18 +1,19 @@
-"""The roofline of a capture: its arithmetic and bytes counted from the TTGIR and the launch record."""
+"""The roofline of a launch: what it computes and moves, and the minimum time that the peaks of a part allow for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import prod
+from dataclasses import dataclass
+from math import inf, prod
 
-from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, UnitWork
 from irscope.analysis.roofline.work import computing_operations, not_counted, work_of
 from irscope.device.parts import DEVICE_PARTS, Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
-from irscope.ir.locations.user import line_text
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.locations.model import line_text
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.types import read_types
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.types import parse_type, read_types
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap, eliminate
@@ -20,13 +21,172 @@ from irscope.layout.rows import own_shape
 from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
-from irscope.model.capture import Capture
+from irscope.memory.programs.footprint import SECTOR_BYTES, Touched
+from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.evidence import Ceilings
+from irscope.model.launch_record import Argument, LaunchRecord
 
-__all__ = ["roofline_of"]
+MEMORY = "memory"
+"""What bounds a launch that no unit bounds."""
+
+
+def mark(span: Span) -> str:
+    """`exact`, or `between bounds`."""
+    return "exact" if span[0] == span[1] else "between bounds"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationWork:
+    """The arithmetic of one operation of the TTGIR, in the whole launch."""
+
+    line: int
+    """In the TTGIR text, 1-based."""
+    operation: str
+    place: str
+    """`file:line` of the Python source."""
+    unit: Unit
+    flops_each: int
+    """Of one execution."""
+    executions: Span
+    """Of all programs together."""
+    copies: int
+    """How many threads compute the same element, by the layout of the result."""
+
+    @property
+    def flops(self) -> Span:
+        """Each element once."""
+        low, high = self.executions
+        return low * self.flops_each, MOST if high >= MOST else high * self.flops_each
+
+
+@dataclass(frozen=True, slots=True)
+class UnitWork:
+    """The arithmetic that one kind of unit does."""
+
+    unit: Unit
+    flops: Span
+    """Each element once."""
+    executed_flops: Span
+    """As often as threads compute it: copies of a value that several threads hold are computed by each."""
+    rate: float | None
+    """Operations per second at best; None if no peak is known."""
+    measured_rate: float | None = None
+    """What a matrix product reached on a GPU of this target; None where that was not measured."""
+
+    @property
+    def time_s(self) -> tuple[float, float] | None:
+        """The least time that it takes, for the fewest and for the most operations; None without a peak."""
+        return None if self.rate is None else _times(self.flops, self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Requested:
+    """What the instructions ask of the caches, beside what must come from DRAM."""
+
+    unit_bytes: int
+    bytes: Span
+    """What the lanes ask for."""
+    moved_bytes: Span
+    """The units (on NVIDIA sectors of 32 bytes) that each instruction touches, in bytes."""
+    certainty: str
+    """`exact`, `range` or `sampled`: the least certain of the accesses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """A launch against the peaks of a part."""
+
+    kernel: str
+    capture_id: str
+    target: str
+    grid: tuple[int, int, int]
+    peaks: Peaks | None
+    """Of the part that is assumed; None if no part of the target is known."""
+    other_parts: tuple[str, ...]
+    """The other parts of the target, for `--part`."""
+    bytes_per_s: float | None
+    """Of the DRAM."""
+    ceilings: Ceilings | None
+    """What `doctor --gpu` measured on a GPU of this target; None if it did not."""
+    units: tuple[UnitWork, ...]
+    operations: tuple[OperationWork, ...]
+    touched: tuple[Touched, ...]
+    requested: _Requested | None
+    l2_bytes: int | None
+    spilled_bytes: int | None = None
+    """What all threads store to spill registers and load of it, once each; None where that is not known. It goes
+    through the caches, and is no part of `dram_bytes`."""
+    atomics: Span = (0, 0)
+    """Elements that atomics read and write, in the L2 cache, one after another where they are the same."""
+    assumed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What is not counted, and why bounds differ."""
+
+    @property
+    def dram_bytes(self) -> Span:
+        """The sectors that are read, and those that are written, each once: the least that DRAM must move."""
+        low = sum(one.sectors[0] for one in self.touched) * SECTOR_BYTES
+        return low, min(sum(one.sectors[1] for one in self.touched) * SECTOR_BYTES, MOST)
+
+    @property
+    def distinct_bytes(self) -> Span:
+        """The distinct bytes that are read, and those that are written."""
+        low, high = (sum(one.distinct_bytes[side] for one in self.touched) for side in (0, 1))
+        return low, min(high, MOST)
+
+    @property
+    def memory_time_s(self) -> tuple[float, float] | None:
+        """The least time for the DRAM's bytes; None without a peak."""
+        return None if self.bytes_per_s is None else _times(self.dram_bytes, self.bytes_per_s)
+
+    @property
+    def times_s(self) -> dict[str, tuple[float, float]]:
+        """What takes time → the least that it takes, by its least and its greatest count."""
+        found = {str(one.unit): one.time_s for one in self.units if one.time_s is not None}
+        if self.memory_time_s is not None:
+            found[MEMORY] = self.memory_time_s
+        return found
+
+    @property
+    def floor_s(self) -> tuple[float, float] | None:
+        """No launch is faster: the longest of these times; None if none is known."""
+        times = self.times_s.values()
+        return (max(low for low, _ in times), max(high for _, high in times)) if times else None
+
+    @property
+    def bound_by(self) -> tuple[str, ...]:
+        """What may be the longest: one, or several where the bounds leave it open."""
+        if (floor := self.floor_s) is None or not floor[1]:
+            return ()
+        return tuple(name for name, (_, high) in self.times_s.items() if high >= floor[0] and high > 0)
+
+    @property
+    def measured_s(self) -> float | None:
+        """The time at the rates that a GPU was measured to reach, as far as they are known; None if none is."""
+        if self.ceilings is None:
+            return None
+        times = [_times(one.flops, one.measured_rate)[0] for one in self.units if one.measured_rate]
+        return max([*times, _times(self.dram_bytes, self.ceilings.bytes_per_s)[0]])
+
+    def intensity(self, unit: UnitWork) -> tuple[float, float]:
+        """A unit's operations per byte of DRAM, the least and the greatest."""
+        (fewest, most), (least, greatest) = unit.flops, self.dram_bytes
+        # Nothing bounds it: not the operations, or no byte is sure to be moved.
+        is_endless = most >= MOST or (not least and most > 0)
+        return fewest / greatest if greatest else 0.0, inf if is_endless else most / least if least else 0.0
+
+    def ridge(self, unit: UnitWork) -> float | None:
+        """The operations per byte from which on a unit is the bound, not the memory; None without peaks."""
+        return unit.rate / self.bytes_per_s if unit.rate is not None and self.bytes_per_s else None
+
+
+def _times(counts: Span, rate: float) -> tuple[float, float]:
+    return counts[0] / rate, inf if counts[1] >= MOST else counts[1] / rate
+
 
 _MEASURED = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 """torch's dtype of a matrix product that was measured → the operands of the matrix cores that it runs on."""
+_TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _MOST_LINES = 6
 _CERTAINTIES = ("exact", "range", "sampled")
 
@@ -138,14 +298,14 @@ def _units(rows: Iterable[OperationWork], peaks: Peaks | None, ceilings: Ceiling
     return tuple(sorted(found, key=lambda one: -one.flops[1]))
 
 
-def _requested(accesses: list[Access]) -> Requested | None:
+def _requested(accesses: list[Access]) -> _Requested | None:
     if not accesses:
         return None
     unit = accesses[0].unit_bytes
     asked = [sum(one.launch.bytes[side] for one in accesses) for side in (0, 1)]
     moved = [sum(one.launch.units[side] for one in accesses) * unit for side in (0, 1)]
     certainty = max((one.certainty for one in accesses), key=_CERTAINTIES.index)
-    return Requested(unit, (asked[0], min(asked[1], MOST)), (moved[0], min(moved[1], MOST)), certainty)
+    return _Requested(unit, (asked[0], min(asked[1], MOST)), (moved[0], min(moved[1], MOST)), certainty)
 
 
 def _spilled_bytes(capture: Capture, programs: int) -> int | None:
@@ -191,3 +351,52 @@ def _copies_of(threads: ThreadMap) -> int:
     own = len(eliminate(threads.layout.flat_vectors("register"))[0])
     others = sum(len(threads.layout.vectors(name)) for name in ("lane", "warp", "block"))
     return 1 << (own + others - len(eliminate(threads.layout.flat_bases())[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _DotFlops:
+    """The floating-point operations of a launch's dots."""
+
+    flops: int | None
+    """Two for each multiplication and addition, of whole tiles: what lies outside of a tensor counts too."""
+    why_not: str = ""
+    """Why they are not known, or an empty string."""
+    dtype: str = ""
+    """Type of the dots' operands, as torch names it; an empty string if there is none, or several."""
+
+
+def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, int, int]) -> _DotFlops:
+    """Count the dots of a launch, where its arguments alone decide how often each is executed.
+
+    Args:
+        text: the kernel's TTIR.
+        scalars: parameter → value, for its numbers.
+        grid: program instances along x, y and z.
+    """
+    from irscope.memory.addresses.arguments import read_arguments
+    from irscope.memory.programs.footprint import MOST_PROGRAMS, footprint_of
+
+    module = parse_mlir(text)
+    kernel = module.kernel
+    dots = [one for one in computing_operations(module) if one.kind == "dot"]
+    if kernel is None or not dots:
+        return _DotFlops(None, "it has no dot")
+    if prod(grid) > MOST_PROGRAMS:
+        return _DotFlops(None, f"{prod(grid)} programs are more than the {MOST_PROGRAMS} that are counted")
+    rows = tuple(Argument(name, "scalar", type(value).__name__, value) for name, value in scalars.items())
+    parameters = ((value.name.removeprefix("%"), parse_type(kind)) for value, kind, _ in kernel.parameters)
+    signature = tuple((name, "*i8" if kind.form == "pointer" else str(kind)) for name, kind in parameters)
+    launch = Launch(Kernel(""), signature, grid=grid, record=LaunchRecord(rows))
+    found = footprint_of(module, read_arguments(kernel, launch), grid, {})
+    dtypes: set[str] = set()
+    flops = 0
+    for dot in dots:
+        low, high = found.executions.get(dot.first_line, (0, 0))
+        works = work_of(module, dot)
+        if low != high:
+            return _DotFlops(None, ", ".join(found.open.get(dot.first_line, ())))
+        if not works:
+            return _DotFlops(None, "a dot's types cannot be read")
+        flops += low * works[0].flops
+        dtypes.add(_TORCH_NAMES.get(works[0].unit.dtype.partition(" ")[0], ""))
+    return _DotFlops(flops, "", dtypes.pop() if len(dtypes) == 1 else "")

@@ -17,9 +17,7 @@ from math import prod
 
 from irscope.device.parts import Unit
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.ir.mlir.typed import Type
-
-__all__ = ["Work", "computing_operations", "not_counted", "work_of"]
+from irscope.ir.mlir.types import Type
 
 _PER_ELEMENT = ("addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf")
 _FUNCTIONS = (

@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Literal
 
 from irscope.analysis.counters.matched import matched_instructions
-from irscope.analysis.source.operations import read_stage_operations
+from irscope.analysis.source.map import read_stage_operations
 from irscope.errors import UsageError
 from irscope.ir.asm.instructions import Spill, spill_of
-from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.live import live_values
-from irscope.ir.body.reader import read_body
+from irscope.ir.columns import read_body
 from irscope.ir.logs.source_page import Counters
+from irscope.ir.registers import live_values
+from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture, StageKind, stage_named
 
 __all__ = ["MACHINE_CODE", "Beside", "BesideInstruction", "BesideLines", "beside", "machine_code_stage"]

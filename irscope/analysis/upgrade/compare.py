@@ -14,28 +14,15 @@ from irscope.analysis.upgrade.blame import blame_of
 from irscope.analysis.upgrade.model import Asking, Blame, Compiler, Row, Upgrade
 from irscope.device.measurement import Measurement
 from irscope.errors import DAMAGE
-from irscope.ir.body.clean import Ignored
-from irscope.ir.mlir.encoding import Encoding, read_aliases, read_encoding
+from irscope.ir.mlir.attributes import Encoding, read_aliases, read_encoding
+from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture
 from irscope.model.telling import parts_of, telling_names
 from irscope.model.trial import Graft, Side
 
-__all__ = [
-    "Disassemble",
-    "Progress",
-    "blamed",
-    "compared",
-    "compiled",
-    "pairs_of",
-    "rows_of",
-    "upgraded",
-    "variants_of",
-    "with_measurement",
-]
-
 Pair = tuple[Capture | None, Capture | None]
 """(before, after); None where one of the two has no such launch."""
-Disassemble = Callable[[Capture], Capture]
+_Disassemble = Callable[[Capture], Capture]
 """A capture with the SASS of its binary, where that can be had."""
 Progress = Callable[[str, int, int], None]
 """Called with what is done, how many are done, and of how many."""
@@ -98,7 +85,7 @@ def compiled(captures: Sequence[Capture], compiler: Compiler, progress: Progress
 
 
 def rows_of(
-    pairs: Sequence[Pair], disassemble: Disassemble = _as_it_is, source_versions: Mapping[int, str] | None = None
+    pairs: Sequence[Pair], disassemble: _Disassemble = _as_it_is, source_versions: Mapping[int, str] | None = None
 ) -> list[Row]:
     """The rows of pairs, compared; equal pairs are one row.
 
@@ -113,7 +100,7 @@ def rows_of(
 
 
 def compared(
-    before: Capture | None, after: Capture | None, disassemble: Disassemble = _as_it_is, source_version: str = ""
+    before: Capture | None, after: Capture | None, disassemble: _Disassemble = _as_it_is, source_version: str = ""
 ) -> Row:
     """The row of a pair, without blame.
 
@@ -138,7 +125,7 @@ def compared(
     return replace(row, before=before, after=after, changes=changed_facts(ours, theirs), findings=new)
 
 
-def _disassembled(before: Capture, after: Capture, disassemble: Disassemble) -> tuple[Capture, Capture]:
+def _disassembled(before: Capture, after: Capture, disassemble: _Disassemble) -> tuple[Capture, Capture]:
     """Both with their SASS, or both without it."""
     sides = [disassemble(side) for side in (before, after)]
     if all("sass" in side.stages for side in sides):

@@ -1,29 +1,17 @@
-"""What would make one variant of several: a decorator's argument, or a parameter that goes."""
+"""What would make one variant of several, or else Python that compiles every variant before it is needed."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from irscope.analysis.variants.site import Cause, Site, Variant
-from irscope.analysis.variants.specialised import Key
+from irscope.analysis.variants.site import KernelVariant, Key, Site, VariantCause
 from irscope.ir.mlir import edits
 from irscope.ir.mlir.reader import parse_mlir
-
-__all__ = [
-    "Group",
-    "Merge",
-    "MergeProof",
-    "argument_type",
-    "effects",
-    "merges_of",
-    "remaining",
-    "with_argument_proofs",
-    "without_attributes",
-    "without_constexpr",
-]
+from irscope.model.telling import DIVISIBLE
 
 How = Literal["do_not_specialize", "do_not_specialize_on_alignment", "remove", "runtime", "one value", "warm up"]
 """The two arguments of `@triton.jit`; the parameter removed; a constant made an argument, which was compiled; one value
@@ -66,7 +54,7 @@ class MergeProof:
 class Merge:
     """What to do about one cause."""
 
-    cause: Cause
+    cause: VariantCause
     how: How
     remaining: int
     """How many variants of the kernel there are then."""
@@ -75,7 +63,7 @@ class Merge:
     """Of those that were compiled; empty where nothing was tried."""
     as_argument: tuple[Group, ...] = ()
     """Of a constant that may be a plain argument: what would be one variant then. Only a compile tells."""
-    along: tuple[Cause, ...] = ()
+    along: tuple[VariantCause, ...] = ()
     """Others of the same kind that tell the same variants apart, and are merged with it."""
 
     @property
@@ -108,7 +96,7 @@ def _joined(site: Site, merges: Sequence[Merge]) -> Merge:
     return replace(_with_groups(site, [one.cause for one in merges], first.how), along=along)
 
 
-def _merge(site: Site, cause: Cause) -> Merge:
+def _merge(site: Site, cause: VariantCause) -> Merge:
     aspects = {aspect for aspect, _ in cause.keys}
     if cause.use in ("never read", "not in the IR", "guards the grid"):
         return _with_groups(site, [cause], "remove")
@@ -126,21 +114,21 @@ def _merge(site: Site, cause: Cause) -> Merge:
     return Merge(cause, "warm up", len(site.variants), as_argument=candidates)
 
 
-def _rows_without(site: Site, cause: Cause) -> Iterator[list[Variant]]:
+def _rows_without(site: Site, cause: VariantCause) -> Iterator[list[KernelVariant]]:
     """The variants that differ in nothing but a cause."""
-    rows: dict[object, list[Variant]] = {}
+    rows: dict[object, list[KernelVariant]] = {}
     for variant in site.variants:
         key = tuple(sorted(row for row in variant.specialisation.values.items() if row[0][1] != cause.name))
         rows.setdefault(key, []).append(variant)
     return (members for members in rows.values() if len(members) > 1)
 
 
-def _apart_from(site: Site, cause: Cause) -> tuple[Group, ...]:
+def _apart_from(site: Site, cause: VariantCause) -> tuple[Group, ...]:
     """The groups of variants that differ in nothing but a cause."""
     return tuple(Group(tuple(one.id for one in members), members[0].id) for members in _rows_without(site, cause))
 
 
-def _equal_code(site: Site, cause: Cause) -> tuple[Group, ...]:
+def _equal_code(site: Site, cause: VariantCause) -> tuple[Group, ...]:
     """The groups of variants that differ in nothing but a cause, and have the same code all the same.
 
     A constant may be read only where another one leaves a branch out.
@@ -155,7 +143,7 @@ def _equal_code(site: Site, cause: Cause) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def _may_be_argument(site: Site, cause: Cause) -> bool:
+def _may_be_argument(site: Site, cause: VariantCause) -> bool:
     """Whether a parameter is a constant in every variant, whose values are numbers of one type."""
     if cause.aspects != ("constexpr",):
         return False
@@ -197,7 +185,7 @@ def with_argument_proofs(site: Site, merge: Merge, proofs: Sequence[MergeProof])
     return replace(merge, how="runtime", remaining=left, groups=merge.as_argument, proofs=tuple(proofs))
 
 
-def _with_groups(site: Site, causes: Sequence[Cause], how: How) -> Merge:
+def _with_groups(site: Site, causes: Sequence[VariantCause], how: How) -> Merge:
     names = [one.name for one in causes]
     rows = _merged(site, [(name, how) for name in names])
     groups: list[Group] = []
@@ -222,9 +210,9 @@ def remaining(site: Site, merges: Iterable[Merge]) -> int:
     return len(rows)
 
 
-def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[Variant]]:
+def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[KernelVariant]]:
     """The variants by what is left of their specialisation."""
-    rows: dict[object, list[Variant]] = {}
+    rows: dict[object, list[KernelVariant]] = {}
     for one in site.variants:
         key: dict[Key, str] = dict(one.specialisation.values)
         for name, how in merges:
@@ -260,3 +248,102 @@ def effects(before: Sequence[tuple[str, int]], after: Sequence[tuple[str, int]])
     for name in dict.fromkeys([*was, *now]):
         if was.get(name, 0) != now.get(name, 0):
             yield f"{was.get(name, 0)} → {now.get(name, 0)} {name}"
+
+
+_DTYPES = {
+    "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i1": "bool", "i8": "int8",
+    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz",
+}  # fmt: skip
+_SET_BY_TRITON = frozenset({"debug", "instrumentation_mode", "fpsan_homomorphic_casts", "arch", "backend_name"})
+
+_HEAD = '''"""Compiles what was compiled while this was recorded, before the first launch needs it."""
+
+import torch
+import triton
+from triton.runtime.jit import MockTensor
+
+
+class Unaligned(MockTensor):
+    """A tensor whose address 16 does not divide."""
+
+    data_ptr = staticmethod(lambda: 1)
+
+
+def jit_function(kernel):
+    """The function below @triton.autotune and @triton.heuristics."""
+    while not isinstance(kernel, triton.JITFunction):
+        kernel = kernel.fn
+    return kernel
+'''
+
+
+def warmup_code(sites: Iterable[Site]) -> str:
+    """A module that warms up all variants; what cannot be written as code stands in a comment."""
+    parts: list[str] = [_HEAD]
+    named: set[tuple[str, str]] = set()
+    for site in sites:
+        kernel = site.kernel
+        module = Path(kernel.file).stem
+        if not (module.isidentifier() and kernel.name.isidentifier()):
+            parts.append(f"\n# {kernel.name} of {kernel.file}: not a module that can be imported.")
+            continue
+        lines = ["", f"# {kernel.file}:{kernel.line}, for {site.target}: {len(site.variants)} variants"]
+        if (kernel.name, module) not in named:
+            lines.append(f"from {module} import {kernel.name}  # noqa: E402")
+            named.add((kernel.name, module))
+        lines += [_call(kernel.name, one) for one in site.variants]
+        parts.append("\n".join(lines))
+    return "\n".join(parts) + "\n"
+
+
+def _call(name: str, variant: KernelVariant) -> str:
+    launch = variant.launch
+    constants, attributes = dict(launch.constants), dict(launch.attributes)
+    words: list[str] = []
+    unknown: list[str] = []
+    for parameter, kind in launch.signature:
+        text = _argument(variant, parameter, kind, constants.get(parameter), attributes.get(parameter, ""))
+        if text is None:
+            unknown.append(f"{parameter}: {kind} {constants.get(parameter, '')}".rstrip())
+        words.append(text or "...")
+    options = dict(launch.set_options or ())
+    if launch.set_options is None or launch.autotuning is not None:
+        options |= {key: value for key, value in launch.options if key in ("num_warps", "num_stages", "num_ctas")}
+    words += [
+        f"{key}={value!r}" for key, value in options.items() if key not in _SET_BY_TRITON and key not in constants
+    ]
+    call = f"jit_function({name}).warmup({', '.join([*words, 'grid=(1,)'])})"
+    return f"# {call}  # {'; '.join(unknown)}" if unknown else call
+
+
+def _argument(variant: KernelVariant, name: str, kind: str, constant: str | None, attributes: str) -> str | None:
+    """A value that Triton specialises as it did this one; None if none can be written."""
+    if kind == "constexpr":
+        return _constant(constant)
+    aligned = DIVISIBLE in attributes
+    if kind.startswith("*"):
+        dtype = _DTYPES.get(kind.removeprefix("*").removeprefix("k"))
+        if dtype is None:
+            return None
+        return f"torch.{dtype}" if aligned else f"Unaligned(torch.{dtype})"
+    record = variant.launch.record.argument(name) if variant.launch.record is not None else None
+    if record is not None and isinstance(record.value, (bool, int, float)):
+        return repr(record.value)
+    known: dict[str, Any] = {"i1": True, "u1": True, "fp32": 1.5, "fp64": 1.5}
+    if kind in known:
+        return repr(known[kind])
+    least = {"i32": 16, "i64": 1 << 40, "u64": 1 << 63}.get(kind)
+    return None if least is None else str(least if aligned else least + 1)
+
+
+def _constant(text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return repr(ast.literal_eval(text))
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        pass
+    # fp16: an element type
+    dtype = _DTYPES.get(text.removeprefix("triton.language."))
+    return f"triton.language.{dtype}" if dtype else None

@@ -1,23 +1,204 @@
-"""The variants of one kernel: what tells them apart, whether the kernel uses it, and whether the code differs."""
+"""The variants of one kernel: what distinguishes them, whether the kernel uses it, and whether the code differs."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.analysis.resources.metrics import instruction_families
-from irscope.analysis.variants.python import KernelText, read_kernel
-from irscope.analysis.variants.specialised import Key, Specialisation, specialisation_of
+from irscope.analysis.resources import instruction_families
 from irscope.errors import ParseError
-from irscope.ir.asm.elf import parse_elf
+from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Kernel, Launch, stage_named
+from irscope.model.telling import DIVISIBLE
 from irscope.target import Target
 
-__all__ = ["Cause", "Site", "Use", "Variant", "code_of", "figures_of", "sites_of"]
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """What the Python text of a kernel says of its parameters; empty where there is no text that can be read."""
+
+    constexprs: frozenset[str] = frozenset()
+    """Those annotated as `tl.constexpr`."""
+    reads: tuple[tuple[str, int], ...] = ()
+    """(parameter, line of the file) of each place where one is read."""
+    guards: tuple[tuple[str, int, int], ...] = ()
+    """(parameter, axis, line of the file) of each `if pid >= PARAMETER: return` for a program id along an axis."""
+    is_known: bool = False
+
+    def is_constexpr(self, name: str) -> bool | None:
+        """Whether a parameter is declared a constant; None where that is not known."""
+        return name in self.constexprs if self.is_known else None
+
+    def lines_of(self, name: str) -> tuple[int, ...]:
+        """The lines that read a parameter."""
+        return tuple(dict.fromkeys(line for other, line in self.reads if other == name))
+
+    def guard_of(self, name: str) -> tuple[int, int] | None:
+        """(axis, line) if a parameter is read once, to stop the programs whose id along that axis is not below it."""
+        if len([one for one, _ in self.reads if one == name]) != 1:
+            return None
+        return next(((axis, line) for other, axis, line in self.guards if other == name), None)
+
+
+def read_kernel(kernel: Kernel) -> KernelText:
+    """Read the text of a kernel; one that cannot be read gives an empty KernelText."""
+    try:
+        module = ast.parse(textwrap.dedent(kernel.source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return KernelText()
+    function = next((one for one in module.body if isinstance(one, ast.FunctionDef)), None)
+    if function is None:
+        return KernelText()
+    spec = function.args
+    parameters = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+    names = {one.arg for one in parameters}
+    before = max(kernel.first_line, 1) - 1
+    constexprs = {one.arg for one in parameters if one.annotation and "constexpr" in ast.unparse(one.annotation)}
+    reads = [
+        (node.id, before + node.lineno)
+        for statement in function.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+    ]
+    guards = [(name, axis, before + line) for name, axis, line in _guards(function, names)]
+    return KernelText(frozenset(constexprs), tuple(reads), tuple(guards), True)
+
+
+def _guards(function: ast.FunctionDef, names: set[str]) -> Iterator[tuple[str, int, int]]:
+    ids: dict[str, int] = {}
+    assigned: list[str] = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            assigned.append(node.id)
+        # pid = tl.program_id(0)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            axis = _axis_of(node.value)
+            if axis is not None:
+                ids[node.targets[0].id] = axis
+    for node in ast.walk(function):
+        if not (isinstance(node, ast.If) and not node.orelse and isinstance(node.test, ast.Compare)):
+            continue
+        if not (len(node.body) == 1 and isinstance(node.body[0], ast.Return) and len(node.test.ops) == 1):
+            continue
+        left, right = node.test.left, node.test.comparators[0]
+        if isinstance(node.test.ops[0], ast.LtE):
+            left, right = right, left
+        elif not isinstance(node.test.ops[0], ast.GtE):
+            continue
+        axis = _axis_of(left)
+        if isinstance(left, ast.Name) and assigned.count(left.id) == 1:
+            axis = ids.get(left.id)
+        if axis is not None and isinstance(right, ast.Name) and right.id in names and right.id not in assigned:
+            yield right.id, axis, node.test.lineno
+
+
+def _axis_of(node: ast.expr) -> int | None:
+    """The axis of `tl.program_id(0)`; None for anything else."""
+    if not (isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "program_id"):
+        return None
+    given = [*node.args, *(one.value for one in node.keywords if one.arg == "axis")]
+    if len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value in (0, 1, 2):
+        return int(given[0].value)
+    return None
+
+
+_Aspect = Literal["type", "equal to 1", "divisible by 16", "aligned to 16 bytes", "attribute", "constexpr", "option"]
+"""What of a parameter, or of the options, decides that a launch is compiled of its own."""
+
+Key = tuple[_Aspect, str]
+"""(aspect, name of the parameter or option)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Specialisation:
+    """Everything that Triton's cache key has of a launch, by aspect and name."""
+
+    values: Mapping[Key, str]
+
+    def without(self, keys: Sequence[Key]) -> tuple[tuple[Key, str], ...]:
+        """The rest, as something that can be compared, for launches that no longer differ in these."""
+        return tuple(sorted((key, value) for key, value in self.values.items() if key not in keys))
+
+    def state_of(self, name: str) -> str:
+        """One parameter or option in short: `i32 %16`, `=1`, `*fp16 unaligned`, `64`."""
+        held = {aspect: value for (aspect, other), value in self.values.items() if other == name}
+        if "constexpr" in held or "option" in held:
+            return held.get("constexpr", held.get("option", ""))
+        parts = [held.get("type", "")]
+        if held.get("equal to 1") == "yes":
+            parts.append("=1")
+        if held.get("divisible by 16") == "yes":
+            parts.append("%16")
+        if held.get("aligned to 16 bytes") == "no":
+            parts.append("unaligned")
+        parts.append(held.get("attribute", ""))
+        return " ".join(filter(None, parts))
+
+
+def _specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[str]) -> _Specialisation:
+    """The specialisation of a capture.
+
+    Args:
+        capture: of the launch.
+        text: the kernel's Python.
+        runtime: the parameters that are arguments of the IR in some variant, so that a constant is a specialised value.
+    """
+    values: dict[Key, str] = {}
+    constants = dict(capture.launch.constants)
+    attributes = dict(capture.launch.attributes)
+    for name, kind in capture.launch.signature:
+        is_declared = text.is_constexpr(name)
+        if kind == "constexpr" and name not in runtime and is_declared is not False:
+            values["constexpr", name] = constants.get(name, "")
+        elif kind == "constexpr":
+            value = constants.get(name, "")
+            if _is_one(value):
+                values["equal to 1", name] = "yes"
+            else:
+                # None, and what else is no argument.
+                values["type", name] = value
+        else:
+            values["type", name] = kind
+            rows = [row for row in attributes.get(name, "").split(", ") if row]
+            is_divisible = DIVISIBLE in rows
+            if kind.startswith("*"):
+                values["aligned to 16 bytes", name] = _yes(is_divisible)
+            elif kind.startswith(("i", "u")) and kind not in ("i1", "u1"):
+                values["equal to 1", name] = "no"
+                values["divisible by 16", name] = _yes(is_divisible)
+            elif is_divisible:
+                values["attribute", name] = DIVISIBLE
+            if others := [row for row in rows if row != DIVISIBLE]:
+                values["attribute", name] = ", ".join(others)
+    # Elements of tuples.
+    named = dict(capture.launch.signature)
+    for name, value in constants.items():
+        if name not in named:
+            values["constexpr", name] = value
+    for name, value in attributes.items():
+        if name not in named:
+            values["attribute", name] = value
+    for name, value in capture.launch.options:
+        values["option", name] = str(value)
+    return _Specialisation(values)
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
+def _is_one(value: str) -> bool:
+    try:
+        return ast.literal_eval(value) == 1
+    except (ValueError, SyntaxError):
+        return False
+
 
 Use = Literal["used", "not in the IR", "never read", "guards the grid", "unknown", "option"]
 """What the kernel does with a parameter: `never read` in its Python; read, but `not in the IR` of any variant; or read
@@ -27,12 +208,12 @@ _NOT_OPTIONS = frozenset({"arch", "backend_name", "warp_size"})
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class KernelVariant:
     """One compile of a kernel."""
 
     id: str
     launch: Launch
-    specialisation: Specialisation
+    specialisation: _Specialisation
     code: str
     """A digest of its machine code and how it is launched, without debug information; empty if it has none."""
     source: str
@@ -46,7 +227,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class VariantCause:
     """One parameter or option that tells variants apart."""
 
     name: str
@@ -82,13 +263,13 @@ class Site:
     target: Target
     plan: str
     triton_version: str
-    variants: tuple[Variant, ...]
-    causes: tuple[Cause, ...]
+    variants: tuple[KernelVariant, ...]
+    causes: tuple[VariantCause, ...]
 
 
 def sites_of(captures: Iterable[Capture]) -> tuple[Site, ...]:
     """The kernels of captures, those with the most variants first; each capture is looked at once, in order."""
-    groups: dict[tuple[object, ...], list[tuple[Variant, Capture]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[KernelVariant, Capture]]] = {}
     for capture in captures:
         kernel = capture.launch.kernel
         key = (kernel, capture.target, str(capture.plan), capture.environment.triton_version)
@@ -102,7 +283,7 @@ def sites_of(captures: Iterable[Capture]) -> tuple[Site, ...]:
     return tuple(sorted(sites, key=lambda one: -len(one.variants)))
 
 
-def _variant(capture: Capture) -> Variant:
+def _variant(capture: Capture) -> KernelVariant:
     source = capture.texts.get("source", "")
     module = parse_mlir(source)
     names = _argument_names(capture, source)
@@ -113,10 +294,10 @@ def _variant(capture: Capture) -> Variant:
             read = [*operation.operands, *(first for _, first in operation.carried)]
             used.update(own[value] for value in read if value in own)
     digest = hashlib.sha256(strip_locations(source, "mlir").encode("utf-8", "surrogatepass")).hexdigest()
-    return Variant(
+    return KernelVariant(
         capture.id,
         capture.launch,
-        Specialisation({}),
+        _Specialisation({}),
         code_of(capture),
         digest if source else "",
         frozenset(names) - used,
@@ -172,18 +353,18 @@ def code_of(capture: Capture) -> str:
     return hashlib.sha256(head.encode() + found).hexdigest()
 
 
-def _site(variants: list[Variant], first: Capture, captures: Sequence[Capture]) -> Site:
+def _site(variants: list[KernelVariant], first: Capture, captures: Sequence[Capture]) -> Site:
     text = read_kernel(first.launch.kernel)
     runtime = frozenset(name for one in variants for name, kind in one.launch.signature if kind != "constexpr")
     rows = tuple(
-        replace(one, specialisation=specialisation_of(capture, text, runtime))
+        replace(one, specialisation=_specialisation_of(capture, text, runtime))
         for one, capture in zip(variants, captures, strict=True)
     )
     causes = tuple(_causes(rows, text))
     return Site(first.launch.kernel, first.target, str(first.plan), first.environment.triton_version, rows, causes)
 
 
-def _causes(variants: Sequence[Variant], text: KernelText) -> list[Cause]:
+def _causes(variants: Sequence[KernelVariant], text: KernelText) -> list[VariantCause]:
     keys = dict.fromkeys(key for one in variants for key in one.specialisation.values)
     differing: dict[str, list[Key]] = {}
     for key in keys:
@@ -201,10 +382,10 @@ def _causes(variants: Sequence[Variant], text: KernelText) -> list[Cause]:
     return [_cause(name, rows, variants, text) for name, rows in differing.items() if rows]
 
 
-def _cause(name: str, keys: list[Key], variants: Sequence[Variant], text: KernelText) -> Cause:
+def _cause(name: str, keys: list[Key], variants: Sequence[KernelVariant], text: KernelText) -> VariantCause:
     # All aspects go together: a parameter that is no argument has none of them.
     every = [key for key in dict.fromkeys(k for one in variants for k in one.specialisation.values) if key[1] == name]
-    groups: dict[object, list[Variant]] = {}
+    groups: dict[object, list[KernelVariant]] = {}
     for one in variants:
         groups.setdefault(one.specialisation.without(every), []).append(one)
     pairs = [(a, b) for rows in groups.values() for at, a in enumerate(rows) for b in rows[:at]]
@@ -212,7 +393,7 @@ def _cause(name: str, keys: list[Key], variants: Sequence[Variant], text: Kernel
     is_tuned = all(one is not None for one in tuned) and all(
         f"{name}: " in (one.config if one else "") for one in tuned
     )
-    return Cause(
+    return VariantCause(
         name,
         tuple(keys),
         tuple(one.specialisation.state_of(name) for one in variants),
@@ -226,7 +407,7 @@ def _cause(name: str, keys: list[Key], variants: Sequence[Variant], text: Kernel
     )
 
 
-def _use(name: str, variants: Sequence[Variant], text: KernelText) -> Use:
+def _use(name: str, variants: Sequence[KernelVariant], text: KernelText) -> Use:
     if not text.is_known:
         held = [one for one in variants if name in one.arguments]
         return "unknown" if not held or any(name not in one.unused for one in held) else "not in the IR"
@@ -240,7 +421,7 @@ def _use(name: str, variants: Sequence[Variant], text: KernelText) -> Use:
     return "used"
 
 
-def _is_the_grid(variant: Variant, name: str, axis: int) -> bool:
+def _is_the_grid(variant: KernelVariant, name: str, axis: int) -> bool:
     """Whether a constant is the number of programs along an axis, in the launch of a variant."""
     grid = variant.launch.grid
     return grid is not None and dict(variant.launch.constants).get(name) == str(grid[axis])

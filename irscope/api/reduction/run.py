@@ -3,34 +3,100 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from irscope.analysis.reduce.case import Case
-from irscope.analysis.reduce.model import Reduced, Size
-from irscope.analysis.reduce.program import Program
+from irscope.analysis.reduce.model import CaseSize, Reduced, ReducedPython
+from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program
+from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
 from irscope.analysis.reduce.search import Search
-from irscope.analysis.reduce.steps.all import STEPS
-from irscope.analysis.reduce.text import read_program, write_program
+from irscope.analysis.reduce.steps import STEPS
 from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
-from irscope.api.reduction.origins import Origin
+from irscope.api.reduction.python_text import chosen_options, python_case, python_request
+from irscope.errors import RecordingError, UsageError
 from irscope.interruption import Interrupted, signal_of
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.model.capture import Capture, Launch
+from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Candidates, settled
 from irscope.record.variants.pool import VariantPool
 from irscope.store.disk import default_folder
 
-__all__ = ["Reduction", "chosen_options", "versions_of"]
+_STAGES = ("source", "ttir", "ttgir")
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionOrigin:
+    """A text, and the passes that run on it."""
+
+    name: str
+    text: str
+    into: str
+    """The stage whose passes run on it first."""
+    pipeline: Pipeline
+
+
+def origins_of(capture: Capture, stage: str | None, before: PassSnapshot | None) -> tuple[ReductionOrigin, ...]:
+    """The texts to try, the best first: the latest are those on which the fewest passes run.
+
+    `stage`: only the artifact of this stage. `before`: only the IR before this pass. Raises UsageError and
+    RecordingError where there is no such text.
+    """
+    if before is not None:
+        if (one := _before(capture, before)) is None:
+            raise RecordingError(
+                f"the recording left out the IR before {before.label}: record it with --snapshots all."
+            )
+        return (one,)
+    if stage is not None and stage not in _STAGES:
+        raise UsageError(f"--stage {stage!r}: write {', '.join(_STAGES)}.")
+    if stage is not None:
+        capture.artifact(stage)
+        found = tuple(one for one in _artifacts(capture) if one.name == f"stage {stage}")
+        if not found:
+            raise UsageError(f"--stage {stage}: no pass runs on it before {_where(capture)}.")
+        return found
+    failed = next((one for one in capture.passes() if one.outcome == "failed"), None)
+    first = _before(capture, failed) if failed is not None else None
+    return (*([first] if first is not None else []), *_artifacts(capture))
+
+
+def _before(capture: Capture, snapshot: PassSnapshot) -> ReductionOrigin | None:
+    text = capture.text_before(snapshot)
+    if text is None or stage_named(snapshot.stage).kind == "binary" or snapshot.argument == "":
+        return None
+    stages = _stages_from(capture, snapshot.stage)
+    pipeline = Pipeline.of(tuple(capture.passes()), stages, snapshot.label)
+    # Gluon's passes of ttgir are other ones than Triton's; its own first stage runs none, and tells them apart.
+    is_gluon = capture.launch.language == "gluon" and snapshot.stage == "ttgir"
+    return ReductionOrigin(f"before {snapshot.label}", text, "glir" if is_gluon else snapshot.stage, pipeline)
+
+
+def _artifacts(capture: Capture) -> Iterator[ReductionOrigin]:
+    made = [*capture.stages, *([capture.failure.stage] if capture.failure is not None else [])]
+    for stage in reversed(_STAGES):
+        later = [one for one in made if stage_rank(one) > stage_rank(stage)]
+        if stage in capture.stages and later:
+            into = min(later, key=stage_rank)
+            pipeline = Pipeline.of(tuple(capture.passes()), _stages_from(capture, into))
+            yield ReductionOrigin(f"stage {stage}", capture.text(stage), into, pipeline)
+
+
+def _stages_from(capture: Capture, first: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.stage for one in capture.passes() if stage_rank(one.stage) >= stage_rank(first)))
+
+
+def _where(capture: Capture) -> str:
+    return f"it {capture.failure.verdict}" if capture.failure is not None else "its end"
+
 
 # The module says them.
 _LAID_OUT = ("num_warps", "num_ctas")
-_BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
 
 
 _TRIES = 3
@@ -42,10 +108,9 @@ again."""
 class _Begun:
     """A text on which what is to be kept is so."""
 
-    origin: Origin
+    origin: ReductionOrigin
     kept: Kept
     program: Program
-    case: Case
     plain: str
     """The text in MLIR's custom form, without locations."""
     capture: Capture
@@ -68,15 +133,15 @@ class Reduction:
     """Whether the judgements of an earlier run are forgotten."""
     last_stage: str = ""
     """How far the first compile must go, as what is to be kept does afterwards; empty for the binary."""
+    _started: float = field(init=False, default_factory=time.monotonic)
     _last: Capture | None = field(init=False, default=None)
     """What the text that was tried last is compiled to."""
 
-    def run(self, origins: Iterable[Origin]) -> Reduced:
+    def run(self, origins: Iterable[ReductionOrigin]) -> Reduced:
         """Reduce the first of some texts on which what is to be kept is so; raises RecordingError if it is on none.
 
         A signal ends the search, and what was found by then is the result.
         """
-        started = time.monotonic()
         tried: list[str] = []
         unread: list[str] = []
         for origin in origins:
@@ -87,26 +152,74 @@ class Reduction:
                 continue
             tried.append(origin.name)
             if (begun := self._begun(origin, plain, generic)) is not None:
-                return self._reduced(begun, started)
+                return self._reduced(begun)
         raise refuse_lost(self.capture, self.what, tried, unread, self._last)
 
-    def _begun(self, origin: Origin, plain: str, generic: str) -> _Begun | None:
+    def run_python(self) -> ReducedPython:
+        """Reduce the Python text of the kernel, of which each candidate is a file that is compiled from a signature."""
+        case = python_case(self.capture)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            request = python_request(self.capture, case, folder)
+            made = self.pool.compile_one(request)
+            kept = self.kept_of(request, made)
+            if kept is None:
+                raise refuse_lost(self.capture, self.what, ["its Python text"], made=made)
+            candidates = Candidates(self.pool, kept.judge)
+
+            def first(cases: Iterable[PythonCase]) -> int | None:
+                return candidates.first(python_request(self.capture, one, folder) for one in cases)
+
+            def told(step: str, best: PythonCase) -> None:
+                self.told(f"{len(best.text.splitlines())} lines of Python  ({step})")
+
+            program = PythonProgram.of(case, self.capture.name)
+            search = Search(program, case, first, PYTHON_STEPS, told)
+            signal = _interruption(search.run)
+            if not signal:
+                made = self.pool.compile_one(python_request(self.capture, search.best, folder))
+        lines = [line for line in case.text.splitlines() if line.strip()]
+        return ReducedPython(
+            case=search.best,
+            lines_before=len(lines),
+            options=chosen_options(self.capture.launch),
+            **self._known(kept, made, search.taken, candidates, signal),
+        )
+
+    def _known(
+        self, kept: Kept, made: Capture, taken: Mapping[str, int], candidates: Candidates, signal: int
+    ) -> dict[str, Any]:
+        """What is known of either reduction. `made`: what its result is compiled to."""
+        environment = made.environment
+        own = (("irscope", environment.irscope_version), ("triton", environment.triton_version))
+        return {
+            "capture": self.capture,
+            "kept": kept.text_of(made),
+            "versions": (*own, *environment.tools),
+            "failure": made.failure,
+            "taken": tuple(taken.items()),
+            "compiled": candidates.compiled,
+            "seconds": time.monotonic() - self._started,
+            "signal": signal,
+        }
+
+    def _begun(self, origin: ReductionOrigin, plain: str, generic: str) -> _Begun | None:
         """The program of a text, and what is to be kept of it, if that is so when it is compiled again.
 
         `plain`, `generic`: the text as MLIR prints it in its custom and in its generic form.
         """
         program = read_program(generic)
-        case = Case(write_program(program), origin.pipeline, self._options(plain))
-        request = self._request(case, origin)
+        program.pipeline, program.options = origin.pipeline, self._options(plain)
+        request = self._request(program.case(), origin)
         for _ in range(_TRIES):
             self._last = made = self.pool.compile_one(request)
             if (kept := self.kept_of(request, made)) is not None:
-                case = replace(case, pipeline=case.pipeline.up_to(kept.last_stage))
-                return _Begun(origin, kept, program, case, plain, made)
+                program.pipeline = program.pipeline.up_to(kept.last_stage)
+                return _Begun(origin, kept, program, plain, made)
         return None
 
-    def _reduced(self, begun: _Begun, started: float) -> Reduced:
-        origin, kept = begun.origin, begun.kept
+    def _reduced(self, begun: _Begun) -> Reduced:
+        origin, kept, program = begun.origin, begun.kept, begun.program
         hangs = kept.likeness is not None and kept.likeness.kind == "timeout"
         candidates = Candidates(
             self.pool, kept.judge, self._file(kept, hangs) if kept.lasts else None, timeouts_last=hangs
@@ -118,39 +231,29 @@ class Reduction:
         def told(step: str, best: Case) -> None:
             self.told(f"{search.program.count} operations, {len(best.pipeline.running)} passes  ({step})")
 
-        search = Search(begun.program, begun.case, first, STEPS, told)
-        before = Size(begun.program.count, len(begun.plain), len(begun.case.pipeline.running))
-        signal = 0
-        try:
-            search.run()
-        except (Interrupted, KeyboardInterrupt) as stop:
-            signal = signal_of(stop)
-        try:
+        search = Search(program, program.case(), first, STEPS, told)
+        signal = _interruption(search.run)
+        # It was judged, though in MLIR's generic form.
+        text, made, is_steady = search.best.text, replace(begun.capture, snapshots=()), True
+
+        def compile_again() -> None:
+            nonlocal text, made, is_steady
             text, made, is_steady = self._compiled(search.best, begun)
-        except (Interrupted, KeyboardInterrupt) as stop:
-            # It was judged, though in MLIR's generic form.
-            signal = signal_of(stop)
-            text, made, is_steady = search.best.text, replace(begun.capture, snapshots=()), True
+
+        signal = _interruption(compile_again) or signal
         return Reduced(
-            capture=self.capture,
-            kept=kept.text_of(made),
             origin=origin.name,
             into=origin.into,
-            before=before,
-            after=Size(search.program.count, len(text), len(search.best.pipeline.running)),
+            before=CaseSize(program.count, len(begun.plain), len(program.pipeline.running)),
+            after=CaseSize(search.program.count, len(text), len(search.best.pipeline.running)),
             case=search.best,
             text=text,
-            versions=versions_of(made),
-            failure=made.failure,
             passes=tuple(one for one in made.passes() if one.outcome != "skipped"),
-            taken=tuple(search.taken.items()),
-            compiled=candidates.compiled,
             repeated=candidates.repeated,
-            seconds=time.monotonic() - started,
-            signal=signal,
             goes_on=kept.lasts,
             is_steady=is_steady,
             hangs_after_s=self.pool.timeout_s if hangs else 0.0,
+            **self._known(kept, made, search.taken, candidates, signal),
         )
 
     def _compiled(self, best: Case, begun: _Begun) -> tuple[str, Capture, bool]:
@@ -171,7 +274,7 @@ class Reduction:
             tried.append((text, made))
         return *tried[0], False
 
-    def _request(self, case: Case, origin: Origin, kept: Kept | None = None) -> RecordRequest:
+    def _request(self, case: Case, origin: ReductionOrigin, kept: Kept | None = None) -> RecordRequest:
         """The request that `irscope dump FILE --into STAGE` makes of a file with this text."""
         asked = RecordingOptions(
             plan=case.pipeline.plan,
@@ -213,18 +316,10 @@ class Reduction:
         return file
 
 
-def chosen_options(launch: Launch) -> tuple[tuple[str, Any], ...]:
-    """The options of a launch that a command line can give: those that its script set, if that is known."""
-    chosen = launch.set_options if launch.set_options is not None else launch.options
-    return tuple(
-        (name, value)
-        for name, value in chosen
-        if name not in _BACKENDS_OWN and isinstance(value, (bool, int, float, str))
-    )
-
-
-def versions_of(capture: Capture) -> tuple[tuple[str, str], ...]:
-    """(program, version) of what compiled a capture."""
-    environment = capture.environment
-    own = (("irscope", environment.irscope_version), ("triton", environment.triton_version))
-    return (*own, *environment.tools)
+def _interruption(work: Callable[[], None]) -> int:
+    """The signal that interrupted some work; 0 for none."""
+    try:
+        work()
+    except (Interrupted, KeyboardInterrupt) as stop:
+        return signal_of(stop)
+    return 0

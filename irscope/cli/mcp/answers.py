@@ -1,13 +1,19 @@
-"""An answer of at most 8 kB: as many rows as fit, what was left out, and the call that gives it."""
+"""An answer of at most 8 kB: as many rows as fit, what was left out, and the call that gives it; the last are kept."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from pathlib import Path
+from typing import Any, Literal, cast
 
-__all__ = ["MOST_BYTES", "Answer", "call_of", "call_text"]
+from irscope.errors import CaptureNotFound
+from irscope.store.recent import CaptureStore
+
+__all__ = ["MOST_BYTES", "Answer", "KeptAnswers", "Offered", "call_of", "call_text"]
+
 
 MOST_BYTES = 8000
 _HEAD_BYTES = 4000
@@ -24,9 +30,6 @@ _CUTS = ((3000, 60), (1000, 30), (400, 12), (150, 6), (60, 3), (20, 1))
 class Answer:
     """What a tool answers: values that are always there, and rows of which a part may be."""
 
-    tool: str
-    arguments: Mapping[str, Any]
-    """Of the call that is answered."""
     head: Mapping[str, Any]
     key: str
     """The name of the rows."""
@@ -40,6 +43,9 @@ class Answer:
     numbers: Sequence[int] | None = None
     """The value of that argument for each row; by default its index."""
     notes: Sequence[str] = ()
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Of the call that is answered, but for where the page begins."""
 
     def at(self, page: int) -> Answer:
         """The same answer, from another row on: the value of the argument `page`."""
@@ -138,3 +144,71 @@ def _cut(value: Any, characters: int, entries: int) -> Any:
         kept_rows = [_cut(one, characters, entries) for one in rows[:entries]]
         return kept_rows + ([f"… {len(rows) - entries} more"] if len(rows) > entries else [])
     return value
+
+
+_MOST = 8
+_PAGES = {"start": 0, "first_line": 1}
+"""The arguments that say where a page begins, and what they are for the first."""
+_NAMING = ("capture", "left", "right", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One tool."""
+
+    name: str
+    function: Callable[..., Answer]
+    effect: Literal["reads", "compiles", "runs the file"]
+    """`reads`: it adds no capture, and runs no code of the user's; what a capture lacks is compiled if it was recorded
+    here. `compiles`: it adds captures, made of those that are there."""
+
+    def answer(self, arguments: Mapping[str, Any]) -> Answer:
+        """Call the tool; raises what it raises."""
+        defaults = {one.name: one.default for one in signature(self.function).parameters.values()}
+        given = {name: value for name, value in arguments.items() if value != defaults.get(name) and name not in _PAGES}
+        return replace(self.function(**arguments), tool=self.name, arguments=given)
+
+
+class KeptAnswers:
+    """The last answers of tools, by the call and the state of what it names.
+
+    A first page is always made anew. One that follows is of the answer before, so that nothing is computed, and of
+    `record` nothing run, once more; if that is no longer kept, or what it is of has changed, it is made anew as well.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._answers: dict[Any, Answer] = {}
+
+    def text(self, offered: Offered, arguments: Mapping[str, Any]) -> str:
+        """What a tool answers, as JSON; raises what the tool raises."""
+        page = next((arguments[name] for name, first in _PAGES.items() if arguments.get(name, first) != first), None)
+        if page is not None and (kept := self._answers.get(_key(offered.name, arguments))) is not None:
+            return kept.at(page).text()
+        answer = offered.answer(arguments)
+        # After the call, which may have added what it found out to a stored capture.
+        key = _key(offered.name, arguments)
+        self._answers.pop(key, None)
+        self._answers[key] = replace(answer, start=0)
+        while len(self._answers) > self._most:
+            del self._answers[next(iter(self._answers))]
+        return answer.text()
+
+
+def _key(tool: str, arguments: Mapping[str, Any]) -> Any:
+    given = {name: value for name, value in arguments.items() if name not in _PAGES}
+    states = [_state(given[name]) for name in _NAMING if given.get(name)]
+    if tool == "list":
+        states.append(tuple(CaptureStore().paths()))
+    return tool, repr(sorted(given.items())), tuple(states)
+
+
+def _state(text: str) -> Any:
+    """The file that a text names, and when it was written last; None if there is none."""
+    path = Path(text.partition("::")[0])
+    try:
+        path = path if path.exists() else CaptureStore().find(str(path))
+        status = path.stat()
+    except (CaptureNotFound, OSError):
+        return None
+    return path, status.st_mtime_ns, status.st_size

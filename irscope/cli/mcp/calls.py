@@ -1,25 +1,38 @@
-"""Calls of commands for their JSON, with what they say; and errors with the call to make next."""
+"""Calls of commands for their JSON, numbered lines of texts, and errors with the call to make next."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from irscope.cli.dump.stages import one_pass
+from irscope.api.texts import parse_lines
 from irscope.cli.mcp.answers import call_text
-from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.stored import is_capture
+from irscope.cli.subject import is_capture, split_subject
+from irscope.cli.texts import one_pass, snapshot_text
 from irscope.errors import CaptureNotFound, IrscopeError, PlanError, StageNotFound, UsageError
-from irscope.model.capture import Capture
+from irscope.ir.locations.stages import capture_locations, lines_selected
+from irscope.ir.locations.strip import strip_locations
+from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
 
-__all__ = ["capture_subject", "command_json", "error_text", "program_subject", "quiet", "refuse_foreign", "rows_of"]
+__all__ = [
+    "capture_subject",
+    "command_json",
+    "error_text",
+    "numbered_lines",
+    "program_subject",
+    "quiet",
+    "refuse_foreign",
+    "rows_of",
+]
+
 
 _one_at_a_time = threading.RLock()
 """What commands say goes to the one standard error of the process."""
@@ -38,12 +51,13 @@ def quiet() -> Generator[list[str]]:
 
 def command_json(words: Sequence[str]) -> tuple[Any, list[str]]:
     """(what a command prints with `--json`, what it says); raises what the command raises."""
-    from irscope.cli import app, load_commands
+    from irscope.cli.commands import main_group
 
     with TemporaryDirectory() as folder, quiet() as said:
         file = Path(folder, "answer.json")
-        load_commands(words)
-        app(args=[*words, "--json", "-o", str(file)], prog_name="irscope", standalone_mode=False)
+        commands = main_group()
+        with commands.make_context("irscope", [*words, "--json", "-o", str(file)]) as context:
+            commands.invoke(context)
         if not file.is_file():
             raise IrscopeError("the command gave no answer.")
         answer = json.loads(file.read_text("utf-8"))
@@ -84,7 +98,7 @@ def error_text(error: Exception, tool: str, arguments: Mapping[str, Any]) -> str
     if isinstance(error, OSError):
         return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
     if callable(formatted := getattr(error, "format_message", None)):
-        # One of Typer's: an option whose value is of another type.
+        # One of click's: an option whose value is of another type.
         return str(formatted())
     if not isinstance(error, IrscopeError):
         return None
@@ -112,3 +126,45 @@ def rows_of(document: Any) -> list[dict[str, Any]]:
     """A document that is a list of objects, without the version of its form."""
     rows = cast("list[dict[str, Any]]", document)
     return [{name: value for name, value in row.items() if name != "irscope_json"} for row in rows]
+
+
+# %5 = tt.load %4 : tensor<64xf32> loc(#loc7)      %9 = add i32 %8, 1, !dbg !14
+_LOCATION = re.compile(r"\s+loc\(|,? !dbg ")
+
+
+def numbered_lines(
+    capture: Capture, stage: str, after: str, source_lines: str, locations: bool
+) -> tuple[list[tuple[int, str]], int]:
+    """((number, line) of the chosen lines, how many lines the text has); numbers are those of the text as it is held.
+
+    Raises StageNotFound, PlanError for a pass that is not there, and UsageError for `source_lines` that are none.
+    """
+    if after:
+        snapshot = one_pass(capture, after)
+        text, kind = snapshot_text(capture, snapshot, before=False), snapshot.group
+    else:
+        text, kind = capture.text(stage), stage_named(stage).kind
+    lines = text.split("\n")
+    if lines[-1:] == [""]:
+        lines.pop()
+    shown = list(enumerate(lines, 1)) if locations else list(_aligned(lines, strip_locations(text, kind).split("\n")))
+    if source_lines:
+        file = capture.launch.kernel.file
+        selected = lines_selected(
+            capture_locations(capture, text, kind),
+            lambda path: path == file or not file.endswith(".py"),
+            parse_lines(source_lines),
+        )
+        shown = [(number, line) for number, line in shown if number in selected]
+    return shown, len(lines)
+
+
+def _aligned(lines: Sequence[str], stripped: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(number, line) of each line that is left when locations are removed, which removes whole lines too."""
+    numbered = enumerate(lines, 1)
+    for line in stripped:
+        for number, whole in numbered:
+            begin = _LOCATION.split(whole, maxsplit=1)[0].rstrip()
+            if (line.startswith(begin) and begin) or line.strip() == whole.strip():
+                yield number, line
+                break

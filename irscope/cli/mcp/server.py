@@ -15,16 +15,16 @@ from mcp_types import ToolAnnotations
 from pydantic import ValidationError
 
 from irscope import __version__
+from irscope.cli.mcp.answers import KeptAnswers, Offered
 from irscope.cli.mcp.calls import error_text
-from irscope.cli.mcp.kept import KeptAnswers
-from irscope.cli.mcp.tools import TOOLS, Offered
+from irscope.cli.mcp.tools import TOOLS
 
 __all__ = ["mcp_server"]
 
 _INSTRUCTIONS = (
     "irscope shows what the Triton compiler did to a GPU kernel; no GPU is needed. Begin with list, or with record, "
     "which runs a Python file. Every other tool takes the id of a capture, which stays valid. why says what is slow "
-    "and what mends it. An answer has at most 8 kB; left_out says what is missing, and which call gives it."
+    "and how to fix it. An answer has at most 8 kB; left_out says what is missing, and which call gives it."
 )
 
 #     line: only those of this line of Python.

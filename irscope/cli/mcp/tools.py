@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
-from irscope.cli.mcp.answers import Answer, call_text
-from irscope.cli.mcp.calls import capture_subject, command_json, quiet, refuse_foreign, rows_of
-from irscope.cli.mcp.edits import edit, edit_python
-from irscope.cli.mcp.recordings import recompile, record
-from irscope.cli.mcp.texts import numbered_lines
-from irscope.cli.output.talk import say
+from irscope.cli.mcp.answers import Answer, Offered, call_text
+from irscope.cli.mcp.calls import capture_subject, command_json, numbered_lines, quiet, refuse_foreign, rows_of
+from irscope.cli.mcp.making import edit, edit_python, recompile, record
+from irscope.cli.streams import say
+from irscope.cli.subject import stored_captures
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 
@@ -28,16 +26,15 @@ def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0
     start: the first row to show.
     """
     words = ["ls", *([kernel] if kernel and not kernel.startswith("-") else [])]
-    words += [*_option("--target", target), *(["--last"] if last else [])]
+    words += [*_option("--where", f"target={target}" if target else ""), *(["--last"] if last else [])]
     document, said = command_json(words)
-    given = {"kernel": kernel, "target": target, "last": last or None}
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     for row in rows:
         # Options that nobody set, and those that list what is supported.
         row["parts"] = {
             name: text for name, text in row["parts"].items() if text not in ("", "None") and text[0] != "("
         }
-    return Answer("list", given, {}, "captures", rows, "irscope ls --json", start, notes=said)
+    return Answer({}, "captures", rows, "irscope ls --json", start, notes=said)
 
 
 def _stages(
@@ -72,8 +69,6 @@ def _stages(
         lines, total = numbered_lines(one, stage, after, source_lines, locations)
     last = last_line or total
     shown = [(number, text) for number, text in lines if number <= last]
-    given = {"capture": capture, "stage": stage, "after": after, "source_lines": source_lines}
-    given |= {"last_line": last_line or None, "locations": locations or None}
     place = f"--stage {stage}" if stage else f"--after {after}"
     head: dict[str, Any] = {"capture": one.id, "stage": stage or after, "lines_of_text": total}
     if source_lines:
@@ -81,9 +76,7 @@ def _stages(
     rows = [f"{number}: {text}" for number, text in shown]
     numbers = [number for number, _ in shown]
     whole = f"irscope show {capture} {place}"
-    return Answer("stages", given, head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).at(
-        first_line
-    )
+    return Answer(head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).at(first_line)
 
 
 def _summary(subject: str) -> Answer:
@@ -94,7 +87,7 @@ def _summary(subject: str) -> Answer:
         row["findings"] = _codes(row)
         row.pop("metadata")
     whole = f"irscope show {subject} --json"
-    return Answer("stages", {"capture": subject}, {}, "captures", rows, whole, notes=said)
+    return Answer({}, "captures", rows, whole, notes=said)
 
 
 def _codes(row: dict[str, Any]) -> list[str]:
@@ -120,9 +113,8 @@ def _passes(capture: str, stage: str = "", match: str = "", changed: bool = Fals
     (row, *others) = rows_of(document)
     _refuse_several(capture, [row, *others])
     rows = [{name: value for name, value in one.items() if value not in (None, "", {})} for one in row.pop("passes")]
-    given = {"capture": capture, "stage": stage, "match": match, "changed": changed or None}
     whole = f"irscope passes {capture} --json"
-    return Answer("passes", given, row, "passes", rows, whole, start, notes=said)
+    return Answer(row, "passes", rows, whole, start, notes=said)
 
 
 def _diff(
@@ -141,7 +133,6 @@ def _diff(
     between: in place of right: two passes, to compare the IR after each.
     start: the first line of the diff to show.
     """
-    given = {"left": left, "right": right, "stage": stage, "one_pass": one_pass, "between": between}
     words = ["diff", capture_subject(left)]
     if bool(right) + bool(one_pass) + bool(between) != 1:
         call = call_text("passes", {"capture": left, "changed": True})
@@ -168,7 +159,7 @@ def _diff(
         row["diff_of"] = ", ".join(texts) or "no stage differs"
         row.pop("passes")
         row.pop("schedule")
-    return Answer("diff", given, row, "diff", lines, whole, start, notes=said)
+    return Answer(row, "diff", lines, whole, start, notes=said)
 
 
 def _why(
@@ -182,14 +173,14 @@ def _why(
     grid: str = "",
     start: int = 0,
 ) -> Answer:
-    """Say what is slow in a kernel, on which line, because of what, and what mends it; the worst first.
+    """Report what is slow in a kernel: the line, the cause, and fixes; the worst first.
 
-    A remedy that was compiled says what it changed. Only a capture that was recorded on this machine is compiled for
+    A fix that was compiled says what it changed. Only a capture that was recorded on this machine is compiled for
     that, and no code of the user's runs.
 
     Args:
     capture: the id of a capture, a .irscope file, or 'last'.
-    tries: at most so many compiles to try remedies; 0 compiles nothing.
+    tries: at most so many compiles to try fixes; 0 compiles nothing.
     line: only what concerns this line of the Python file.
     operation: only these operations, as 'load' or 'tt.dot'.
     value: only what concerns this value of the TTGIR, as '%acc'.
@@ -198,7 +189,8 @@ def _why(
     grid: the number of programs as if it was launched so, as '1024' or '64,8'.
     start: the first row to show.
     """
-    words = ["why", capture_subject(capture), *([f"--tries={tries}"] if tries > 0 else ["--no-try"])]
+    trusted = all(file.load().environment.is_trusted for file in stored_captures(capture_subject(capture)).files)
+    words = ["why", capture_subject(capture), f"--tries={tries if trusted else 0}"]
     words += [*_option("--line", str(line) if line else ""), *_option("--op", operation), *_option("--value", value)]
     words += [*_option("--ignore", ",".join(ignore or ())), *_option("--grid", grid)]
     words += [f"--size={name}={number}" for name, number in (sizes or {}).items()]
@@ -206,10 +198,8 @@ def _why(
     (row, *others) = rows_of(document)
     _refuse_several(capture, [row, *others])
     found = row.pop("findings")
-    given = {"capture": capture, "tries": tries if tries != 2 else None, "line": line or None, "operation": operation}
-    given |= {"value": value, "ignore": ignore, "sizes": sizes, "grid": grid}
     whole = f"irscope why {capture} --json"
-    return Answer("why", given, row, "findings", found, whole, start, notes=said)
+    return Answer(row, "findings", found, whole, start, notes=said)
 
 
 def _layouts(
@@ -225,20 +215,19 @@ def _layouts(
     line: only those of this line of the Python file.
     start: the first row to show.
     """
-    from irscope.cli.layout.subject import layouts_of_capture
+    from irscope.api.layouts import layouts_of_capture
     from irscope.layout.described import as_json, choose_layouts
 
     with quiet() as said:
         one = _one(capture_subject(capture))
-        found = layouts_of_capture(one, None)
+        found = layouts_of_capture(one, tell=say)
         if names or value or operation or line:
             found = choose_layouts(
                 found, names=names or (), value=value or None, operation=operation or None, line=line or None
             )
         rows = [as_json(item, full=False) for item in found]
-    given = {"capture": capture, "names": names, "value": value, "operation": operation, "line": line or None}
     head, whole = {"capture": one.id}, f"irscope layout {capture} --json"
-    return Answer("layouts", given, head, "layouts", rows, whole, start, notes=said)
+    return Answer(head, "layouts", rows, whole, start, notes=said)
 
 
 def _costs(capture: str, start: int = 0) -> Answer:
@@ -251,8 +240,7 @@ def _costs(capture: str, start: int = 0) -> Answer:
     document, said = command_json(["layout", capture_subject(capture), "--costs"])
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     whole = f"irscope layout {capture} --costs --json"
-    given = {"capture": capture}
-    return Answer("costs", given, given, "costs", rows, whole, start, notes=said)
+    return Answer({"capture": capture}, "costs", rows, whole, start, notes=said)
 
 
 def _ablate(
@@ -270,16 +258,15 @@ def _ablate(
     pairs: also two at a time.
     start: the first row to show.
     """
-    words = ["ablate", capture_subject(capture), "--no-gpu", *(["--pairs"] if pairs else [])]
+    words = ["ablate", capture_subject(capture), "--virtual", *(["--pairs"] if pairs else [])]
     words += [f"--pass={name}" for name in passes] if passes else _option("--stage", stage)
     document, said = command_json(words)
     rows = [{name: value for name, value in row.items() if value not in (None, "")} for row in document.pop("variants")]
     document.pop("irscope_json")
     # Those that change the program first, in their order.
     rows.sort(key=lambda row: bool(row.get("same_program")))
-    given = {"capture": capture, "stage": stage if stage != "ttgir" else "", "passes": passes, "pairs": pairs or None}
-    whole = f"irscope ablate {capture} --no-gpu --json"
-    return Answer("ablate", given, document, "variants", rows, whole, start, notes=said)
+    whole = f"irscope ablate {capture} --virtual --json"
+    return Answer(document, "variants", rows, whole, start, notes=said)
 
 
 def _check(
@@ -317,21 +304,8 @@ def _check(
     (row, *others) = document.pop("captures")
     _refuse_several(capture, [row, *others])
     head = {**row, **{name: value for name, value in document.items() if name != "irscope_json"}}
-    given = {"capture": capture, "max_regs": max_regs or None, "no_spills": no_spills or None}
-    given |= {"max_shared": max_shared or None, "uses": uses, "min_width": min_width, "pipelined": pipelined or None}
     rows, whole = head.pop("assertions"), f"irscope {' '.join(words)} --json"
-    return Answer("check", {**given, "no_finding": no_finding}, head, "assertions", rows, whole, start, notes=said)
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """One tool."""
-
-    name: str
-    function: Callable[..., Answer]
-    effect: Literal["reads", "compiles", "runs the file"]
-    """`reads`: it adds no capture, and runs no code of the user's; what a capture lacks is compiled if it was recorded
-    here. `compiles`: it adds captures, made of those that are there."""
+    return Answer(head, "assertions", rows, whole, start, notes=said)
 
 
 TOOLS = (
@@ -370,7 +344,7 @@ def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _one(subject: str, *, sass: bool = False) -> Capture:
-    from irscope.cli.subject.stored import stored_capture
+    from irscope.cli.subject import stored_capture
     from irscope.record.variants.completing import with_sass
 
     capture = stored_capture(subject)

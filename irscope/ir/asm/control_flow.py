@@ -1,4 +1,4 @@
-"""Functions of assembly and LLVM IR as basic blocks, the jumps between them, the loops they make, and live registers.
+"""Functions of assembly and LLVM IR as basic blocks, the jumps between them, and the loops that these make.
 
 A block ends before a label and after every instruction that may go elsewhere: branches, ends, calls. nvdisasm cuts
 SASS the same way.
@@ -11,17 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.ir.asm.amdgcn import parse_amdgcn
 from irscope.ir.asm.instructions import Branch, Ending, Function, Instruction
-from irscope.ir.asm.llvm import parse_llvm
-from irscope.ir.asm.ptx import parse_ptx
+from irscope.ir.asm.readers import parse_amdgcn, parse_llvm, parse_ptx
 from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import StageKind
-
-__all__ = [
-    "UNKNOWN", "BasicBlock", "ControlFlow", "Jump", "Loop", "control_flow_of", "live_registers", "read_control_flow",
-    "read_functions", "read_instructions",
-]  # fmt: skip
 
 _LAST = 1 << 62
 UNKNOWN = -1
@@ -228,53 +221,3 @@ def _loops(jumps: Iterable[Jump]) -> tuple[Loop, ...]:
         and (0 not in body or head == 0)
     ]
     return tuple(sorted(natural, key=lambda loop: (-len(loop.body), loop.head)))
-
-
-def live_registers(graph: ControlFlow) -> tuple[frozenset[str], ...]:
-    """The registers whose values are still read behind each instruction, in the order of the blocks.
-
-    A value is live from where it is written to where it is last read, on any way there; a write under a predicate or
-    to some of the lanes ends none. What is written and never read is not live.
-    """
-    after: dict[int, list[int]] = {}
-    returns = [block.number for block in graph.blocks if block.ending == "return"]
-    for jump in graph.jumps:
-        after.setdefault(jump.source, []).append(jump.target)
-        if jump.kind == "calls":
-            for number in returns:
-                after.setdefault(number, []).append(jump.source + 1)
-    number_of = {block.number: place for place, block in enumerate(graph.blocks)}
-    used = [_used(block) for block in graph.blocks]
-    before = [frozenset[str]() for _ in graph.blocks]
-    is_settled = False
-    while not is_settled:
-        is_settled = True
-        for place in reversed(range(len(graph.blocks))):
-            behind = _behind(after.get(graph.blocks[place].number, ()), before, number_of)
-            reads, writes = used[place]
-            found = reads | (behind - writes)
-            is_settled = is_settled and found == before[place]
-            before[place] = found
-    live: list[frozenset[str]] = []
-    for block in graph.blocks:
-        behind = _behind(after.get(block.number, ()), before, number_of)
-        rows: list[frozenset[str]] = []
-        for item in reversed(block.instructions):
-            rows.append(behind)
-            behind = (behind if item.keeps_old else behind - frozenset(item.writes)) | frozenset(item.reads)
-        live += reversed(rows)
-    return tuple(live)
-
-
-def _behind(targets: Iterable[int], before: list[frozenset[str]], number_of: dict[int, int]) -> frozenset[str]:
-    return frozenset[str]().union(*[before[number_of[target]] for target in targets if target in number_of])
-
-
-def _used(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
-    """What a block reads before it writes it, and what it writes whatever its predicates are."""
-    reads: set[str] = set()
-    writes: set[str] = set()
-    for item in block.instructions:
-        reads.update(name for name in item.reads if name not in writes)
-        writes.update(() if item.keeps_old else item.writes)
-    return frozenset(reads), frozenset(writes)

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from irscope.ir.asm.amdgcn_opcodes import amdgcn_access
-from irscope.ir.asm.control import ControlInfo, LiveRegisters
-from irscope.ir.asm.opcodes import Effect, effect_of, family_of
+from irscope.ir.asm.amdgcn_opcodes import amdgcn_access, amdgcn_flow
+from irscope.ir.asm.opcodes import MemoryEffect, effect_of, family_of, ptx_opcode
 from irscope.ir.asm.operands import (
     Access,
     Mode,
@@ -26,12 +25,141 @@ from irscope.ir.asm.operands import (
     register_templates,
     registers_of,
 )
-from irscope.ir.asm.ptx_opcodes import ptx_opcode
 from irscope.ir.asm.sass_opcodes import sass_access, sass_flow
 from irscope.ir.locations.model import Chain
 from irscope.model.capture import StageKind
 
-__all__ = ["Branch", "Ending", "Function", "Instruction", "Label", "Spill", "opaque_instructions", "spill_of"]
+# ── The control fields of a SASS instruction (Volta and later): stall, yield, scoreboard barriers, operand reuse ────
+# Since Volta, NVIDIA's 128-bit instructions carry their own scheduling. Counted from the lowest bit of the 128:
+#
+#     105–108  stall: cycles before the warp's next instruction may issue
+#     109      yield: 0 lets the scheduler switch to another warp, 1 prefers to stay
+#     110–112  write barrier: the scoreboard set until the result is written, 7 for none
+#     113–115  read barrier: the scoreboard set until the operands are read, 7 for none
+#     116–121  wait mask: the scoreboards that must be clear before it issues
+#     122–125  reuse: source operands kept in the operand cache, `.reuse` in the text
+#
+# Sources: Z. Jia, M. Maggioni, B. Staiger, D. P. Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
+# Microbenchmarking" (arXiv:1804.06826), 2018, section 2.1; the notation is the one that maxas, turingas and CuAssembler
+# have established: `B01----:R2:W3:Y:S04`.
+
+_NO_BARRIER = 7
+
+# B------:R-:W0:-:S07    B01----:R2:W-:Y:S12
+CONTROL = re.compile(r"B(?P<wait>[0-5-]{6}):R(?P<read>[0-6-]):W(?P<write>[0-6-]):(?P<yields>[Y-]):S(?P<stall>\d\d)")
+
+# "        0010  B------:R-:W1:-:S01  G002:P0:U00:Q0  LDC R7, c[0x0][0x22c]": address, control, live registers
+COLUMNS = re.compile(
+    r"^\s*[0-9a-f]{4,}\s+(?:(?P<control>B[\d-]{6}:R[\d-]:W[\d-]:[Y-]:S\d\d)|-)\s+(?P<live>G\d+(?::[PUQ]\d+)*)?\s*"
+)
+# G002:P0:U00:Q0
+_LIVE = re.compile(r"G(\d+):P(\d+):U(\d+):Q\d+")
+
+
+def without_columns(line: str) -> str:
+    """A line of SASS without the columns before its instruction."""
+    return COLUMNS.sub("", line)
+
+
+def columns_of(line: str) -> tuple[str, ...]:
+    """The columns of control and of live registers before an instruction of SASS, those that are there."""
+    found = COLUMNS.match(line)
+    return tuple([text for text in found.groups() if text]) if found else ()
+
+
+def column_meaning(column: str) -> str:
+    """One of `columns_of`, in words."""
+    live = _LIVE.fullmatch(column)
+    if live is not None:
+        general, predicates, uniform = map(int, live.groups())
+        return f"live: {general} registers, {predicates} predicates, {uniform} uniform"
+    control = ControlInfo.parse(column)
+    if control is None:
+        return ""
+    parts = [f"stalls {control.stall} cycles"]
+    if control.yields:
+        parts.insert(0, "may yield to another warp")
+    if control.read_barrier is not None:
+        parts.insert(0, f"sets scoreboard {control.read_barrier} until its operands are read")
+    if control.write_barrier is not None:
+        parts.insert(0, f"sets scoreboard {control.write_barrier} until its result is written")
+    if control.waits_for:
+        parts.insert(0, f"waits for scoreboard {', '.join(map(str, control.waits_for))}")
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlInfo:
+    """How one instruction is scheduled. As text `B01----:R2:W3:Y:S04`."""
+
+    stall: int = 0
+    """Cycles before the warp's next instruction may issue, 0 to 15."""
+    yields: bool = False
+    """Whether the scheduler is asked to switch to another warp."""
+    write_barrier: int | None = None
+    """The scoreboard that is set until the result is written, 0 to 5."""
+    read_barrier: int | None = None
+    """The scoreboard that is set until the operands are read, 0 to 5."""
+    wait_mask: int = 0
+    """Bit n: it waits for scoreboard n to clear."""
+
+    @staticmethod
+    def decode(encoding: tuple[int, int]) -> ControlInfo:
+        """Read the fields from an encoding, given as its low and its high 64 bits."""
+        bits = encoding[1] >> (105 - 64)
+        write, read = bits >> 5 & 7, bits >> 8 & 7
+        return ControlInfo(
+            stall=bits & 15,
+            yields=not bits >> 4 & 1,
+            write_barrier=None if write == _NO_BARRIER else write,
+            read_barrier=None if read == _NO_BARRIER else read,
+            wait_mask=bits >> 11 & 63,
+        )
+
+    @staticmethod
+    def parse(text: str) -> ControlInfo | None:
+        """Read `B01----:R2:W3:Y:S04`; None if the text has another form."""
+        match = CONTROL.fullmatch(text)
+        if match is None:
+            return None
+        return ControlInfo(
+            stall=int(match["stall"]),
+            yields=match["yields"] == "Y",
+            write_barrier=None if match["write"] == "-" else int(match["write"]),
+            read_barrier=None if match["read"] == "-" else int(match["read"]),
+            wait_mask=sum(1 << int(digit) for digit in set(match["wait"]) - {"-"}),
+        )
+
+    def __str__(self) -> str:
+        waits = "".join(str(n) if self.wait_mask >> n & 1 else "-" for n in range(6))
+        read = "-" if self.read_barrier is None else self.read_barrier
+        write = "-" if self.write_barrier is None else self.write_barrier
+        return f"B{waits}:R{read}:W{write}:{'Y' if self.yields else '-'}:S{self.stall:02}"
+
+    @property
+    def waits_for(self) -> tuple[int, ...]:
+        """The scoreboards it waits for."""
+        return tuple(n for n in range(6) if self.wait_mask >> n & 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRegisters:
+    """How many registers hold a value at an instruction. As text `G013:P2:U04:Q0`."""
+
+    general: int = 0
+    predicate: int = 0
+    uniform: int = 0
+    uniform_predicate: int = 0
+
+    @staticmethod
+    def parse(text: str) -> LiveRegisters:
+        """Read `G013:P2:U04:Q0`; a part that is not there is 0."""
+        parts = {part[0]: int(part[1:]) for part in text.split(":")}
+        return LiveRegisters(parts.get("G", 0), parts.get("P", 0), parts.get("U", 0), parts.get("Q", 0))
+
+    def __str__(self) -> str:
+        return f"G{self.general:03}:P{self.predicate}:U{self.uniform:02}:Q{self.uniform_predicate}"
+
 
 Ending = Literal["", "exit", "return"]
 Spill = Literal["", "store", "load"]
@@ -98,7 +226,7 @@ class Instruction:
         return family_of(self.kind, self.opcode, self.operands)
 
     @property
-    def effect(self) -> Effect:
+    def effect(self) -> MemoryEffect:
         """What it does to memory."""
         return effect_of(self.family)
 
@@ -156,10 +284,9 @@ class Instruction:
     @property
     def branch(self) -> Branch | None:
         """Where it may go; None if the next instruction always follows."""
-        reader = {"ptx": _ptx_branch, "sass": _sass_branch, "amdgcn": _amdgcn_branch, "llvm": _llvm_branch}.get(
-            self.kind
-        )
-        return reader(self) if reader is not None else None
+        if self.kind == "llvm":
+            return _llvm_branch(self)
+        return _amdgcn_branch(self) if self.kind == "amdgcn" else _branch(self)
 
     def _virtual_registers(self) -> tuple[tuple[str, Mode], ...]:
         opcode = ptx_opcode(self.opcode)
@@ -237,54 +364,43 @@ def _llvm_values(text: str) -> tuple[tuple[str, Mode], ...]:
     return tuple([(name, "w" if is_result and not place else "r") for place, name in enumerate(names)])
 
 
-def _ptx_branch(item: Instruction) -> Branch | None:
-    name = item.opcode.partition(".")[0]
-    conditional = bool(item.predicate)
-    if name == "bra" and item.operands:
-        return Branch(((item.operands[-1], item.predicate),), conditional)
-    if name == "brx":
-        return Branch(falls=conditional, is_unknown=True, condition=item.predicate)
-    if name in ("ret", "exit", "trap"):
-        return Branch(falls=conditional, ending="return" if name == "ret" else "exit")
-    if name == "call":
-        named = [operand for operand in item.operands if not operand.startswith("(")]
-        called = named[0] if named and not named[0].startswith("%") else ""
-        return Branch(falls=True, calls=(called,))
-    return None
-
-
-def _sass_branch(item: Instruction) -> Branch | None:
-    flow = sass_flow(item.opcode)
+def _branch(item: Instruction) -> Branch | None:
+    """Of PTX and SASS."""
+    flow = ptx_opcode(item.opcode).flow if item.kind == "ptx" else sass_flow(item.opcode)
     if flow == "next":
         return None
-    labels = [operand.partition("`(")[2].partition(")")[0] for operand in item.operands if "`(" in operand]
-    label = labels[0] if labels else ""
     predicate = "" if item.predicate in _ALWAYS else item.predicate
-    if flow == "call":
-        return Branch(falls=True, calls=(label,))
     if flow in ("end", "return"):
         return Branch(falls=bool(predicate), ending="exit" if flow == "end" else "return")
-    if flow == "branch" and label:
+    if item.kind == "ptx":
+        # call (retval), helper, (parameter);      bra $L__BB0_2;
+        named = [operand for operand in item.operands if not operand.startswith("(")][:1]
+        named = [] if named and named[0].startswith("%") else named
+        others = list[str]()
+    else:
         # The predicate may stand among the operands too: BRA P1, `(.L_x_3)      BRA.DIV UR4, `(.L_x_9)
+        named = [operand.partition("`(")[2].partition(")")[0] for operand in item.operands if "`(" in operand][:1]
         others = [operand for operand in item.operands if "`(" not in operand]
+    if flow == "call":
+        return Branch(falls=True, calls=tuple(named) or ("",))
+    if flow != "anywhere" and named:
         condition = " ".join([part for part in (predicate, *others) if part])
-        return Branch(((label, condition),), bool(condition))
+        return Branch(((named[0], condition),), bool(condition))
     return Branch(falls=bool(predicate), is_unknown=True, condition=predicate)
 
 
 def _amdgcn_branch(item: Instruction) -> Branch | None:
-    name = item.opcode
-    if name == "s_branch" and item.operands:
-        return Branch(((item.operands[0], ""),))
-    if name.startswith("s_cbranch_") and item.operands:
-        return Branch(((item.operands[-1], name.removeprefix("s_cbranch_")),), True)
+    name, flow = item.opcode, amdgcn_flow(item.opcode)
+    if flow in ("jump", "branch") and item.operands:
+        condition = name.removeprefix("s_cbranch_") if flow == "branch" else ""
+        return Branch(((item.operands[-1], condition),), flow == "branch")
     if name == "s_setpc_b64":
         # The calling convention keeps the address to return to in these.
         returns = item.operands == ("s[30:31]",)
         return Branch(ending="return" if returns else "", is_unknown=not returns)
     if name in ("s_swappc_b64", "s_call_b64"):
         return Branch(falls=True, calls=("",))
-    return Branch(ending="exit") if name.startswith("s_endpgm") else None
+    return Branch(ending="exit") if flow == "end" else None
 
 
 def _llvm_branch(item: Instruction) -> Branch | None:

@@ -11,21 +11,167 @@ from functools import lru_cache
 from typing import Literal
 
 from irscope.ir.asm.amdgcn_opcodes import amdgcn_family
-from irscope.ir.asm.ptx_opcodes import ptx_family
+from irscope.ir.asm.operands import Flow, Mode, Operand, word_set
 from irscope.ir.asm.sass_opcodes import sass_family
 from irscope.model.capture import StageKind
 
-__all__ = [
-    "FAMILIES", "Effect", "Space", "classify", "effect_of", "family_of", "is_compare_and_swap", "is_packed_sum",
-    "rounds_to_tf32",
-]  # fmt: skip
+# ── The table of PTX: what each opcode is, its types and its memory space, whether it writes its first operand ──────
+# Source: NVIDIA's "PTX ISA", chapter 9: the forms of the instructions.
+
+# Family, and beginnings of opcodes, each up to a dot or a part of a word. The first row that fits decides; `{}` stands
+# for the width in bits.
+_TABLE: tuple[tuple[str, str], ...] = (
+    ("tcgen05.mma", "tcgen05.mma"),
+    ("tcgen05.ld", "tcgen05.ld"),
+    ("tcgen05.st", "tcgen05.st"),
+    ("tcgen05.cp", "tcgen05.cp"),
+    ("tcgen05.control", "tcgen05."),
+    ("wgmma", "wgmma.mma_async"),
+    ("wgmma.control", "wgmma."),
+    ("mma", "mma. wmma."),
+    ("ldmatrix", "ldmatrix"),
+    ("stmatrix", "stmatrix"),
+    ("tma.control", "cp.async.bulk.wait_group cp.async.bulk.commit_group"),
+    ("tma.prefetch", "cp.async.bulk.prefetch"),
+    ("tma.reduce", "cp.reduce.async.bulk"),
+    ("tma.load", " ".join(f"cp.async.bulk.tensor.{rank}d.shared" for rank in range(1, 6))),
+    ("tma.store", " ".join(f"cp.async.bulk.tensor.{rank}d.global" for rank in range(1, 6))),
+    ("tma.copy", "cp.async.bulk"),
+    ("cp.async.wait", "cp.async.wait cp.async.commit cp.async.mbarrier"),
+    ("cp.async.{}", "cp.async."),
+    ("shuffle", "shfl. movmatrix."),
+    ("warp.reduce", "redux."),
+    ("warp.vote", "vote. match. activemask elect."),
+    ("mbarrier", "mbarrier."),
+    ("barrier", "bar. barrier."),
+    ("fence", "membar. fence."),
+    ("special", "ex2. lg2. sin. cos. tanh. rcp. rsqrt. sqrt."),
+    ("convert", "cvt."),
+)
+_CONTROL = word_set("bra brx call ret exit trap brkpt nanosleep griddepcontrol setmaxnreg")
+_MOVES = frozenset(["mov", "selp", "prmt", "cvta", "mapa", "getctarank", "isspacep"])
+_FLOWS: dict[str, Flow] = {
+    "bra": "jump", "brx": "anywhere", "ret": "return", "exit": "end", "trap": "end", "call": "call",
+}  # fmt: skip
+_SPACES = {"global": "global", "shared": "shared", "local": "local", "param": "param", "const": "constant"}
+_NO_RESULT = word_set(
+    "st red bra brx ret exit trap brkpt bar barrier membar fence cp prefetch prefetchu call stmatrix "
+    "setmaxnreg griddepcontrol nanosleep pragma discard applypriority tensormap createpolicy_range mbarrier wgmma"
+)
+_NUMBERS = {"b": "integer", "s": "integer", "u": "integer", "f": "float", "bf": "float", "tf": "float"}
+
+
+@dataclass(frozen=True, slots=True)
+class _PtxOpcode:
+    """An opcode taken apart: `ld.global.L1::evict_last.v4.b32`."""
+
+    name: str
+    """`ld`."""
+    modifiers: tuple[str, ...] = ()
+    """All that stands behind the name, in its order."""
+    types: tuple[str, ...] = ()
+    """Those of the modifiers that are types, such as `f32`, `b32`, `pred`: of a conversion what it makes first."""
+    vector: int = 1
+    """How many elements one operand holds: 4 for `.v4`."""
+    space: str = ""
+    """`global`, `shared`, `local`, `param`, `constant`; empty for none, or for generic addresses."""
+    family: str | None = None
+    """With `{}` for the width in bits; None if it belongs to none, or if the table does not know it."""
+
+    @property
+    def bits(self) -> int:
+        """The bits that one thread moves: of the last type, for all elements; 32 without a type."""
+        sizes = [_bits(name) for name in self.types if _bits(name)]
+        return self.vector * (sizes[-1] if sizes else 32)
+
+    @property
+    def flow(self) -> Flow:
+        """Where it goes on, if no predicate switches it off."""
+        return _FLOWS.get(self.name, "next")
+
+    def mode(self, index: int, operand: Operand) -> Mode:
+        """How it uses its operand at an index: an address is read, whatever is done to the memory."""
+        if index or operand.kind in ("address", "group"):
+            return "r"
+        if self.name == "wgmma" and self.modifiers[:1] == ("mma_async",):
+            return "m"
+        return "w" if self.has_result or self.name == "mbarrier" else "r"
+
+    @property
+    def has_result(self) -> bool:
+        """Whether it writes its first operand, unless that is an address; the phase of a barrier is no result."""
+        is_stored = self.name in ("tcgen05", "multimem") and self.modifiers[:1] not in (("ld",), ("ld_reduce",))
+        return self.name not in _NO_RESULT and not is_stored
+
+
+def _type_of(part: str) -> str:
+    """`integer` or `float` for a type such as `u32`, `bf16x2`; `pred`; empty for any other modifier."""
+    kind = part.rstrip("0123456789x") if part[-1:].isdecimal() else ""
+    return "pred" if part == "pred" else _NUMBERS.get(kind, "")
+
+
+def _bits(name: str) -> int:
+    """The bits of a type: 32 of `b32` and `f16x2`."""
+    size, _, many = name.lstrip("bsuf").partition("x")
+    if not size.isdecimal() or len(size) > 4 or (many and not many.isdecimal()):
+        return 0
+    return int(size) * int(many[:1] or 1)
+
+
+@lru_cache(4096)
+def ptx_opcode(opcode: str) -> _PtxOpcode:
+    """Take an opcode apart."""
+    name, *modifiers = opcode.split(".")
+    types = tuple([part for part in modifiers if _type_of(part)])
+    vectors = [int(part[1:]) for part in modifiers if part in ("v2", "v4", "v8")]
+    spaces = [_SPACES[part.partition("::")[0]] for part in modifiers if part.partition("::")[0] in _SPACES]
+    # cp.async.bulk.tensor.2d.shared::cluster.global: the first is where it writes
+    space = spaces[0] if spaces else ""
+    return _PtxOpcode(name, tuple(modifiers), types, (vectors or [1])[-1], space, _family(opcode, name, space, types))
+
+
+def _family(opcode: str, name: str, space: str, types: tuple[str, ...]) -> str | None:
+    for family, beginnings in _TABLE:
+        if opcode.startswith(tuple(beginnings.split())):
+            return family
+    if name in ("ld", "ldu", "st") and "." in opcode:
+        return f"{name[:2]}.{space or 'generic'}.{{}}"
+    if name in ("atom", "red", "multimem"):
+        return "atomic.shared" if space == "shared" else "atomic.global"
+    if name in _CONTROL:
+        return "control"
+    if name in _MOVES or opcode.startswith(f"{name}.pred"):
+        return "move"
+    for family, kinds in (("fp64", ("f64",)), ("fp16", ("f16", "bf16", "f16x2", "bf16x2")), ("fp32", ("f32", "f32x2"))):
+        if any(kind in types for kind in kinds):
+            return family
+    return "integer" if any(_type_of(kind) == "integer" for kind in types) else None
+
+
+def _ptx_family(opcode: str, operands: Sequence[str] = ()) -> str | None:
+    """The family of an opcode; of `cp.async` the operands tell the width."""
+    row = ptx_opcode(opcode)
+    if row.family == "cp.async.{}":
+        return _copy(operands)
+    return row.family.format(row.bits) if row.family is not None and "{}" in row.family else row.family
+
+
+def _copy(operands: Sequence[str]) -> str:
+    """`cp.async.cg.shared.global [%r1], [%rd1], 16` moves 128 bits."""
+    size = operands[2] if len(operands) > 2 else ""
+    try:
+        count = int(size, 0)
+    except ValueError:
+        count = 0
+    return f"cp.async.{8 * count}" if 0 < count < 256 else "cp.async"
+
 
 Space = Literal["global", "shared", "local", "constant", "param", "generic", "tensor"]
 """A memory space; `generic` may be any of global, shared and local, `tensor` is Blackwell's tensor memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class MemoryEffect:
     """What an instruction does to memory."""
 
     reads: tuple[Space, ...] = ()
@@ -78,7 +224,7 @@ def family_of(kind: StageKind, opcode: str, operands: Sequence[str] = ()) -> str
         return sass_family(opcode)
     if kind == "amdgcn":
         return amdgcn_family(opcode, operands)
-    return ptx_family(opcode, operands) if kind == "ptx" else None
+    return _ptx_family(opcode, operands) if kind == "ptx" else None
 
 
 def classify(opcode: str, operands: Sequence[str] = ()) -> str | None:
@@ -87,7 +233,7 @@ def classify(opcode: str, operands: Sequence[str] = ()) -> str | None:
         return sass_family(opcode)
     if "_" in opcode and "." not in opcode:
         return amdgcn_family(opcode, operands)
-    return ptx_family(opcode, operands)
+    return _ptx_family(opcode, operands)
 
 
 def is_compare_and_swap(kind: StageKind, opcode: str) -> bool:
@@ -112,10 +258,10 @@ def rounds_to_tf32(kind: StageKind, opcode: str) -> bool:
 
 
 @lru_cache(512)
-def effect_of(family: str | None) -> Effect:
+def effect_of(family: str | None) -> MemoryEffect:
     """What instructions of a family do to memory; of none it is unknown."""
     if family is None:
-        return Effect(is_unknown=True)
+        return MemoryEffect(is_unknown=True)
     name, _, width = family.rpartition(".")
     plain = (name if width.isdecimal() else family).removesuffix(".tr")
-    return Effect(_READS.get(plain, ()), _WRITES.get(plain, ()), plain in _ORDERING)
+    return MemoryEffect(_READS.get(plain, ()), _WRITES.get(plain, ()), plain in _ORDERING)

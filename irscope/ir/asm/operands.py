@@ -3,7 +3,7 @@
 A register operand in text stands for one register or for several in a row: `R4` of an `LDG.E.128` for R4 to R7,
 `s[20:23]` for four. `Access` says for each register of a line's template how many it covers and whether they are read
 or written, and which registers an instruction uses that its text does not name. The tables of opcodes
-(`irscope.ir.asm.sass_opcodes` and its siblings) know the instructions, `irscope.ir.asm.register_flow` joins reads and
+(`irscope.ir.asm.sass_opcodes` and its siblings) know the instructions, `irscope.ir.registers` joins reads and
 writes to values.
 """
 
@@ -15,21 +15,6 @@ from functools import lru_cache
 from typing import Literal
 
 from irscope.model.capture import StageKind
-
-__all__ = [
-    "Access",
-    "ExecChange",
-    "Flow",
-    "Mode",
-    "Operand",
-    "joined_name",
-    "parse_operand",
-    "register_names",
-    "register_templates",
-    "registers_of",
-    "split_operands",
-    "word_set",
-]
 
 Mode = Literal["r", "w", "m"]
 """Read, written, or both: modified in place, or written in part."""

@@ -7,30 +7,160 @@ are EIATTR_FRAME_SIZE 0x11, EIATTR_REGCOUNT 0x2f and EIATTR_NUM_BARRIERS 0x4c.
 
 from __future__ import annotations
 
+import mmap
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from irscope.errors import ParseError
-from irscope.ir.asm.amdgcn import AmdgcnFunction, parse_amdgcn
-from irscope.ir.asm.elf import Elf, parse_elf
+from irscope.ir.asm.readers import AmdgcnFunction, parse_amdgcn
 from irscope.ir.asm.sass import SassFunction, parse_sass
 from irscope.model.capture import Resources
+
+# ── Reads ELF files, cubin and hsaco alike: sections and symbols ────────────────────────────────────────────────────
+# Source: the System V ABI's ELF-64 object file format. Only what a 64-bit little-endian file needs is here.
+
+_MAGIC = b"\x7fELF"
+_LONGEST_NAME = 4096
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+
+_TYPES = {
+    0: "NULL", 1: "PROGBITS", 2: "SYMTAB", 3: "STRTAB", 4: "RELA", 5: "HASH", 6: "DYNAMIC", 7: "NOTE", 8: "NOBITS",
+    9: "REL", 11: "DYNSYM", 0x6FFFFFF6: "GNU_HASH", 0x70000000: "CUDA_INFO", 0x70000001: "CUDA_CALLGRAPH",
+}  # fmt: skip
+_FLAGS = ((1, "W"), (2, "A"), (4, "X"), (0x10, "M"), (0x20, "S"), (0x40, "I"))
+_SYMBOL_KINDS = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 3: "SECTION", 4: "FILE"}
+
+
+@dataclass(frozen=True, slots=True)
+class _ElfSection:
+    """One section header."""
+
+    name: str
+    type: str
+    """`PROGBITS`, `NOBITS`, …; a number in hexadecimal where the type has no name."""
+    flags: int
+    address: int
+    offset: int
+    """Bytes from the start of the file."""
+    size_bytes: int
+
+    @property
+    def flag_letters(self) -> str:
+        """The generic flags as readelf writes them: `AX`."""
+        return "".join(letter for bit, letter in _FLAGS if self.flags & bit)
+
+
+@dataclass(frozen=True, slots=True)
+class _ElfSymbol:
+    """One entry of a symbol table."""
+
+    name: str
+    kind: str
+    """`FUNC`, `OBJECT`, …"""
+    value: int
+    size_bytes: int
+    section: int
+    """Index of its section."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Elf:
+    """An ELF file, its parts read."""
+
+    sections: tuple[_ElfSection, ...]
+    symbols: tuple[_ElfSymbol, ...]
+    data: bytes
+
+    def section(self, name: str) -> _ElfSection | None:
+        """The first section of that name."""
+        return next((section for section in self.sections if section.name == name), None)
+
+    def contents(self, section: _ElfSection) -> bytes:
+        """The bytes of a section; empty for one that takes no space in the file."""
+        return b"" if section.type == "NOBITS" else self.data[section.offset : section.offset + section.size_bytes]
+
+    def function(self, name: str) -> bytes | None:
+        """The machine code of one function: its own section in a cubin, its symbol's bytes in an hsaco."""
+        own = self.section(f".text.{name}")
+        if own is not None:
+            return self.contents(own)
+        for symbol in self.symbols:
+            if symbol.name == name and symbol.kind == "FUNC" and symbol.section < len(self.sections):
+                section = self.sections[symbol.section]
+                start = symbol.value - section.address
+                return self.contents(section)[start : start + symbol.size_bytes] if start >= 0 else None
+        return None
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the functions that have code, in the order of the file."""
+        named = [section.name.removeprefix(".text.") for section in self.sections if section.name.startswith(".text.")]
+        return tuple(named or dict.fromkeys(symbol.name for symbol in self.symbols if symbol.kind == "FUNC"))
+
+
+def section_headers(data: bytes | mmap.mmap) -> tuple[list[tuple[int, ...]], int]:
+    """The section headers of a 64-bit little-endian ELF file, as it has them, and the index of that of the names.
+
+    Raises ParseError if the bytes are not such a file, or are cut short.
+    """
+    if data[:4] != _MAGIC:
+        raise ParseError(f"not an ELF file: it begins with {data[:4]!r}, not with {_MAGIC!r}.")
+    if data[4:6] != b"\x02\x01":
+        raise ParseError("not a 64-bit little-endian ELF file, which cubin and hsaco files are.")
+    if len(data) < _HEADER.size:
+        raise ParseError(f"the ELF file ends in its header: {len(data)} bytes of {_HEADER.size}.")
+    header: tuple[int, ...] = _HEADER.unpack_from(data)
+    table, entry_size, count, names_index = header[6], *header[11:]
+    if count and (entry_size < _SECTION.size or table + count * entry_size > len(data)):
+        raise ParseError(f"the ELF file is cut short: {count} section headers at byte {table}, of {len(data)} bytes.")
+    return [_SECTION.unpack_from(data, table + index * entry_size) for index in range(count)], names_index
+
+
+def parse_elf(data: bytes) -> _Elf:
+    """Read a 64-bit little-endian ELF file; raises ParseError if the bytes are not one, or are cut short."""
+    rows, names_index = section_headers(data)
+    names = _bytes_of(data, rows[names_index]) if names_index < len(rows) else b""
+    sections = tuple(
+        _ElfSection(_string(names, row[0]), _TYPES.get(row[1], f"0x{row[1]:x}"), *row[2:6]) for row in rows
+    )
+    table_row = next((row for row in rows if _TYPES.get(row[1]) == "SYMTAB"), None)
+    symbols: tuple[_ElfSymbol, ...] = ()
+    if table_row is not None:
+        symbol_names = _bytes_of(data, rows[table_row[6]]) if table_row[6] < len(rows) else b""
+        symbols = _symbols(_bytes_of(data, table_row), symbol_names)
+    return _Elf(sections, symbols, data)
+
+
+def _bytes_of(data: bytes, row: tuple[int, ...]) -> bytes:
+    return data[row[4] : row[4] + row[5]]
+
+
+def _string(table: bytes, start: int) -> str:
+    end = table.find(b"\0", start, start + _LONGEST_NAME)
+    return table[start : end if end >= 0 else start + _LONGEST_NAME].decode("utf-8", "replace")
+
+
+def _symbols(table: bytes, names: bytes) -> tuple[_ElfSymbol, ...]:
+    whole = len(table) - len(table) % _SYMBOL.size
+    return tuple(
+        _ElfSymbol(_string(names, name), _SYMBOL_KINDS.get(info & 15, str(info & 15)), value, size, section)
+        for name, info, _, section, value, size in _SYMBOL.iter_unpack(table[:whole])
+    )
+
 
 # ptxas info    : Compiling entry function 'matmul_kernel' for 'sm_90a'
 _ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
 #     584 bytes stack frame, 772 bytes spill stores, 716 bytes spill loads
-_SPILLS = re.compile(
-    r"(?P<stack>\d{1,12}) bytes stack frame, (?P<stores>\d{1,12}) bytes spill stores, "
-    r"(?P<loads>\d{1,12}) bytes spill loads"
-)
 # ptxas info    : Used 32 registers, used 1 barriers, 584 bytes cumulative stack size, 416 bytes cmem[0]
-_USED = re.compile(r"Used (?P<registers>\d{1,12}) registers")
-_BARRIERS = re.compile(r"used (?P<barriers>\d{1,12}) barriers")
-_CUMULATIVE = re.compile(r"(?P<bytes>\d{1,12}) bytes cumulative stack size")
-_CONSTANTS = re.compile(r"(?P<bytes>\d{1,12}) bytes cmem\[0\]")
+_AMOUNT = re.compile(
+    r"(?P<amount>\d{1,12}) (?:bytes )?"
+    r"(?P<what>stack frame|spill stores|spill loads|registers|barriers|cumulative stack size|cmem\[0\])"
+)
 
 _FRAME_SIZE, _REGISTER_COUNT, _BARRIER_COUNT = 0x11, 0x2F, 0x4C
 _SIZED = 4  # the format whose last two header bytes are a length
@@ -85,24 +215,22 @@ def parse_ptxas_log(text: str) -> dict[str, Resources]:
 
 
 def _read_log_line(line: str, known: Resources) -> Resources:
-    spills = _SPILLS.search(line)
-    if spills is not None:  # one such line for the kernel, and one for each function that it calls
+    amounts = {match["what"]: int(match["amount"]) for match in _AMOUNT.finditer(line)}
+    if "spill loads" in amounts:  # one such line for the kernel, and one for each function that it calls
         return replace(
             known,
-            stack_bytes=int(spills["stack"]) if known.stack_bytes is None else known.stack_bytes,
-            spill_store_bytes=(known.spill_store_bytes or 0) + int(spills["stores"]),
-            spill_load_bytes=(known.spill_load_bytes or 0) + int(spills["loads"]),
+            stack_bytes=amounts.get("stack frame") if known.stack_bytes is None else known.stack_bytes,
+            spill_store_bytes=(known.spill_store_bytes or 0) + amounts.get("spill stores", 0),
+            spill_load_bytes=(known.spill_load_bytes or 0) + amounts["spill loads"],
         )
-    used = _USED.search(line)
-    if used is None:
+    if "registers" not in amounts:
         return known
-    barriers, constants, stack = _BARRIERS.search(line), _CONSTANTS.search(line), _CUMULATIVE.search(line)
     return replace(
         known,
-        registers=int(used["registers"]),
-        barriers=int(barriers["barriers"]) if barriers else known.barriers,
-        stack_bytes=int(stack["bytes"]) if stack else known.stack_bytes,
-        constant_bytes=int(constants["bytes"]) if constants else known.constant_bytes,
+        registers=amounts["registers"],
+        barriers=amounts.get("barriers", known.barriers),
+        stack_bytes=amounts.get("cumulative stack size", known.stack_bytes),
+        constant_bytes=amounts.get("cmem[0]", known.constant_bytes),
     )
 
 
@@ -187,7 +315,7 @@ def _named(items: tuple[Any, ...], name: str) -> Any:
     return match if match is not None else (items[0] if len(items) == 1 else None)
 
 
-def read_cubin(elf: Elf) -> dict[str, Resources]:
+def read_cubin(elf: _Elf) -> dict[str, Resources]:
     """The resources of each kernel of a cubin, by name; None if the file does not state it.
 
     Shared memory is not among them: the file knows the static part only, and Triton's is dynamic.
@@ -208,7 +336,7 @@ def count_instructions(code: bytes) -> int:
     return len(words)
 
 
-def _read_kernel(elf: Elf, name: str) -> Resources:
+def _read_kernel(elf: _Elf, name: str) -> Resources:
     text = elf.section(f".text.{name}")
     constants = elf.section(f".nv.constant0.{name}")
     code = elf.function(name)
@@ -232,7 +360,7 @@ def _read_kernel(elf: Elf, name: str) -> Resources:
     )
 
 
-def _attributes(elf: Elf, section_name: str) -> Iterator[tuple[tuple[int, int | None], int]]:
+def _attributes(elf: _Elf, section_name: str) -> Iterator[tuple[tuple[int, int | None], int]]:
     """((attribute, symbol index or None), value) of the attributes that hold one number."""
     section = elf.section(section_name)
     data = elf.contents(section) if section else b""

@@ -9,7 +9,7 @@ nvdisasm spreads an instruction over two lines and 160 columns. The normal form 
     .L_x_0:
             0020  B------:R-:W-:Y:S00  G002:P0:U00  BRA `(.L_x_0)
 
-that is: offset, control fields (see `irscope.ir.asm.control`), live registers where they were counted (general,
+that is: offset, control fields (see `irscope.ir.asm.instructions`), live registers where they were counted (general,
 predicate, uniform, uniform predicate) and the instruction.
 """
 
@@ -19,8 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from irscope.ir.asm.control import CONTROL, ControlInfo, LiveRegisters
-from irscope.ir.asm.instructions import Function, Instruction, Label
+from irscope.ir.asm.instructions import CONTROL, ControlInfo, Function, Instruction, Label, LiveRegisters
 from irscope.ir.asm.operands import split_operands
 from irscope.ir.locations.model import Chain, Frame
 from irscope.ir.quoted import without_padding
@@ -28,11 +27,11 @@ from irscope.ir.quoted import without_padding
 __all__ = ["OpaqueLine", "SassFunction", "format_sass", "parse_sass", "parse_sass_instruction", "with_live_registers"]
 
 #         .target	sm_90a
-_TARGET = re.compile(r"\s*\.target\s+(?P<target>sm_\w+)")
 # 	.headerflags	@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM80 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM80)"
-_HEADER_FLAGS = re.compile(r"\s*\.headerflags.*?\bEF_CUDA_SM(?P<arch>\d+)")
 # 	.section	.text.add_kernel,"ax",@progbits        .section .text.add_kernel  // 42 instructions
-_SECTION = re.compile(r"\s*\.section\s+(?P<name>[^\s,]+)")
+_HEADER = re.compile(
+    r"\s*\.(?:target\s+(?P<target>sm_\w+)|headerflags.*?\bEF_CUDA_SM(?P<arch>\d+)|section\s+(?P<section>[^\s,]+))"
+)
 # 	//## File "kernel.py", line 216 inlined at "kernel.py", line 20
 _MARK = re.compile(
     r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d{1,9})'
@@ -155,7 +154,7 @@ def parse_sass(text: str) -> tuple[SassFunction, ...]:
 
     Never raises: a line it does not know becomes an OpaqueLine of its function, or is passed over outside of one.
     """
-    return _Reader().read(text)
+    return _SassReader().read(text)
 
 
 def parse_sass_instruction(text: str) -> Instruction | None:
@@ -167,7 +166,7 @@ def parse_sass_instruction(text: str) -> Instruction | None:
     return Instruction(match["opcode"], operands, match["predicate"] or "", kind="sass")
 
 
-class _Reader:
+class _SassReader:
     """Reads a text line by line; the fields are what it has seen of the function it is in."""
 
     def __init__(self) -> None:
@@ -216,21 +215,17 @@ class _Reader:
             self.opaque.append(OpaqueLine(text, len(self.instructions)))
 
     def _read_header(self, line: str) -> bool:
-        target = _TARGET.match(line)
-        if target is not None:
-            self._close()
-            self.target = "" if target["target"] == "sm_unknown" else target["target"]
-            return True
-        flags = _HEADER_FLAGS.match(line)
-        if flags is not None:
-            self.target = f"sm_{flags['arch']}"
-            return True
-        section = _SECTION.match(line)
-        if section is None:
+        header = _HEADER.match(line)
+        if header is None:
             return False
+        if header["arch"]:
+            self.target = f"sm_{header['arch']}"
+            return True
         self._close()
-        if section["name"].startswith(".text."):
-            self._open(section["name"].removeprefix(".text."))
+        if header["target"]:
+            self.target = "" if header["target"] == "sm_unknown" else header["target"]
+        elif header["section"].startswith(".text."):
+            self._open(header["section"].removeprefix(".text."))
         return True
 
     def _read_mark(self, line: str) -> bool:

@@ -21,7 +21,7 @@ _FIELD = re.compile(r'\b(?P<key>\w+): (?:!(?P<id>\d+)|(?P<number>\d+)|"(?P<text>
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class _MetadataNode:
     """A node of debug metadata, with the fields that locations need."""
 
     kind: str
@@ -30,9 +30,9 @@ class Node:
     texts: dict[str, str]
 
 
-def _read_nodes(lines: list[str]) -> dict[str, Node]:
+def _read_nodes(lines: list[str]) -> dict[str, _MetadataNode]:
     """Node number → node, of the kinds that locations need."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, _MetadataNode] = {}
     for line in lines:
         match = _NODE.match(line) if line[:1] == "!" else None
         if match is None:
@@ -47,11 +47,11 @@ def _read_nodes(lines: list[str]) -> dict[str, Node]:
                 numbers.setdefault(part["key"], count(part["number"]))
             else:
                 texts.setdefault(part["key"], unescape_ir(part["text"]))
-        nodes[match["id"]] = Node(match["kind"], ids, numbers, texts)
+        nodes[match["id"]] = _MetadataNode(match["kind"], ids, numbers, texts)
     return nodes
 
 
-class DebugChains:
+class _DebugChains:
     """Resolves metadata nodes to chains; each node is read once."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -135,7 +135,7 @@ def joined(directory: str, file: str) -> str:
 def read_llvm(text: str) -> TextLocations:
     """The locations of each line of an LLVM module."""
     lines = text_lines(text)
-    debug = DebugChains(lines)
+    debug = _DebugChains(lines)
     table = ChainTable()
     known: dict[str, int] = {}
     by_line = [-1] * len(lines)
@@ -158,3 +158,47 @@ def read_llvm(text: str) -> TextLocations:
         by_line[first : index + 1] = [known[number]] * (index + 1 - first)
         opened = -1
     return table.locations(by_line)
+
+
+# ── The chains in the LLVM IR of an assembly, to complete the locations of the assembly itself ──────────────────────
+
+_Key = tuple[int, int, str]
+
+
+class KnownChains:
+    """The chains of an LLVM module; without a module, chains stay as they are."""
+
+    def __init__(self, llir: str | None, columns: bool = True) -> None:
+        """Read the module; `columns` is False for SASS, which has no columns."""
+        self._exact: set[tuple[tuple[str, int, int], ...]] = set()
+        self._by_start: dict[tuple[str, int, int], list[Chain]] = {}
+        for chain in _DebugChains(text_lines(llir)).places() if llir else ():
+            plain = tuple(Frame(frame.file, frame.line, frame.column if columns else 0) for frame in chain)
+            exact = self._places(plain)
+            if plain and exact not in self._exact:
+                self._exact.add(exact)
+                self._by_start.setdefault(exact[0], []).append(plain)
+
+    def settle(self, frames: Sequence[Frame]) -> Chain:
+        """The chain of the module that given frames match.
+
+        Frames that are a chain of the module, or that match none, stay as they are. Otherwise it is the chain that
+        agrees with most of them from the innermost outwards, if there is exactly one; files are compared by name,
+        since comments omit their folders.
+        """
+        chain = tuple(frames)
+        if not chain or not self._exact or self._places(chain) in self._exact:
+            return chain
+        candidates = self._by_start.get(self._places(chain[:1])[0], [])
+        for length in range(len(chain), 0, -1):
+            wanted = self._keys(chain[:length])
+            agreeing = [other for other in candidates if self._keys(other[:length]) == wanted]
+            if agreeing:
+                return agreeing[0] if len(agreeing) == 1 else chain
+        return chain
+
+    def _places(self, chain: Sequence[Frame]) -> tuple[tuple[str, int, int], ...]:
+        return tuple((frame.file, frame.line, frame.column) for frame in chain)
+
+    def _keys(self, chain: Sequence[Frame]) -> tuple[_Key, ...]:
+        return tuple((frame.line, frame.column, frame.file.rpartition("/")[2]) for frame in chain)

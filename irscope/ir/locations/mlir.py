@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from irscope.ir.locations.model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
-from irscope.ir.mlir.alias_table import definitions
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.tokens import location_spans
+from irscope.ir.mlir.tokens import definitions, location_spans
 from irscope.ir.quoted import unescape_ir
 
 # the words of a location: "kernel.py":20:14   "kernel.py":20:14 to :30   callsite(   fused<   [   #loc3   unknown
@@ -92,7 +91,7 @@ def _aliases_in(text: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenLocation:
     """A location being read: its kind, and the chains of its parts."""
 
     kind: str
@@ -123,7 +122,7 @@ def _merged(parts: list[Chain]) -> Chain:
 
 def _read(text: str, aliases: dict[str, Chain]) -> Chain:
     """Read one location with its aliases; with an explicit stack, since a hostile text may nest to any depth."""
-    stack = [_Open("all")]
+    stack = [_OpenLocation("all")]
     fused = False
     skipping = 0  # open brackets of the metadata of a fused location
     name: str | None = None
@@ -137,12 +136,12 @@ def _read(text: str, aliases: dict[str, Chain]) -> Chain:
         elif opened == "<" and fused:
             skipping = 1
         elif opened == "[":
-            stack.append(_Open("fused"))
+            stack.append(_OpenLocation("fused"))
             fused = False
         elif opened == "callsite(":
-            stack.append(_Open("callsite"))
+            stack.append(_OpenLocation("callsite"))
         elif opened == "(":
-            stack.append(_Open("name", named) if named is not None else _Open("all"))
+            stack.append(_OpenLocation("name", named) if named is not None else _OpenLocation("all"))
         elif match["close"]:
             if len(stack) > 1:
                 chain = stack.pop().chain()

@@ -7,22 +7,21 @@ compiles to the same code, and the locations of that code name the operation of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from irscope.ir.asm.opcodes import classify
 from irscope.ir.locations.model import MAX_FRAMES
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.mlir.reader import Operation, parse_mlir
+from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.ir.mlir.tokens import STRING, closing, location_spans, split_commas
 from irscope.model.capture import StageKind
 
-# callsite(#loc3 at #loc5)   "x_ptr"(#loc3)
-_AROUND = re.compile(rf"callsite\(|{STRING}\(")
-# #loc12
-_ALIAS = re.compile(r"#[\w.$-]+")
-# fused[#loc3, #loc4]   fused<#di_subprogram>[#loc3]
-_FUSED = re.compile(r"fused(?:<[^\[\]]*>)?\[")
-# "/kernels/matmul.py":31:20   "matmul.py":31:20 to :35   unknown
-_FRAME = re.compile(rf"{STRING}:\d+:\d+(?: to \d*:\d+)?|unknown\b")
+# What a location begins with: callsite(#loc3 at #loc5)   "x_ptr"(#loc3)   #loc12   fused[#loc3, #loc4]
+# fused<#di_subprogram>[#loc3]   "/kernels/matmul.py":31:20   "matmul.py":31:20 to :35   unknown
+_BEGINNING = re.compile(
+    rf"(?P<around>callsite\(|{STRING}\()|(?P<alias>#[\w.$-]+)|(?P<fused>fused(?:<[^\[\]]*>)?\[)"
+    rf"|(?P<frame>{STRING}:\d+:\d+(?: to \d*:\d+)?|unknown\b)"
+)
 
 _FILE = "ttgir"
 # LLVM counts the lines of inline assembly on from its statement's: no operation reaches the next one's number.
@@ -71,17 +70,18 @@ def _with_innermost(location: str, own: str, aliases: Mapping[str, str]) -> str:
     """A location with another innermost frame, which is the first one in its text; of fused ones, the first is kept."""
     at = 0
     for _ in range(MAX_FRAMES):
-        if (around := _AROUND.match(location, at)) is not None:
-            at = around.end()
-        elif (alias := _ALIAS.match(location, at)) is not None and alias[0] in aliases:
-            location = f"{location[:at]}{aliases[alias[0]][4:-1]}{location[alias.end() :]}"
-        elif (fused := _FUSED.match(location, at)) is not None:
-            end = closing(location, fused.end() - 1)
-            location = f"{location[:at]}{split_commas(location[fused.end() : end])[0]}{location[end + 1 :]}"
-        elif (frame := _FRAME.match(location, at)) is not None:
-            return f"{location[:at]}{own}{location[frame.end() :]}"
-        else:
+        match = _BEGINNING.match(location, at)
+        if match is None or (match["alias"] and match["alias"] not in aliases):
             break
+        if match["around"]:
+            at = match.end()
+        elif match["alias"]:
+            location = f"{location[:at]}{aliases[match['alias']][4:-1]}{location[match.end() :]}"
+        elif match["fused"]:
+            end = closing(location, match.end() - 1)
+            location = f"{location[:at]}{split_commas(location[match.end() : end])[0]}{location[end + 1 :]}"
+        else:
+            return f"{location[:at]}{own}{location[match.end() :]}"
     return own
 
 
@@ -101,3 +101,63 @@ def read_operation_lines(text: str, kind: StageKind, *, ptx: str | None = None) 
         for chain in locations.chains
     ]
     return tuple(numbers[index] if index >= 0 else 0 for index in locations.by_line)
+
+
+# ── Gives loads that LLVM split back to the operations that read the memory ─────────────────────────────────────────
+# Where the elements of a vector are used one by one, LLVM may load them one by one, at the places of their uses
+# (VectorCombine, `scalarizeLoadExtract`): the shared load of a conversion then stands at the store of its result.
+
+# @%p1 ld.shared.v4.b32 	{%r1, …    04c0  B------:R-:W1:-:S02  G020:P0  LDS.128 R4, [R2]    ds_read_b128 v[0:3], v4
+_OPCODE = re.compile(r"\s*(?:[0-9a-f]{4,}  \S+(?:  G\S+)?\s+)?(?:@!?%?\w+\s+)?(?P<opcode>[A-Za-z][\w.:]*)")
+_READERS = {
+    "ld.shared": frozenset({"ttg.local_load", "ttg.convert_layout", "tt.reduce", "tt.scan", "tt.gather"}),
+    "ld.global": frozenset({"tt.load", "amdg.buffer_load", "amdgpu.buffer_load"}),
+}
+"""Operations that load, by the family of what they load with."""
+_USERS = frozenset({
+    "tt.store", "amdg.buffer_store", "amdgpu.buffer_store", "ttg.local_store", "ttg.local_alloc", "tt.dot", "tt.addptr",
+    "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "tt.bitcast", "tt.join", "tt.split", "tt.fp_to_fp",
+})  # fmt: skip
+"""Operations that load nothing, beside arithmetic."""
+
+
+def with_loads_of_readers(by_line: Sequence[int], text: str, ttgir: str) -> tuple[int, ...]:
+    """The operation of each line of assembly, each load at the one operation that its operation's operands come from.
+
+    Args:
+        by_line: the first line in the TTGIR of each line's operation; 0 for none.
+        text: the assembly.
+        ttgir: the TTGIR.
+    """
+    module = parse_mlir(ttgir)
+    users = {operation.first_line: operation for operation in module.walk() if _only_uses(operation)}
+    readers: dict[tuple[int, str], int] = {}
+    moved = list(by_line)
+    for index, (line, at) in enumerate(zip(text.split("\n"), by_line, strict=False)):
+        opcode = _OPCODE.match(line) if at in users else None
+        family = (classify(opcode["opcode"]) or "")[:9] if opcode is not None else ""
+        if family in _READERS:
+            if (at, family) not in readers:
+                readers[at, family] = _reader(users[at], module, _READERS[family]) or at
+            moved[index] = readers[at, family]
+    return tuple(moved)
+
+
+def _only_uses(operation: Operation) -> bool:
+    return operation.name in _USERS or operation.name.startswith(("arith.", "math."))
+
+
+def _reader(user: Operation, module: MlirModule, readers: frozenset[str]) -> int:
+    """The line of the one operation whose loaded values reach another through arithmetic; 0 if there are several."""
+    waiting, seen, found = [user], set[int](), set[int]()
+    while waiting:
+        for value in waiting.pop().operands:
+            maker = module.definition(value)
+            if maker is None or value not in maker.results or maker.first_line in seen:
+                continue
+            seen.add(maker.first_line)
+            if maker.name in readers:
+                found.add(maker.first_line)
+            elif _only_uses(maker):
+                waiting.append(maker)
+    return found.pop() if len(found) == 1 else 0

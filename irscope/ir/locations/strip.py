@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from irscope.ir.mlir.alias_table import reachable
-from irscope.ir.mlir.tokens import closing
+from irscope.ir.mlir.tokens import closing, reachable
 from irscope.model.capture import StageKind
 
 # "%0 = tt.load %p : !tt.ptr<f32> loc(#loc12)"   '%a: i32 loc("a"(#loc))'
@@ -16,7 +15,6 @@ _LOCATION = re.compile(r" loc\(")
 # "llvm.insertvalue %1, %2[0] : !llvm.struct<(i32)>  loc(#loc7)"
 _WIDE_LOCATION = re.compile(r"  loc\((?=(?:#loc\d*|unknown)\)$)", re.MULTILINE)
 # #di_file = #llvm.di_file<"kernel.py" in "/home/me">
-_DEBUG_ALIAS = re.compile(r"(#di_\w+) = ")
 _DEBUG_NAME = re.compile(r"#di_\w+")
 #   %9 = add i32 %8, 1, !dbg !14        define void @kernel(ptr %0) !dbg !6 {
 _DBG = re.compile(r",? !dbg !\d+(?=(?:, ![\w.]+ !\d+){0,16}(?: \{)?\s*$)")
@@ -65,7 +63,7 @@ def _strip_mlir(lines: list[str]) -> list[str | None]:
     if not any(line.startswith("#di_") for line in lines):
         return [None if line.startswith("#loc") else line for line in lines]
     kept = [line for line in lines if not line.startswith("#loc")]
-    bodies = {match[1]: line[match.end() :] for line in kept if (match := _DEBUG_ALIAS.match(line))}
+    bodies = dict(line.split(" = ", 1) for line in kept if line.startswith("#di_") and " = " in line)
     used = (line for line in kept if "#di_" in line and not line.startswith("#di_"))
     needed = reachable((name for line in used for name in _DEBUG_NAME.findall(line)), bodies, _DEBUG_NAME)
     return [

@@ -13,9 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from irscope.ir.logs.launch_text import UNKNOWN_TARGET, target_of_module
-from irscope.ir.logs.metadata import launch_of_metadata, number, shown_metadata, target_of_metadata
-from irscope.ir.logs.regular_file import FileRefused, inside, read_regular
+from irscope.ir.logs.files import FileRefused, inside, read_regular
+from irscope.ir.logs.launch_text import (
+    UNKNOWN_TARGET,
+    launch_of_metadata,
+    number,
+    shown_metadata,
+    target_of_metadata,
+    target_of_module,
+)
 from irscope.model.capture import STAGES, Artifact, Capture, Environment, Target, stage_named
 from irscope.model.plain import storable
 

@@ -7,15 +7,256 @@ of other programs, and may be cut anywhere.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from irscope.ir.logs.dump_llvm import first_llvm_kernel, has_llvm_dump, read_llvm_dump, split_at_code_generator
-from irscope.ir.logs.dump_mlir import DumpedCompile, completed, read_mlir_dump
-from irscope.ir.logs.dump_names import SCF_TO_CF, TTGIR_BEGINS
+from irscope.ir.logs.dump_mlir import SCF_TO_CF, TTGIR_BEGINS, DumpedCompile, read_mlir_dump
 from irscope.ir.logs.launch_text import UNKNOWN_TARGET, launch_of_module, target_named, target_of_module
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, PassSnapshot, Target
 
-__all__ = ["DumpedCompile", "captures_from_log", "completed", "read_llvm_dump", "read_mlir_dump"]
+# ── Reads a log of `LLVM_IR_ENABLE_DUMP` into the passes of LLVM's optimiser and code generator ─────────────────────
+# LLVM prints after each pass what the pass ran on: the module, a function, a loop, or a function's machine code. A pass
+# changed something if that differs from the last print of the same function, apart from the numbers of metadata, which
+# LLVM assigns anew for each print.
+
+# ; *** IR Dump After SROAPass on matmul ***
+# *** IR Dump After Global Value Numbering (gvn) ***
+# # *** IR Dump After Finalize ISel and expand pseudo-instructions (finalize-isel) ***:
+_HEADER = re.compile(
+    r"^(?P<mark>[;#] )?\*\*\* IR Dump After (?P<what>[^\n]*?) \*\*\*(?::|(?P<tail>[^\n]*))?$", re.MULTILINE
+)
+# SROAPass on add   LICMPass on loop %<unnamed loop> in function add   InlinerPass on (add)   CGProfilePass on [module]
+_ON = re.compile(r"^(?P<name>.*?) on (?:loop .{0,200} in function (?P<loop>\S+)|\((?P<group>[^()]*)\)|(?P<scope>\S+))$")
+# Global Value Numbering (gvn)
+_ARGUMENT = re.compile(r"^.*\((?P<argument>[\w.-]+)\)$")
+# Running pass: SROAPass on matmul (30 instructions)
+_TALK = re.compile(
+    r"^(?:Running|Skipping|Invalidating|Clearing) [a-z ]*(?:pass|analysis|results)\b[^\n]*$", re.MULTILINE
+)
+_MACHINE_END = re.compile(r"^# End machine code for function [^\n]*$", re.MULTILINE)
+_MACHINE_FUNCTION = re.compile(r"^# Machine code for function (?P<name>[^:\n]+):", re.MULTILINE)
+# define ptx_kernel void @matmul(ptr addrspace(1) %0) local_unnamed_addr #0 !dbg !4 {
+_DEFINITION = re.compile(r'^define [^\n]*?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\([^\n]*', re.MULTILINE)
+_MODULE = re.compile(r"^(?:; ModuleID = |source_filename = |target (?:datalayout|triple) = )", re.MULTILINE)
+# !dbg !12   #0 {   ; preds = %6   ; Loop:   16B (a slot index)   # Machine code for function add: IsSSA, TracksLiveness
+_NUMBERING = re.compile(
+    r"![0-9]+|(?<= )#[0-9]+|(?<![ \t])[ \t]*; preds = [^\n]*|^; [^\n]*$|^\d+B?\t|^# Machine code for [^\n]*",
+    re.MULTILINE,
+)
+# !12 = !DILocation(line: 18, column: 9, scope: !4)   attributes #0 = { nounwind }
+# target triple = "nvptx64-nvidia-cuda" (set between two pipelines, by no pass)
+_AROUND = re.compile(r"^(?:!\d+ = |attributes #\d+ = |target |source_filename )[^\n]*$", re.MULTILINE)
+# 59:    .lr.ph:    bb.1 (%ir-block.6):
+_LABEL = re.compile(r"^[\w.$-]+(?: \([^\n]*\))?:", re.MULTILINE)
+
+_MAX_HEADER = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Dump:
+    name: str
+    argument: str
+    scope: str
+    """The function; empty for the module."""
+    kind: str
+    """`module`, `function`, `machine`, or `part` for a loop or a region of a function."""
+    text: str
+    """Empty if the pass left nothing to print."""
+
+
+def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnapshot]:
+    """Read what LLVM printed during one stage of one compile; never raises.
+
+    Args:
+        text: the log; output of other programs in it is skipped.
+        stage: the stage that ran these passes: llir, ptx or amdgcn.
+        first_index: the index of the first snapshot; occurrences count within this text.
+
+    Returns a snapshot per pass and function, of group `llvm`; only those that changed something, or may have, keep the
+    text. A pass over a loop or a region keeps only its text.
+    """
+    state = _State()
+    counts: dict[tuple[str, str], int] = {}
+    snapshots: list[PassSnapshot] = []
+    for index, dump in enumerate(_dumps(text), first_index):
+        scope, changed = state.takes(dump)
+        key = (dump.name, scope)
+        counts[key] = counts.get(key, 0) + 1
+        snapshots.append(
+            PassSnapshot(
+                index,
+                stage,
+                dump.name,
+                counts[key],
+                dump.argument,
+                changed=changed,
+                text=dump.text if changed is not False and dump.text else None,
+                group="llvm",
+                scope=scope,
+            )
+        )
+    return snapshots
+
+
+def _first_llvm_kernel(text: str) -> str:
+    """The first function defined in a log of LLVM's passes; empty if there is none."""
+    return next((name for name, _, _ in _functions(text)), "")
+
+
+def _has_llvm_dump(text: str) -> bool:
+    """Whether a log holds dumps of LLVM's passes."""
+    return _HEADER.search(text) is not None
+
+
+def _split_at_code_generator(text: str) -> tuple[str, str]:
+    """The log of the optimiser and that of the code generator, whose headers differ."""
+    for match in _HEADER.finditer(text):
+        if match["mark"] != "; ":
+            return text[: match.start()], text[match.start() :]
+    return text, ""
+
+
+def _dumps(text: str) -> Iterator[_Dump]:
+    headers = list(_HEADER.finditer(text))
+    for number, header in enumerate(headers):
+        limit = headers[number + 1].start() if number + 1 < len(headers) else len(text)
+        yield _read(header, text[header.end() : limit].lstrip("\n"))
+
+
+def _read(header: re.Match[str], body: str) -> _Dump:
+    what = header["what"][:_MAX_HEADER]
+    if (header["tail"] and "omitted" in header["tail"]) or "invalidated" in what:
+        body = ""
+    talk = _TALK.search(body)
+    body = (body[: talk.start()] if talk else body).rstrip()
+    on = _ON.match(what) if header["mark"] == "; " else None
+    if on is not None:
+        name = _identifier(on["name"])
+        if on["loop"]:
+            return _Dump(name, "", on["loop"], "part", _ended(body))
+        scope = on["group"] or on["scope"] or ""
+        is_module = scope == "[module]"
+        return _Dump(name, "", "" if is_module else scope, "module" if is_module else "function", _ended(body))
+    # Passes of the code generator have a descriptive name and an argument.
+    argument = _ARGUMENT.match(what)
+    name = argument["argument"] if argument else _identifier(what)
+    own = argument["argument"] if argument else ""
+    if (machine := _MACHINE_FUNCTION.search(body)) is not None:
+        end = _MACHINE_END.search(body)
+        return _Dump(name, own, machine["name"], "machine", _ended(body[: end.end()] if end else body))
+    if _MODULE.search(body):
+        return _Dump(name, own, "", "module", _ended(body))
+    for function, _, end in _functions(body):
+        return _Dump(name, own, function, "function", _ended(body[:end]))
+    return _Dump(name, own, "", "part", _ended(body))
+
+
+def _functions(text: str) -> Iterator[tuple[str, int, int]]:
+    """Name, start and end of each complete function definition of a text."""
+    match = _DEFINITION.search(text)
+    while match is not None:
+        end = text.find("\n}", match.end())
+        if end < 0:
+            return
+        yield match["quoted"] or match["name"] or "", match.start(), end + 2
+        match = _DEFINITION.search(text, end + 2)
+
+
+def _ended(body: str) -> str:
+    return body + "\n" if body else ""
+
+
+def _identifier(name: str) -> str:
+    # Rules of a plan allow letters, digits, dots, dashes: (anonymous namespace)::ExpandPass, RequireAnalysisPass<…>.
+    bare = name.replace("(anonymous namespace)::", "").replace("llvm::", "")
+    return re.sub(r"[^\w.-]+", "_", bare).strip("_") or "unnamed"
+
+
+class _State:
+    """The last print of each function, and of the module around them."""
+
+    def __init__(self) -> None:
+        self._functions: dict[tuple[str, str], str] = {}
+        self._around: str | None = None
+        self._parts: dict[str, str] = {}
+        """Function → the loop or region printed since the function itself."""
+        self._changed_in_part: set[str] = set()
+        """The functions that a pass over a part may have changed since they were printed."""
+        self._functions_changed = False
+        """Whether a function changed since the module was printed, which may add declarations."""
+        self._last_scope = ""
+
+    def takes(self, dump: _Dump) -> tuple[str, bool | None]:
+        """Add the print of a pass; returns its function, and whether it changed anything (None: unknown)."""
+        if dump.kind == "part":
+            scope = dump.scope or self._last_scope
+            return scope, self._part(scope, _plain(dump.text))
+        self._last_scope = dump.scope or self._last_scope
+        if not dump.text:
+            return dump.scope, None
+        if dump.kind == "module":
+            return "", self._module(dump.text)
+        return dump.scope, self._function(dump)
+
+    def _function(self, dump: _Dump) -> bool | None:
+        fresh = _plain(dump.text)
+        key = (dump.kind, dump.scope)
+        before = self._functions.get(key)
+        self._functions[key] = fresh
+        in_part = dump.kind == "function" and dump.scope in self._changed_in_part
+        if dump.kind == "function":
+            self._parts.pop(dump.scope, None)
+            self._changed_in_part.discard(dump.scope)
+        if before is None:
+            # The first machine code of a function is created by the pass that prints it.
+            return True if dump.kind == "machine" else None
+        self._functions_changed |= fresh != before
+        # If a loop pass changed it before, it is unknown which pass made this change.
+        return None if in_part and fresh != before else fresh != before
+
+    def _part(self, scope: str, fresh: str) -> bool | None:
+        before, whole = self._parts.get(scope), self._functions.get(("function", scope))
+        self._parts[scope] = fresh
+        if fresh and (fresh == before or (whole is not None and all(block in whole for block in _blocks(fresh)))):
+            return False
+        known = bool(fresh) and whole is not None and scope not in self._changed_in_part
+        self._changed_in_part.add(scope)
+        # In a function that changed since it was printed, this may be a different loop.
+        return True if known else None
+
+    def _module(self, text: str) -> bool | None:
+        functions: dict[tuple[str, str], str] = {}
+        rest, done = "", 0
+        for name, start, end in _functions(text):
+            functions["function", name] = _plain(text[start:end])
+            rest, done = rest + text[done:start], end
+        around = _plain(_AROUND.sub("", rest + text[done:]))
+        known = {key: body for key, body in self._functions.items() if key[0] == "function"}
+        first, in_part = self._around is None and not known, bool(self._changed_in_part)
+        differs = any(known.get(key, body) != body for key, body in functions.items())
+        differs = differs or bool(known.keys() - functions.keys())
+        if self._around is not None and not self._functions_changed:
+            differs = differs or around != self._around
+        self._around = around
+        self._functions = {key: body for key, body in self._functions.items() if key[0] != "function"} | functions
+        self._parts.clear()
+        self._changed_in_part.clear()
+        self._functions_changed = False
+        return None if first or (in_part and differs) else differs
+
+
+def _plain(text: str) -> str:
+    lines = (line.rstrip() for line in _NUMBERING.sub("", text).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _blocks(text: str) -> list[str]:
+    """The basic blocks of a text, each with its label."""
+    starts = [match.start() for match in _LABEL.finditer(text)]
+    if not starts or starts[0] > 0:
+        starts.insert(0, 0)
+    return [text[start:end].rstrip("\n") for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+
 
 # num-stages=3   target=cuda:90   threads-per-warp=32
 _OPTION = re.compile(
@@ -113,7 +354,7 @@ def _stage_before(item: DumpedCompile) -> str:
 
 
 def _llvm_snapshots(text: str, amd: bool) -> list[PassSnapshot]:
-    optimiser, generator = split_at_code_generator(text)
+    optimiser, generator = _split_at_code_generator(text)
     snapshots = read_llvm_dump(optimiser, "llir")
     return [*snapshots, *read_llvm_dump(generator, "amdgcn" if amd else "ptx", len(snapshots))]
 
@@ -128,7 +369,7 @@ def _from_llvm_alone(text: str, path: str) -> tuple[Capture, ...]:
         module = next((snapshot.text for snapshot in snapshots if not snapshot.scope and snapshot.text), None)
         captures.append(
             Capture(
-                Launch(Kernel(first_llvm_kernel(part))),
+                Launch(Kernel(_first_llvm_kernel(part))),
                 _target_of_llvm(part),
                 artifacts=(Artifact("llir", module),) if module else (),
                 snapshots=tuple(snapshots),
@@ -151,7 +392,7 @@ _CPU = re.compile(r'"target-cpu"="(?P<cpu>sm_\d+|gfx\w+)')
 def _llvm_parts(text: str) -> list[str]:
     matches = list(_MODULE_PASS.finditer(text))
     if not matches:
-        return [text] if has_llvm_dump(text) else []
+        return [text] if _has_llvm_dump(text) else []
     starts = [match.start() for match in matches if match["name"] == matches[0]["name"]]
     starts[0] = 0
     return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

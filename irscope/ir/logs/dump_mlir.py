@@ -7,14 +7,281 @@ next. A log does not mark where one compile ends and the next begins; the rules 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import Literal
 
-from irscope.ir.logs.dump_blocks import DumpBlock, read_blocks
-from irscope.ir.logs.dump_names import SCF_TO_CF, TTGIR_BEGINS, builder_name, stages_of
 from irscope.ir.logs.launch_text import kernel_of_module, target_of_module
 from irscope.model.capture import Failure, PassSnapshot
+
+# ── The Triton name of a pass in an MLIR log, and the stage that ran it ─────────────────────────────────────────────
+# A dump names a pass by MLIR's argument (`tritongpu-remove-layout-conversions`); Triton's Python names the builder that
+# adds it (`remove_layout_conversions`). Most builder names follow from the argument; the table holds the exceptions, of
+# Triton 3.6 to 3.9 and both backends.
+
+_PREFIXES = (
+    "tritonamdgpu-", "triton-amdgpu-", "tritongpu-", "triton-nvidia-gpu-", "triton-nvidia-", "tritoninstrument-",
+    "triton-", "nvgpu-", "nvws-", "gluon-",
+)  # fmt: skip
+
+_BUILDERS = {
+    "allocate-amdgpu-shared-memory": "allocate_shared_memory",
+    "canonicalize": "canonicalizer",
+    "convert-arith-to-llvm": "arith_to_llvmir",
+    "convert-builtin-func-to-llvm": "builtin_func_to_llvmir",
+    "convert-cf-to-llvm": "cf_to_llvmir",
+    "convert-index-to-llvm": "index_to_llvmir",
+    "convert-nv-gpu-to-llvm": "nvgpu_to_llvm",
+    "convert-nvvm-to-llvm": "nvvm_to_llvm",
+    "convert-scf-to-cf": "scf_to_cf",
+    "convert-triton-amdgpu-to-llvm": "to_llvmir",
+    "convert-triton-gpu-to-llvm": "to_llvmir",
+    "convert-triton-to-tritongpu": "convert_to_ttgpuir",
+    "convert-warp-pipeline": "warp_pipeline_conversion",
+    "convert-warp-specialize-to-llvm": "warp_specialize_to_llvm",
+    "enable-line-info": "di_scope",
+    "extract-variable-info": "di_local_variable",
+    "gluon-canonicalize": "canonicalizer",
+    "gluon-inline": "inliner",
+    "inline": "inliner",
+    "loop-invariant-code-motion": "licm",
+    "nvgpu-warp-specialization": "hopper_warpspec",
+    "optimize-amd-lds-usage": "optimize_lds_usage",
+    "triton-amdgpu-convert-warp-specialize-to-llvm": "warp_specialize_to_llvm",
+    "triton-amdgpu-lower-insert-instruction-sched-hints": "lower_instruction_sched_hints",
+    "triton-licm": "triton_licm",
+    "triton-nvidia-mma-lowering": "lower_mma",
+    "triton-tensor-memory-allocation": "allocate_tensor_memory",
+    "tritonamdgpu-convert-buffer-ops": "convert_to_buffer_ops",
+    "tritonamdgpu-convert-tensor-ops": "convert_to_tensor_ops",
+    "tritongpu-F32DotTC": "f32_dot_tc",
+    "tritongpu-automatic-warp-specialization": "warp_specialize",
+    "tritongpu-global-scratch-memory-allocation": "allocate_global_scratch_memory",
+}
+
+# TritonGPURemoveLayoutConversions  |  CSEPass  |  (anonymous namespace)::TestPass
+_CLASS_PREFIX = re.compile(r"^(?:.*::)?(?:TritonAMDGPU|TritonNvidiaGPU|TritonGPU|Triton)?(?=[A-Z])")
+# the places between the words of RemoveLayoutConversions, CSEAgain, F32DotTC
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+TTGIR_BEGINS = "convert-triton-to-tritongpu"
+"""The first pass of the ttgir stage, in every version and on every backend."""
+
+SCF_TO_CF = "convert-scf-to-cf"
+"""A pass near the beginning of the llir stage, in every version."""
+
+# The passes that the llir stage may have before `convert-scf-to-cf`, in their order; none occurs twice there. The
+# ttgir stage of Gluon ends with some of the same, which is why each backend has its own.
+_BEFORE_SCF_TO_CF = {
+    "cuda": (
+        "triton-nvidia-gpu-decompose-unsupported-conversions",
+        "tritoninstrument-global-sanitizer",
+        "tritongpu-combine-tensor-select-and-if",
+        "tritongpu-allocate-warp-groups",
+    ),
+    "hip": (
+        "decompose-unsupported-amd-conversions",
+        "tritonamdgpu-decompose-unsupported-conversions",
+        "tritonamdgpu-update-async-wait-count",
+        "optimize-amd-lds-usage",
+        "convert-warp-pipeline",
+    ),
+}
+# Passes of the llir stage alone, for a log that was cut before `convert-scf-to-cf`.
+_ONLY_IN_LLIR = {
+    "cuda": ("tritongpu-allocate-warp-groups", "allocate-shared-memory-nv", "allocate-shared-memory"),
+    "hip": ("tritonamdgpu-update-async-wait-count", "convert-warp-pipeline", "allocate-amdgpu-shared-memory"),
+}
+
+
+def builder_name(argument: str, class_name: str = "") -> str:
+    """The name of the builder that adds a pass, without `add_`.
+
+    Args:
+        argument: MLIR's argument of the pass; empty if the dump has none.
+        class_name: the C++ class of the pass, from which a name is derived if there is no argument.
+    """
+    if not argument:
+        bare = _CLASS_PREFIX.sub("", class_name).removesuffix("Pass") or class_name
+        name = re.sub(r"\W+", "_", _WORDS.sub("_", bare)).strip("_").lower()
+        return _BUILDERS.get(name.replace("_", "-"), name) or "unnamed"
+    if argument in _BUILDERS:
+        return _BUILDERS[argument]
+    prefix = next((prefix for prefix in _PREFIXES if argument.startswith(prefix)), "")
+    return argument.removeprefix(prefix).replace("-", "_").lower() or argument
+
+
+def _stages_of(arguments: Sequence[str], first_stage: str, backend: str, in_llvm: Sequence[bool]) -> list[str]:
+    """The stage of each pass of one compile: ttir, ttgir or llir.
+
+    Nothing in a dump says where a stage ends: the ttgir stage begins with `convert-triton-to-tritongpu`, the llir stage
+    with the passes that its versions have before `convert-scf-to-cf`. A log that was cut there may leave one such pass
+    in ttgir.
+
+    Args:
+        arguments: MLIR's argument of each pass, in order.
+        first_stage: the stage that the module before the first pass belongs to.
+        backend: `cuda`, `hip` or another.
+        in_llvm: for each pass, whether the module before it holds no function of Triton's any more.
+    """
+    begins = next((index for index, inside in enumerate(in_llvm) if inside), len(arguments))
+    if SCF_TO_CF in arguments:
+        begins = min(begins, arguments.index(SCF_TO_CF))
+    else:
+        only = _ONLY_IN_LLIR.get(backend, ())
+        begins = min(begins, next((index for index, name in enumerate(arguments) if name in only), len(arguments)))
+    waiting = list(_BEFORE_SCF_TO_CF.get(backend, ()))
+    while 0 < begins < len(arguments) and arguments[begins - 1] in waiting:
+        begins -= 1
+        del waiting[waiting.index(arguments[begins]) :]
+    # A compile that starts from ttgir (an IR file) begins in the llir stage; all of it was walked back over then.
+    stages: list[str] = []
+    stage = first_stage
+    for argument in arguments[:begins]:
+        stage = "ttgir" if argument == TTGIR_BEGINS else stage
+        stages.append(stage)
+    return stages + ["llir"] * (len(arguments) - begins)
+
+
+# ── The blocks of an MLIR dump: a header that names a pass, and the IR printed under it ─────────────────────────────
+
+# // -----// IR Dump Before Inliner (inline) ('builtin.module' operation) //----- //
+# // -----// IR Dump After CSEPass: cse Failed ('tt.func' operation: @matmul) //----- //
+# // -----// SoftwarePipeliner internal IR Dump After: LowerLoops
+_HEADER = re.compile(r"// -----// (?P<inner>[^\n]{1,80}? internal )?IR Dump (?P<when>Before|After):? (?P<rest>[^\n]*)")
+# ('tt.func' operation: @matmul) //----- //  |  ('builtin.module' operation)  |  //----- //
+_TAIL = re.compile(
+    r"(?:(?<!\s)\s*\('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>[^']*))?\))?"
+    r"(?P<ends>(?<!\s)\s*//----- //)?(?<!\s)\s*$"
+)
+# InlinerPass: inline{default-pipeline=canonicalize max-iterations=4 }
+_WITH_OPTIONS = re.compile(r"^(?P<name>[^{]*?): (?P<argument>[\w.-]+)(?:\{(?P<options>.*)\})?$")
+# Inliner Failed (inline)  |  InlinerPass Failed: inline{…}  |  Inliner Failed
+_FAILED = re.compile(r" Failed(?=$|: | \()")
+# Inliner (inline)
+_WITH_ARGUMENT = re.compile(r"^(?P<name>(?:.*\S)?)\s*\((?P<argument>[\w.-]+)\)$")
+# module attributes {"ttg.num-warps" = 4 : i32} {  |  tt.func public @add(  |  "builtin.module"() ({
+_OPENING = re.compile(r'^(?:module\b|"?builtin\.module"?|"?(?:tt|llvm|func)\.func\b)', re.MULTILINE)
+# a line that may stand before or after the module: #loc1 = loc(unknown)   !t = i32
+_ALIAS_LINES = re.compile(r"(?:[#!][^\n]*(?:\n|\Z))*")
+_CLOSING = re.compile(r"^\}[^\n]*(?:\n|\Z)", re.MULTILINE)
+
+_MAX_HEADER = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _DumpBlock:
+    """One header, and the IR under it."""
+
+    when: Literal["before", "after"]
+    name: str
+    """The name of the pass's C++ class, as MLIR prints it."""
+    argument: str
+    options: str
+    operation: str
+    """The kind of operation the pass ran on: `builtin.module`, `tt.func`; empty if the header has none."""
+    symbol: str
+    """The name of that operation, for a function."""
+    failed: bool
+    text: str | None
+    """The IR; None if the log was cut within it."""
+    between: str
+    """The text between the IR and the next header: output of other programs, and MLIR's diagnostics."""
+    start: int
+    """Where the header begins in the log."""
+    end: int
+    """Where the IR ends in the log."""
+
+    @property
+    def is_module(self) -> bool:
+        """Whether the IR is a whole module, as every Triton since 3.0 prints it."""
+        return self.text is None or self.text.lstrip().startswith(("#", "!", "module", "builtin.", '"builtin.'))
+
+
+def _read_blocks(log: str) -> Iterator[_DumpBlock]:
+    """The blocks of a log, in order, without those that passes print of their inner steps.
+
+    Never raises: a header that cannot be read is a block with an empty name; text that is not IR is in no block.
+    """
+    headers = list(_HEADER.finditer(log))
+    for number, header in enumerate(headers):
+        if header["inner"] or header.end() == len(log):
+            # A header that ends the log may be cut itself.
+            continue
+        limit = headers[number + 1].start() if number + 1 < len(headers) else len(log)
+        # The inner dumps of the pass are skipped, but the text behind them may be a diagnostic.
+        last = number + 1
+        while last < len(headers) and headers[last]["inner"]:
+            last += 1
+        behind = headers[last].start() if last < len(headers) else len(log)
+        text, end = _module_within(log, header.end(), limit)
+        said_from = end if last == number + 1 else _module_within(log, headers[last - 1].end(), behind)[1]
+        name, argument, options, operation, symbol, failed = _read_header(header["rest"])
+        yield _DumpBlock(
+            "before" if header["when"] == "Before" else "after",
+            name,
+            argument,
+            options,
+            operation,
+            symbol,
+            failed,
+            text,
+            log[said_from:behind].strip(),
+            header.start(),
+            end,
+        )
+
+
+def _read_header(rest: str) -> tuple[str, str, str, str, str, bool]:
+    rest = rest[:_MAX_HEADER]
+    tail = _TAIL.search(rest)
+    operation, symbol = (tail["operation"] or "", tail["symbol"] or "") if tail else ("", "")
+    head = (rest[: tail.start()] if tail else rest).strip()
+    failed = _FAILED.search(head) is not None
+    head = _FAILED.sub("", head, count=1).partition(": unknown<")[0]
+    match = _WITH_OPTIONS.match(head) or _WITH_ARGUMENT.match(head)
+    if match is None:
+        return head, "", "", operation, symbol, failed
+    options = match.groupdict().get("options") or ""
+    return match["name"], match["argument"], " ".join(options.split()), operation, symbol, failed
+
+
+def _module_within(log: str, start: int, limit: int) -> tuple[str | None, int]:
+    """The IR between two positions of a log and its end; None if it was cut."""
+    opening = _OPENING.search(log, start, limit)
+    if opening is None:
+        return None, start
+    line = log.find("\n", opening.start(), limit)
+    first_line = log[opening.start() : line if line >= 0 else limit].rstrip()
+    # An empty module, or a declaration, may end on the line it begins on.
+    if line >= 0 and first_line.endswith("{}"):
+        closed = line + 1
+    else:
+        closing = _CLOSING.search(log, opening.end(), limit)
+        if closing is None:
+            return None, limit
+        closed = closing.end()
+    aliases = _ALIAS_LINES.match(log, closed, limit)
+    end = aliases.end() if aliases is not None else closed
+    head = _start_of_aliases(log, start, opening.start())
+    text = log[head:end]
+    if limit == len(log) and not log.startswith("\n", end):
+        # MLIR prints a blank line behind a module: if it is missing, lines of the module may be missing too.
+        return None, limit
+    return text, end
+
+
+def _start_of_aliases(log: str, start: int, opening: int) -> int:
+    head = opening
+    while True:
+        line = log.rfind("\n", start, head - 1) + 1
+        if line <= start and log[start : start + 1] == "\n":
+            line = start + 1
+        if line >= head or line <= start or log[line] not in "#!":
+            return head
+        head = line
+
 
 _WARP_SPECIALIZATION = frozenset((
     "", "cse", "sccp", "tritongpu-normalize-ws-while-loops", "tritongpu-partition-loops",
@@ -69,7 +336,7 @@ class DumpedCompile:
 class _Pass:
     """A pass of the pipeline, and the dumps before and after it."""
 
-    block: DumpBlock
+    block: _DumpBlock
     text: str | None
     """The IR before it."""
     after: str | None = None
@@ -102,10 +369,10 @@ def read_mlir_dump(text: str) -> tuple[DumpedCompile, ...]:
 
     A pass on functions is listed once per function, with the function as its scope.
     """
-    return tuple(_compile(group) for group in _grouped(read_blocks(text)))
+    return tuple(_compile(group) for group in _grouped(_read_blocks(text)))
 
 
-def _grouped(blocks: Iterable[DumpBlock]) -> list[list[_Pass]]:
+def _grouped(blocks: Iterable[_DumpBlock]) -> list[list[_Pass]]:
     groups: list[list[_Pass]] = []
     for block in blocks:
         current = groups[-1] if groups else []
@@ -122,7 +389,7 @@ def _grouped(blocks: Iterable[DumpBlock]) -> list[list[_Pass]]:
     return groups
 
 
-def _note_after(groups: list[list[_Pass]], current: list[_Pass], block: DumpBlock) -> None:
+def _note_after(groups: list[list[_Pass]], current: list[_Pass], block: _DumpBlock) -> None:
     last = current[-1] if current else None
     if last is not None and _named(last.block) == _named(block):
         last.after, last.failed = block.text, block.failed
@@ -138,7 +405,7 @@ def _note_after(groups: list[list[_Pass]], current: list[_Pass], block: DumpBloc
         groups[-1].append(_Pass(block, None, block.text, block.failed, said=[block.between]))
 
 
-def _is_within(last: _Pass, block: DumpBlock) -> bool:
+def _is_within(last: _Pass, block: _DumpBlock) -> bool:
     if last.failed:
         return False
     argument = last.block.argument
@@ -148,7 +415,7 @@ def _is_within(last: _Pass, block: DumpBlock) -> bool:
     return last.within < limit and (block.argument in names or (limit > 1 and block.argument.startswith("nvws-")))
 
 
-def _begins_anew(passes: Sequence[_Pass], block: DumpBlock) -> bool:
+def _begins_anew(passes: Sequence[_Pass], block: _DumpBlock) -> bool:
     """Whether a dump begins another compile.
 
     It does if the previous pass failed; if the inliner runs, the first pass of every pipeline of Triton; if the module
@@ -164,20 +431,20 @@ def _begins_anew(passes: Sequence[_Pass], block: DumpBlock) -> bool:
     return _phase_drops(passes, block) or _is_of_another_kernel(passes, block)
 
 
-def _is_front_end(block: DumpBlock) -> bool:
+def _is_front_end(block: _DumpBlock) -> bool:
     if block.argument != "inline" and block.name not in ("Inliner", "InlinerPass"):
         return False
     return block.operation in ("", "builtin.module") and (block.text is None or _phase(block.text) == 0)
 
 
-def _phase_drops(passes: Sequence[_Pass], block: DumpBlock) -> bool:
+def _phase_drops(passes: Sequence[_Pass], block: _DumpBlock) -> bool:
     before = next((item.text or item.after for item in reversed(passes) if item.text or item.after), None)
     if before is None or block.text is None or not block.is_module:
         return False
     return _phase(block.text) < _phase(before)
 
 
-def _is_of_another_kernel(passes: Sequence[_Pass], block: DumpBlock) -> bool:
+def _is_of_another_kernel(passes: Sequence[_Pass], block: _DumpBlock) -> bool:
     if block.text is None or not block.is_module:
         return False
     kernel = _kernel_of(passes)
@@ -206,7 +473,7 @@ def _compile(passes: list[_Pass]) -> DumpedCompile:
     target = next((found for item in passes if item.text and (found := target_of_module(item.text))), None)
     backend = target.backend if target is not None else _backend_of(passes)
     first_stage = "ttir" if passes[0].block.argument == TTGIR_BEGINS or first is None or _phase(first) == 0 else "ttgir"
-    stages = stages_of(
+    stages = _stages_of(
         [item.block.argument for item in passes], first_stage, backend, [item.in_llvm for item in passes]
     )
     counts: dict[tuple[str, str], dict[str, int]] = {}

@@ -3,47 +3,42 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
 
 from irscope.errors import TargetError
 from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.attributes import parse_entries
 from irscope.ir.mlir.tokens import closing, split_commas
+from irscope.ir.mlir.types import parse_type
 from irscope.model.capture import Kernel, Launch, Target
+from irscope.model.plain import tupled
 
 # tt.func public @matmul(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc)), …
-_KERNEL = re.compile(r'^[ \t]*tt\.func (?:public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
-# tt.func private @helper(  |  llvm.func internal @helper(
-_PUBLIC = re.compile(r'^[ \t]*tt\.func public @(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+_KERNEL = re.compile(
+    r'^[ \t]*tt\.func (?P<public>public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE
+)
 # llvm.func @matmul(%arg0: …) attributes {nvvm.kernel = 1 : ui1, …
 _LLVM_KERNEL = re.compile(
     r'^[ \t]*llvm\.func (?:[a-z_]+ )*@"?(?P<name>[^"(\n]+)"?\([^\n]*(?:nvvm|rocdl)\.kernel', re.MULTILINE
 )
 # llvm.func @matmul(%arg0: …) attributes {…} {
 _LLVM_BODY = re.compile(r'^[ \t]*llvm\.func @"?(?P<name>[^"(\n]+)"?\([^\n]*\{(?: loc\([^\n]*)?$', re.MULTILINE)
-# %a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc))
-_PARAMETER = re.compile(r"^%(?P<name>[\w.$-]+): (?P<rest>.*)$", re.DOTALL)
 # loc("a"(#loc))   loc(#loc25)
 _NAME_LOCATION = re.compile(r'loc\("(?P<name>[A-Za-z_]\w*)"\(|loc\((?P<alias>#loc[\w.$-]*)\)')
 # #loc25 = loc("a"(#loc))
 _NAME_ALIAS = re.compile(r'^(#loc[\w.$-]*) = loc\("([A-Za-z_]\w*)"\(', re.MULTILINE)
-# tt.divisibility = 16 : i32
-_ATTRIBUTE = re.compile(r"(?<![\w.])(?P<name>[\w.]+) = (?P<value>-?[\w.]+)")
 # "ttg.num-warps" = 4 : i32   "triton_gpu.threads-per-warp" = 32 : i32   ttg.target = "cuda:90"
 _MODULE_NUMBER = re.compile(
     r'"(?:ttg|triton_gpu)\.(?P<name>num-warps|num-ctas|threads-per-warp)" = (?P<value>\d{1,9})\b'
 )
 _MODULE_TARGET = re.compile(r'"?(?:ttg|triton_gpu)\.target"? = "(?P<target>\w+:\w+)"')
-_POINTER = re.compile(r"^!tt\.ptr<(?P<type>.*?)(?:, \d+)?>$", re.DOTALL)
 
 _TYPES = {
-    "f16": "fp16",
-    "f32": "fp32",
-    "f64": "fp64",
-    "f8E4M3FN": "fp8e4nv",
-    "f8E4M3FNUZ": "fp8e4b8",
-    "f8E4M3": "fp8e4nv",
-    "f8E5M2": "fp8e5",
-    "f8E5M2FNUZ": "fp8e5b16",
-}
+    "f16": "fp16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E4M3FNUZ": "fp8e4b8", "f8E4M3": "fp8e4nv",
+    "f8E5M2": "fp8e5", "f8E5M2FNUZ": "fp8e5b16",
+}  # fmt: skip
 _HEAD = 20_000
 _MAX_PARAMETERS_TEXT = 200_000
 
@@ -51,9 +46,14 @@ UNKNOWN_TARGET = Target("unknown", "unknown", 32)
 """The target of a capture if the compiled target is unknown."""
 
 
+def _kernel_header(text: str) -> re.Match[str] | None:
+    headers = list(_KERNEL.finditer(text))
+    return next((header for header in headers if header["public"]), headers[0] if headers else None)
+
+
 def kernel_of_module(text: str) -> str:
     """The name of a module's kernel: its public function; empty if there is none."""
-    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    match = _kernel_header(text)
     if match is not None:
         return match["quoted"] or match["name"] or ""
     match = _LLVM_KERNEL.search(text) or _LLVM_BODY.search(text)
@@ -82,7 +82,7 @@ def target_named(name: str, warp_size: int = 0) -> Target:
     return Target(target.backend, target.arch, warp_size or target.warp_size)
 
 
-def options_of_module(text: str) -> dict[str, int]:
+def _options_of_module(text: str) -> dict[str, int]:
     """The compile options in a module's attributes: num_warps and num_ctas."""
     return {name.replace("-", "_"): int(value) for name, value in _module_numbers(text) if name != "threads-per-warp"}
 
@@ -93,10 +93,10 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
     Constants are folded into the IR, so they and the Python source stay unknown. The types are Triton's (`*fp16`), in
     the order of the function, without its `constexpr` parameters.
     """
-    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    match = _kernel_header(text)
     name = kernel_of_module(text)
     language = "gluon" if "gluon." in text else "triton"
-    chosen = tuple(sorted({**options_of_module(text), **(options or {})}.items()))
+    chosen = tuple(sorted({**_options_of_module(text), **(options or {})}.items()))
     if match is None:
         return Launch(Kernel(name), options=chosen, language=language)
     names = dict(_NAME_ALIAS.findall(text))
@@ -105,17 +105,18 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
     limit = min(len(text), match.end() + _MAX_PARAMETERS_TEXT)
     end = closing(text, match.end() - 1, limit)
     for parameter in split_commas(text[match.end() : end if end >= 0 else limit]):
-        parsed = _PARAMETER.match(parameter)
-        if parsed is None:
+        # %a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc))
+        value, colon, rest = parameter.partition(": ")
+        if not colon or not value.startswith("%"):
             continue
-        kind, dictionary, location = _split_parameter(parsed["rest"])
+        kind, dictionary, location = _split_parameter(rest)
         found = _NAME_LOCATION.search(location)
         own = (found["name"] or names.get(found["alias"], "")) if found else ""
-        own = own or parsed["name"]
+        own = own or value[1:]
         signature.append((own, _type_text(kind)))
-        pairs = ", ".join(f"{item['name']}={item['value']}" for item in _ATTRIBUTE.finditer(dictionary))
+        pairs = [f"{name}={entry.partition(' : ')[0]}" for name, entry in parse_entries(dictionary).items() if entry]
         if pairs:
-            attributes.append((own, pairs))
+            attributes.append((own, ", ".join(pairs)))
     chain = read_locations(text, "mlir").chain_at(text.count("\n", 0, match.start()) + 1)
     file, line = (chain[0].file, chain[0].line) if chain else ("", 0)
     return Launch(
@@ -129,9 +130,9 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
 
 def _type_text(kind: str) -> str:
     """An MLIR type as in a signature: `!tt.ptr<f16>` is `*fp16`; unknown types stay as they are."""
-    pointer = _POINTER.match(kind)
-    if pointer is not None:
-        return "*" + _type_text(pointer["type"])
+    pointer = parse_type(kind)
+    if pointer.form == "pointer" and pointer.element is not None:
+        return "*" + _type_text(pointer.element.text)
     return _TYPES.get(kind, kind)
 
 
@@ -153,3 +154,51 @@ def _split_parameter(rest: str) -> tuple[str, str, str]:
         return kind.strip(), dictionary, location
     kind, _, location = rest.partition(" loc(")
     return kind.strip(), "", "loc(" + location if location else ""
+
+
+# ── Reads Triton's own metadata of a compiled kernel, as its cache and others' traces hold it: launch and target ────
+
+# Metadata that Triton adds to the options after a compile, and paths on the compiling machine.
+_NOT_OPTIONS = frozenset((
+    "cluster_scheduling", "global_scratch_align", "global_scratch_size", "hash", "name", "profile_scratch_align",
+    "profile_scratch_size", "shared", "target", "tensordesc_meta", "tmem_size", "triton_version", "extern_libs",
+))  # fmt: skip
+_HIDDEN = ("hash", "target", "triton_version")
+
+
+def launch_of_metadata(kernel: str, metadata: Mapping[str, Any], texts: Mapping[str, str]) -> Launch:
+    """The launch that a kernel was compiled for, as far as its metadata and the texts of its stages contain it."""
+    options = {key: tupled(value) for key, value in metadata.items() if key not in _NOT_OPTIONS and not key.isupper()}
+    if not options:
+        options = {**_options_of_module(texts.get("ttgir") or texts.get("glir") or "")}
+    text = texts.get("source") or texts.get("ttir") or texts.get("ttgir") or ""
+    launch = launch_of_module(text)
+    return replace(
+        launch,
+        kernel=Kernel(kernel, launch.kernel.file, launch.kernel.line),
+        options=tuple(sorted(options.items())),
+    )
+
+
+def shown_metadata(metadata: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The metadata that a capture holds."""
+    return tuple(sorted((key, tupled(value)) for key, value in metadata.items() if key not in _HIDDEN))
+
+
+def target_of_metadata(metadata: Mapping[str, Any]) -> Target | None:
+    """The target that metadata names; None if it names none."""
+    target = metadata.get("target")
+    if isinstance(target, Mapping):
+        fields = cast("Mapping[str, Any]", target)
+        name = f"{fields.get('backend', '')}:{fields.get('arch', '')}"
+        return target_named(name, number(fields.get("warp_size")) or 0)
+    if isinstance(target, (list, tuple)) and len(cast("list[Any]", target)) >= 2:
+        # Triton 2.2 and before: ["cuda", 90].
+        backend, arch = cast("list[Any]", target)[:2]
+        return target_named(f"{backend}:{arch}")
+    return None
+
+
+def number(value: Any) -> int | None:
+    """An integer that is one; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

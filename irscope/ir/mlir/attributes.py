@@ -4,17 +4,247 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Union
+from typing import Literal, NamedTuple, Union
 
 from irscope.errors import ParseError
-from irscope.ir.mlir.encoding import Dictionary, Encoding, Padding, read_encoding
-from irscope.ir.mlir.tokens import closing, marks, split_commas
-from irscope.ir.mlir.typed import Type, parse_type
+from irscope.ir.mlir.tokens import AliasTable, closing, definitions, marks, split_commas
+from irscope.ir.mlir.types import Type, parse_type
 from irscope.ir.quoted import unescape_ir
 
-__all__ = ["AttributeValue", "Dense", "Symbol", "Word", "parse_attribute", "parse_entries"]
+# ── Reads the text of an encoding, such as `#ttg.blocked<{…}>`, into its kind and parameters ────────────────────────
+
+_Space = Literal["registers", "shared", "tensor", "unknown"]
+"""The memory that holds the elements."""
+
+
+class Padding(NamedTuple):
+    """What `padded_shared` adds: after each interval of elements, so many that hold nothing."""
+
+    interval: int
+    length: int
+
+    def __str__(self) -> str:
+        return f"{self.interval}:+{self.length}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Named values as a parameter: `{warp = [[0, 1], [1, 0]]}`."""
+
+    items: tuple[tuple[str, Parameter], ...]
+
+    def __getitem__(self, name: str) -> Parameter | None:
+        return next((value for key, value in self.items if key == name), None)
+
+
+Parameter = Union[int, bool, str, "Encoding", Padding, Dictionary, tuple["Parameter", ...]]
+"""The value of a parameter: a number, a word, an encoding, a padding, a dictionary, or a list of these."""
+
+_KINDS: dict[_Space, str] = {
+    "registers": "blocked slice nvidia_mma dot_op linear generic_linear amd_mfma amd_wmma",
+    "shared": "swizzled_shared nvmma_shared padded_shared shared_linear amd_rotating_shared partitioned_shared",
+    "tensor": "tensor_memory_encoding tensor_memory_scales_encoding",
+}
+_SPACES: dict[str, _Space] = {kind: space for space, kinds in _KINDS.items() for kind in kinds.split()}
+
+KINDS = tuple(_SPACES)
+"""The kinds of layouts that irscope knows the memory of."""
+
+_DEEPEST_ENCODING = 32
+"""Levels of nesting; no compiler prints more."""
+
+# #ttg.blocked<{…}>
+_OF_DIALECT = re.compile(r"#[A-Za-z_][\w$]*\.[\w$.]")
+# #blocked1   #ttg.blocked   #ttg.slice
+_NAME = re.compile(r"#[A-Za-z_][\w$.]*")
+# 512   -12   0 : i32   512:+16, an interval and its padding   sizePerThread   "text"
+_PLAIN = re.compile(r'(?P<number>-?\d+)(?: : \w+|\s*:\s*\+\s*(?P<padding>\w+))?|[A-Za-z_]\w*|"[^"]*"')
+# sizePerThread = [1, 4]
+_NAMED = re.compile(r"([A-Za-z_]\w*)\s*=\s*(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding of MLIR: its name, its parameters, its text."""
+
+    name: str
+    """With the dialect: `ttg.blocked`; empty if irscope cannot read the text."""
+    parameters: tuple[tuple[str, Parameter], ...]
+    """In the order of the text; a parameter without a name has an empty one."""
+    text: str
+    """As written, with every alias resolved."""
+
+    @property
+    def kind(self) -> str:
+        """`blocked`, `nvidia_mma`, …: the name without the dialect."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def space(self) -> _Space:
+        """The memory that holds the elements."""
+        return _SPACES.get(self.kind, "unknown")
+
+    @property
+    def title(self) -> str:
+        """The name for tables: `mma v3`, `dot operand 0 of mma v2`, `slice 1 of blocked`, `128-byte nvmma shared`."""
+        if "." not in self.name:
+            # An alias that was not resolved.
+            return self.text
+        parent = self["parent"]
+        if self.kind in ("dot_op", "slice") and isinstance(parent, Encoding):
+            what = f"dot operand {self['opIdx']}" if self.kind == "dot_op" else f"slice {self['dim']}"
+            return f"{what} of {parent.title}"
+        if self.kind == "nvidia_mma":
+            version = self["versionMajor"]
+            return f"mma v{version}" if version is not None else "mma"
+        if self.kind == "nvmma_shared":
+            return f"{self['swizzlingByteWidth']}-byte nvmma shared"
+        return (self.kind or "unknown").removesuffix("_encoding").replace("amd_", "").replace("_", " ")
+
+    @property
+    def numbers(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """(name, numbers) of each parameter that is a list of integers, those of its parent too."""
+        rows: list[tuple[str, tuple[int, ...]]] = []
+        for name, value in self.parameters:
+            if isinstance(value, Encoding):
+                rows += value.numbers
+            elif isinstance(value, tuple) and value and not isinstance(value, Padding):
+                integers = tuple(number for number in value if isinstance(number, int))
+                rows += [(name, integers)] if len(integers) == len(value) else []
+        return tuple(rows)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether its elements are in registers as `coalesce` deals them out, for no matrix unit."""
+        return self.kind == "blocked"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it is the layout of the result of a matrix instruction."""
+        return self.kind in ("nvidia_mma", "amd_mfma", "amd_wmma")
+
+    def __getitem__(self, name: str) -> Parameter | None:
+        """The value of a parameter; None if the text does not give it."""
+        return next((value for key, value in self.parameters if key == name), None)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_aliases(text: str) -> dict[str, str]:
+    """The encodings that a module defines aliases for: alias with its sign → text, its own aliases resolved."""
+    raw = {name: value for name, value in definitions(text).items() if name[0] == "#" and _OF_DIALECT.match(value)}
+    table = AliasTable(raw)
+    return {name: table.resolve(name) for name in raw}
+
+
+def resolve_aliases(text: str, aliases: Mapping[str, str]) -> str:
+    """The text with every alias replaced by its definition; undefined names stay."""
+    return AliasTable(aliases).expand(text)
+
+
+def parse_encoding(text: str, aliases: Mapping[str, str] | None = None) -> Encoding:
+    """Read an encoding; raises ParseError if the text is not one. If its body cannot be read, only the text is kept."""
+    text = " ".join(resolve_aliases(text.strip(), aliases or {}).split())
+    match = _NAME.match(text)
+    if match is None or "." not in match[0]:
+        raise ParseError(f"{text!r} is no encoding: write one as TTGIR does, such as '#ttg.blocked<{{…}}>'.")
+    return read_encoding(text)
+
+
+def base_layout(layout: str) -> str:
+    """The layout that another is made from, as written: `#mma` of `#ttg.slice<{dim = 1, parent = #mma}>`."""
+    made = read_encoding(layout)
+    while isinstance(parent := made["parent"], Encoding):
+        made = parent
+    return made.text
+
+
+def short_layout(layout: str) -> str:
+    """A layout in a few words: `slice 1 of #mma`, `dot operand 0 of #mma1`; an alias as it is."""
+    made = read_encoding(layout)
+    return made.title if made.kind in ("slice", "dot_op") else layout
+
+
+def with_numbers(text: str, numbers: Mapping[str, Sequence[int]]) -> str:
+    """The text of an encoding with other integers in lists of its parameters: name → integers."""
+    for name, integers in numbers.items():
+        head, found, rest = text.partition(f"{name} = [")
+        if found:
+            text = f"{head}{name} = {list(integers)}{rest.partition(']')[2]}"
+    return text
+
+
+def read_encoding(text: str) -> Encoding:
+    """Read an encoding whose aliases are resolved; never raises: of what cannot be read only the text is kept."""
+    try:
+        return _encoding(text, 0)
+    except ParseError:
+        match = _NAME.match(text)
+        return Encoding(match[0].removeprefix("#") if match and "." in match[0] else "", (), text)
+
+
+def _encoding(text: str, depth: int) -> Encoding:
+    match = _NAME.match(text)
+    if match is None or depth > _DEEPEST_ENCODING:
+        raise ParseError(f"{text[:80]!r} is no encoding, or is nested too deep")
+    body = text[match.end() :]
+    return Encoding(match[0][1:], _parameters(_inside(body), depth) if body else (), text)
+
+
+def _inside(text: str) -> str:
+    """The text within the brackets that enclose a whole text."""
+    if text[:1] not in ("<", "{", "[") or closing(text, 0) != len(text) - 1:
+        raise ParseError(f"{text[:80]!r} is no list in brackets")
+    return text[1:-1]
+
+
+def _parameters(text: str, depth: int) -> tuple[tuple[str, Parameter], ...]:
+    """The parameters of a comma-separated list; a dictionary without a name adds its own."""
+    if depth > _DEEPEST_ENCODING:
+        raise ParseError("it is nested too deep")
+    items: list[tuple[str, Parameter]] = []
+    for part in filter(None, split_commas(text)):
+        # [512:+16] {order = [1, 0]}
+        while part[:1] in ("{", "["):
+            end = closing(part, 0) + 1
+            if part[0] == "{":
+                items += _parameters(_inside(part[:end]), depth + 1)
+            else:
+                items.append(("", _value(part[:end], depth)))
+            part = part[end:].strip()
+        if (named := _NAMED.fullmatch(part)) is not None:
+            items.append((named[1], _value(named[2], depth)))
+        elif part:
+            items.append(("", _value(part, depth)))
+    return tuple(items)
+
+
+def _value(text: str, depth: int) -> Parameter:
+    if depth > _DEEPEST_ENCODING:
+        raise ParseError("it is nested too deep")
+    if text[:1] == "#":
+        return _encoding(text, depth + 1)
+    if text[:1] == "{":
+        return Dictionary(_parameters(_inside(text), depth + 1))
+    if text[:1] == "[":
+        return tuple(_value(part, depth + 1) for part in filter(None, split_commas(_inside(text))))
+    match = _PLAIN.fullmatch(text)
+    if match is None:
+        raise ParseError(f"{text[:80]!r} is no value")
+    if match["number"] is None:
+        return text == "true" if text in ("true", "false") else text.strip('"')
+    number = _digits(match["number"])
+    return Padding(number, _digits(match["padding"])) if match["padding"] else number
+
+
+def _digits(digits: str) -> int:
+    """The value of decimal digits; 0 if there are too many for any size."""
+    return int(digits) if digits.lstrip("-").isdecimal() and len(digits) < 20 else 0
+
 
 # 12   -4   0x1F   1.000000e+00   -5.000000e-01   4.6566126E-10
 _INTEGER = re.compile(r"-?(?:0x[0-9A-Fa-f]{1,64}|\d{1,80})$")
@@ -27,7 +257,7 @@ _DEEPEST = 24
 _STRUCTS = {16: "<e", 32: "<f", 64: "<d"}
 
 
-class Symbol(str):
+class _Symbol(str):
     """The name of a function or global, without the sign."""
 
     __slots__ = ()
@@ -54,7 +284,7 @@ class Dense:
 
 
 AttributeValue = Union[  # noqa: UP007 (it names itself)
-    int, float, bool, str, Symbol, Word, Dense, Type, Encoding, Padding, Dictionary, tuple["AttributeValue", ...]
+    int, float, bool, str, _Symbol, Word, Dense, Type, Encoding, Padding, Dictionary, tuple["AttributeValue", ...]
 ]
 """What an attribute is: strings are `str`; words and symbols are strings of their own kinds."""
 
@@ -90,7 +320,7 @@ def _parse(text: str, depth: int) -> AttributeValue:
         return unescape_ir(text[1 : text.rfind('"')])
     if first == "@":
         match = _SYMBOL.match(text)
-        return Symbol(match["name"].strip('"')) if match is not None else Word(text)
+        return _Symbol(match["name"].strip('"')) if match is not None else Word(text)
     if first == "[":
         return _items(text, depth)
     if first == "{":
@@ -181,3 +411,61 @@ def dictionary_span(text: str) -> tuple[int, int] | None:
         elif token == "}" and start >= 0:
             found, start = (start, position + 1), -1
     return found
+
+
+# ── Attributes of operations: the words of enumerations, and what holds if a text leaves an attribute out ───────────
+
+NUM_STAGES = "tt.num_stages"
+"""What `tl.range(…, num_stages=…)` asks for, on its loop."""
+
+_CACHES = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")
+_COMPARISONS = "eq ne slt sle sgt sge ult ule ugt uge"
+_FLOAT_COMPARISONS = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true"
+_ATOMIC = (
+    "xchg", "add", "sub", "_and", "nand", "_or", "_xor", "max", "min", "umax", "umin", "fadd", "fsub", "fmax", "fmin",
+)  # fmt: skip
+_MEMORIES = (
+    "none", "local", "global_read", "local|global_read", "global_write", "local|global_write",
+    "global_read|global_write", "all",
+)  # fmt: skip
+_NO_WRAP = ("none", "inbounds_flag", "nusw", "inbounds", "nuw", "inbounds_flag|nuw", "nusw|nuw", "inbounds|nuw")
+_ELEMENTS = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "bf16", "fp16")
+_ROUNDING = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
+ENUMERATIONS: dict[str, tuple[str, ...]] = {
+    "cache": _CACHES,
+    "evict": ("", "evict_normal", "evict_first", "evict_last"),
+    **dict.fromkeys(("tt.get_program_id:axis", "tt.get_num_programs:axis"), ("x", "y", "z")),
+    "sem": ("", "relaxed", "acquire", "release", "acq_rel"),
+    "scope": ("", "gpu", "cta", "sys"),
+    "atomic_rmw_op": ("", *["and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch"]),
+    "inputPrecision": ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
+    "propagateNan": ("none", "all"),
+    "rounding": ("rtz", "rtne", "rs"),
+    "arith.cmpi:predicate": tuple(_COMPARISONS.split()),
+    "arith.cmpf:predicate": tuple(_FLOAT_COMPARISONS.split()),
+    "llvm.icmp:predicate": tuple(_COMPARISONS.split()),
+    "llvm.fcmp:predicate": ("_false", *_FLOAT_COMPARISONS.split()[1:15], "_true"),
+    "asm_dialect": ("att", "intel"),
+    "kind": ("", "add", "min", "max", "inc", "dec", "and", "or", "xor"),
+    "ordering": ("not_atomic", "unordered", "monotonic", "", "acquire", "release", "acq_rel", "seq_cst"),
+    "bin_op": _ATOMIC,
+    "addrSpace": _MEMORIES,
+    **dict.fromkeys(("a_elem_type", "b_elem_type"), _ELEMENTS),
+    "overflowFlags": ("none", "nsw", "nuw", "nsw, nuw"),
+    "noWrapFlags": _NO_WRAP,
+    "ttng.tmem_wait:kind": ("load", "store"),
+    "roundingmode": _ROUNDING,
+}
+"""The words of an attribute that the generic form prints as a number; by attribute, or by operation and attribute."""
+
+DEFAULTS: dict[str, str] = {
+    "fastmath": "none", "fastmathFlags": "none", "overflowFlags": "none", "isVolatile": "false", "cache": "none",
+    "evict": "evict_normal", "maxNumImpreciseAcc": "0 : i32", "CConv": "ccc", "TailCallKind": "none",
+    "tail_call_kind": "none", "ordering": "not_atomic", "inputPrecision": "ieee", "padding": "1 : i32",
+    "noWrapFlags": "none", "contiguity": "1 : i32", "isAsync": "false", "linkage": "external",
+    "unnamed_addr": "0 : i64", "visibility_": "0 : i64", "aligned": "true", "abs": "false", "nan": "false",
+    "boundaryCheck": "array<i32>",
+    "ub.poison:value": "#ub.poison",
+    "ttng.tmem_subslice:dim": "1 : i32", "ttg.global_scratch_alloc:backend": "default",
+}  # fmt: skip
+"""The value of an attribute that a text leaves out, for the operations that have such an attribute."""

@@ -2,33 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from irscope.ir.mlir.attributes import parse_entries
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.ir.mlir.sites import factor_sites
 from irscope.ir.mlir.tokens import VALUE_NAME
-from irscope.ir.mlir.typed import parse_type
+from irscope.ir.mlir.types import parse_type
 
-__all__ = [
-    "DIVISIBILITY",
-    "access_at",
-    "replace_value",
-    "with_constant",
-    "with_divisibility",
-    "with_factor",
-    "with_hint",
-    "with_layout_of_access",
-    "without_attributes",
-]
+# ── Where a source uses an argument or a constant: the operations that a change of either is written into ───────────
 
-DIVISIBILITY = "tt.divisibility"
+SAME = ("splat", "expand_dims", "broadcast", "reshape", "arith.extsi", "arith.extui", "arith.trunci")
+"""Operations that keep every element, by their opcodes."""
+_DEEPEST = 24
+"""Calls within one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sites:
+    """Where an argument is used, in the kernel and in the functions that it calls."""
+
+    products: tuple[Operation, ...]
+    """What is multiplied by it."""
+    remainders: tuple[Operation, ...]
+    """What is divided by it, for the remainder."""
+
+
+def sites_of(module: MlirModule, argument: Value) -> _Sites:
+    """The uses of a kernel's argument, itself or spread over a tensor.
+
+    Those of a function that is called with it, too, if it is called with nothing else: a hint there is for all calls.
+    """
+    operations = [*module.walk()]
+    functions = {one.symbol: one for one in operations if one.opcode == "func"}
+    calls: dict[str, list[Operation]] = {}
+    for one in operations:
+        if one.opcode == "call":
+            calls.setdefault(one.symbol, []).append(one)
+    held = {argument}
+    for _ in range(_DEEPEST):
+        known = len(held)
+        for one in operations:
+            if one.opcode in SAME and not held.isdisjoint(one.operands):
+                held.update(one.results)
+        for name, function in functions.items():
+            blocks = function.regions[0].blocks if function.regions else ()
+            for index, parameter in enumerate(blocks[0].arguments if blocks else ()):
+                given = [one.operands[index : index + 1] for one in calls.get(name, ())]
+                if given and all(held.issuperset(one) and one for one in given):
+                    held.add(parameter)
+        if len(held) == known:
+            break
+    return _Sites(
+        tuple(one for one in operations if one.name == "arith.muli" and not held.isdisjoint(one.operands)),
+        tuple(
+            one
+            for one in operations
+            if one.name in ("arith.remsi", "arith.remui") and not held.isdisjoint(one.operands[1:])
+        ),
+    )
+
+
+def constant_of(module: MlirModule, value: Value) -> int | None:
+    """The integer that a value is everywhere, if a constant makes it, itself or spread over a tensor."""
+    made = module.definition(value)
+    while made is not None and made.opcode in SAME and made.operands:
+        made = module.definition(made.operands[0])
+    constant = made.constant if made is not None and made.name == "arith.constant" else None
+    return constant if isinstance(constant, int) and not isinstance(constant, bool) else None
+
+
+def factor_sites(module: MlirModule) -> Iterator[tuple[int, Operation, int]]:
+    """(constant, operation, which operand it is) of each product with a constant, and each comparison with one."""
+    for one in module.walk():
+        if one.name in ("arith.muli", "arith.cmpi"):
+            for index, operand in enumerate(one.operands):
+                if (value := constant_of(module, operand)) is not None:
+                    yield value, one, index
+
+
+_DIVISIBILITY = "tt.divisibility"
 _CONTIGUITY = "tt.contiguity"
 _CONVERT = "ttg.convert_layout"
 
 
-def replace_value(text: str, name: str, other: str) -> str:
+def _replace_value(text: str, name: str, other: str) -> str:
     """The text with another name in place of a value's."""
     return VALUE_NAME.sub(lambda match: other if match[0] == name else match[0], text)
 
@@ -67,8 +126,8 @@ def with_divisibility(text: str, number: int, divisor: int | str) -> str | None:
     if module.kernel is None:
         return None
     others = parse_entries(module.kernel.parameters[number][2])
-    others.pop(DIVISIBILITY, None)
-    return _with_attributes(text, module, number, {DIVISIBILITY: f"{divisor} : i32", **others})
+    others.pop(_DIVISIBILITY, None)
+    return _with_attributes(text, module, number, {_DIVISIBILITY: f"{divisor} : i32", **others})
 
 
 def without_attributes(text: str, number: int, *, only_alignment: bool) -> str | None:
@@ -77,7 +136,7 @@ def without_attributes(text: str, number: int, *, only_alignment: bool) -> str |
     if module.kernel is None:
         return None
     given = parse_entries(module.kernel.parameters[number][2]) if only_alignment else {}
-    given.pop(DIVISIBILITY, None)
+    given.pop(_DIVISIBILITY, None)
     changed = _with_attributes(text, module, number, given)
     return text if changed is None else changed
 
@@ -92,7 +151,7 @@ def with_constant(text: str, number: int, constant: int | str) -> str | None:
     head, end = module.kernel.first_line - 1, module.kernel.lines[-1] - 1
     fresh = f"{value.name}_is"
     for at in range(head + 1, end):
-        lines[at] = replace_value(lines[at], value.name, fresh)
+        lines[at] = _replace_value(lines[at], value.name, fresh)
     lines[head] += f"\n    {fresh} = arith.constant {constant} : {kind}"
     return "\n".join(lines)
 
@@ -105,7 +164,7 @@ def with_hint(
 ) -> str:
     """The text with `tl.multiple_of`, and if asked `tl.max_contiguous`, of what some operations of it compute."""
     lines = text.split("\n")
-    names = (_CONTIGUITY, DIVISIBILITY) if contiguous else (DIVISIBILITY,)
+    names = (_CONTIGUITY, _DIVISIBILITY) if contiguous else (_DIVISIBILITY,)
     for operation in operations:
         head, _, kind = operation.text.rpartition(" : ")
         if "{" in head or not operation.results:
@@ -129,7 +188,7 @@ def with_factor(text: str, was: int, constant: int | str) -> str | None:
             return None
         value = f"dense<{constant}>" if kind.form == "tensor" else str(constant)
         fresh = f"%factor_{was}_{number}"
-        changed = replace_value(rest, one.operands[index].name, fresh)
+        changed = _replace_value(rest, one.operands[index].name, fresh)
         lines[one.first_line - 1] = f"    {fresh} = arith.constant {value} : {kind}\n{head} = {changed}"
     return "\n".join(lines) if sites else None
 
@@ -161,7 +220,7 @@ def with_layout_of_access(text: str, number: int, layout: str) -> str | None:
     rows = [converted(*row, own, layout) for row in zip(laid, names, elements, strict=False)]
     written = operation.text.partition(" = ")[2] if operation.results else operation.text
     for name, other in zip(names, laid, strict=True):
-        written = replace_value(written, name, other)
+        written = _replace_value(written, name, other)
     written = written.replace(own, layout)
     if not operation.results:
         rows.append(f"{space}{written}{place}")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from irscope.ir.mlir.attributes import dictionary_span, parse_entries
-from irscope.ir.mlir.tokens import behind_arrow, closing, marks, parameters_of, split_commas
-from irscope.ir.tables.operations import OperationInfo, operation_info
+from irscope.ir.mlir.operations import OperationInfo, operation_info
+from irscope.ir.mlir.tokens import behind_arrow, closing, last_mark, parameters_of, split_commas, split_types
 
 __all__ = ["Form", "read_form"]
 
@@ -86,44 +86,28 @@ def read_form(name: str, head: str, closing_line: str, count: int) -> Form:
     attributes: dict[str, str] = {}
     if has_region:
         text = text[:-1].rstrip()
+    tail = ""
     if closing_line:
-        text, _ = _take_dictionary(text, attributes)
-        tail, types = _split_types(closing_line[1:].lstrip(")"))
-        _take_dictionary(tail, attributes)
-        written = _Text(name, info, count, text.strip(), types, attributes)
+        tail, types = split_types(closing_line[1:].lstrip(")"))
     else:
-        text, types = _split_types(text)
-        text, _ = _take_dictionary(text, attributes)
-        written = _Text(name, info, count, text.strip(), types, attributes)
-    return _custom(written)
+        text, types = split_types(text)
+    text = _take_dictionary(text, attributes)
+    _take_dictionary(tail, attributes)
+    return _custom(_Text(name, info, count, text.strip(), types, attributes))
 
 
-def _split_types(text: str) -> tuple[str, str]:
-    """What stands before and behind the last ` : ` outside of brackets."""
-    start = -1
-    for token, position, depth in marks(text):
-        if token == ":" and not depth and text[position - 1 : position + 2] == " : ":
-            start = position
-    if start >= 0:
-        return text[: start - 1], text[start + 2 :].strip()
-    # "ttg.local_alloc : () -> …"
-    return ("", text[3:].strip()) if text.startswith(" : ") else (text, "")
-
-
-def _take_dictionary(text: str, attributes: dict[str, str]) -> tuple[str, bool]:
+def _take_dictionary(text: str, attributes: dict[str, str]) -> str:
     """Move the entries of the attribute dictionary of a text into `attributes`; returns the rest."""
-    if "{" not in text:
-        return text, False
-    span = dictionary_span(text)
+    span = dictionary_span(text) if "{" in text else None
     if span is None:
-        return text, False
+        return text
     start, end = span
     attributes.update(parse_entries(text[start + 1 : end - 1]))
     before = text[:start].rstrip().removesuffix("attributes").rstrip()
     after = text[end:].lstrip()
     # ttng.barrier_expect %barrier, 8192 {async_task_id = array<i32: 0>}, %true
     space = "" if after.startswith(",") else " "
-    return f"{before}{space}{after}".rstrip(), True
+    return f"{before}{space}{after}".rstrip()
 
 
 # ── the custom form ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -257,10 +241,7 @@ def _operand_types(text: _Text, count: int) -> tuple[str, ...]:
 
 def _sides(types: str) -> tuple[str, str]:
     """The types on both sides of ` -> ` or ` to `."""
-    arrow = -1
-    for token, position, depth in marks(types):
-        if token == "->" and not depth:
-            arrow = position
+    arrow = last_mark(types, "->")
     if arrow >= 0:
         return types[:arrow].strip(), types[arrow + 2 :].strip()
     left, word, right = types.rpartition(" to ")
@@ -420,7 +401,7 @@ def _named_groups(info: OperationInfo | None, operands: int, sizes: tuple[int, .
 
 def _region_tail(text: _Text) -> None:
     """Read the dictionary and the types of a closing line, which `types` holds, and those of the head."""
-    tail, types = _split_types(text.types[1:].lstrip(")")) if text.types else ("", "")
+    tail, types = split_types(text.types[1:].lstrip(")")) if text.types else ("", "")
     _take_dictionary(tail, text.attributes)
     text.types = types
     if text.body.endswith("{"):
@@ -438,7 +419,7 @@ def _function(text: _Text) -> Form:
         return Form(is_read=False)
     opening = match.end() - 1
     end = closing(text.body, opening)
-    rest, _ = _take_dictionary(text.body[end + 1 :], text.attributes)
+    rest = _take_dictionary(text.body[end + 1 :], text.attributes)
     for word in match["words"].split():
         key = (
             "sym_visibility" if word in ("public", "private", "nested") else "linkage" if word in _LINKAGES else "CConv"
@@ -447,7 +428,7 @@ def _function(text: _Text) -> Form:
     text.attributes["sym_name"] = f'"{match["name"].strip(chr(34))}"'
     parameters = split_commas(text.body[opening + 1 : end])
     types = [part.partition(": ")[2] if part.startswith(VALUE) else part for part in parameters if part]
-    entries = [_take_dictionary(one, {})[0] for one in types]
+    entries = [_take_dictionary(one, {}) for one in types]
     inputs = ", ".join(entries)
     outputs = rest.strip().removeprefix("->").strip()
     if text.name == "llvm.func":
@@ -476,7 +457,7 @@ def _pairs(text: str) -> list[str]:
 def _for(text: _Text) -> Form:
     # scf.for \1 = \1 to \1 step \1 iter_args(\1 = \1, …) -> (…) : i32 {
     _region_tail(text)
-    body, kind = _split_types(text.body)
+    body, kind = split_types(text.body)
     results = tuple(behind_arrow(body))
     if "unsigned" in body[:12]:
         text.attributes["unsignedCmp"] = ""
@@ -487,24 +468,16 @@ def _for(text: _Text) -> Form:
 
 def _while(text: _Text) -> Form:
     _region_tail(text)
-    _, types = _split_types(text.body)
+    _, types = split_types(text.body)
     left, right = _sides(types)
     inputs = _types_of(left)
     order = tuple(range(len(inputs)))
     return Form(order, {"inits": order}, text.attributes, _types_of(right) if right != "()" else (), arguments=inputs)
 
 
-def _conditional(text: _Text) -> Form:
-    # scf.if \1 -> (…) {   scf.execute_region -> (…) {
-    _region_tail(text)
-    results = tuple(behind_arrow(text.body))
-    operands = tuple(range(text.operands))
-    return Form(operands, {"condition": operands[:1]}, text.attributes, results[: text.count])
-
-
 def _branch(text: _Text) -> Form:
     # \1, \2(\1 : i32), \2 {weights}   \1 : i32, [ default: \2(\1 : i32), 7: \2 ]
-    body, _ = _take_dictionary(text.body, text.attributes)
+    body = _take_dictionary(text.body, text.attributes)
     branches: list[tuple[int, ...]] = []
     values: list[str] = []
     seen = 0
@@ -531,8 +504,8 @@ def _branch(text: _Text) -> Form:
 
 def _getelementptr(text: _Text) -> Form:
     # inbounds \1[\1, 4] : (!llvm.ptr, i32) -> !llvm.ptr, f32
-    body, types = _split_types(text.body)
-    body, _ = _take_dictionary(body, text.attributes)
+    body, types = split_types(text.body)
+    body = _take_dictionary(body, text.attributes)
     right = split_commas(_sides(types)[1])
     flags, _, indices = body.partition(VALUE)
     inside = indices[indices.find("[") + 1 : indices.rfind("]")]
@@ -549,27 +522,20 @@ def _getelementptr(text: _Text) -> Form:
 
 def _constant(text: _Text) -> Form:
     # {stage = 1 : i32} dense<0> : tensor<4xi32>   true   5 : i32
-    body, _ = _take_dictionary(text.body, text.attributes) if text.body.lstrip().startswith("{") else (text.body, False)
+    body = text.body
+    if body.lstrip().startswith("{"):
+        body = _take_dictionary(body, text.attributes)
     value = body.strip()
     text.attributes["value"] = value
-    kind = _split_types(" " + value)[1]
+    kind = split_types(" " + value)[1]
     return Form((), {}, text.attributes, (kind or "i1",))
-
-
-def _warp_specialize(text: _Text) -> Form:
-    # (\1, \1) attributes {…}   … } : (i32, i32) -> ()
-    _region_tail(text)
-    body, _ = _take_dictionary(text.body, text.attributes)
-    order = tuple(range(body.count(VALUE)))
-    results = _types_of(_sides(text.types)[1]) if text.types else ()
-    return Form(order, {"explicitCaptures": order}, text.attributes, results[: text.count])
 
 
 def _global(text: _Text) -> Form:
     # external constant @name("text\00") {addr_space = 3 : i32} : !llvm.array<0 x i8>
     _region_tail(text)
-    body, types = _split_types(text.body)
-    body, _ = _take_dictionary(body, text.attributes)
+    body, types = split_types(text.body)
+    body = _take_dictionary(body, text.attributes)
     words, _, rest = body.partition("@")
     for word in words.split():
         text.attributes["linkage" if word in (*_LINKAGES, "private") else word] = (
@@ -587,9 +553,8 @@ def _global(text: _Text) -> Form:
 
 _SPECIAL: dict[str, Callable[[_Text], Form]] = {
     "tt.func": _function, "llvm.func": _function, "func.func": _function, "scf.for": _for, "scf.while": _while,
-    "scf.if": _conditional, "scf.execute_region": _conditional, "scf.index_switch": _conditional, "cf.br": _branch,
-    "cf.cond_br": _branch, "cf.switch": _branch, "llvm.br": _branch, "llvm.cond_br": _branch, "llvm.switch": _branch,
-    "llvm.getelementptr": _getelementptr, "arith.constant": _constant, "ttg.warp_specialize": _warp_specialize,
+    "cf.br": _branch, "cf.cond_br": _branch, "cf.switch": _branch, "llvm.br": _branch, "llvm.cond_br": _branch,
+    "llvm.switch": _branch, "llvm.getelementptr": _getelementptr, "arith.constant": _constant,
     "llvm.mlir.global": _global,
 }  # fmt: skip
 

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irscope.ir.body.columns import Body
-from irscope.ir.mlir.alias_table import AliasTable
-from irscope.ir.mlir.attributes import AttributeValue, Dense, Word, parse_attribute
-from irscope.ir.mlir.encoding import Encoding, read_encoding
+from irscope.ir.mlir.attributes import (
+    DEFAULTS,
+    ENUMERATIONS,
+    AttributeValue,
+    Dense,
+    Encoding,
+    Word,
+    parse_attribute,
+    read_encoding,
+)
 from irscope.ir.mlir.forms import Form, argument_types, read_form
-from irscope.ir.mlir.tokens import parameters_of, trailing_location, types_of
-from irscope.ir.mlir.typed import Type, parse_type
-from irscope.ir.tables.attributes import DEFAULTS, ENUMERATIONS
-from irscope.ir.tables.operations import (
+from irscope.ir.mlir.operations import (
     TRITON_DIALECTS,
     Effect,
     OperationInfo,
@@ -24,6 +27,9 @@ from irscope.ir.tables.operations import (
     opcode_of,
     operation_info,
 )
+from irscope.ir.mlir.tokens import AliasTable, parameters_of, trailing_location, types_of
+from irscope.ir.mlir.types import Type, parse_type
+from irscope.ir.syntax import Body
 
 __all__ = ["Block", "MlirModule", "Operation", "Region", "Value"]
 
@@ -435,14 +441,8 @@ class MlirModule:
 
 
 _ADDRESS_SPACES: dict[str, Space] = {
-    "1": "global",
-    "3": "shared",
-    "4": "constant",
-    "5": "local",
-    "6": "tensor",
-    "7": "global",
-    "8": "global",
-}
+    "1": "global", "3": "shared", "4": "constant", "5": "local", "6": "tensor", "7": "global", "8": "global",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=1024)

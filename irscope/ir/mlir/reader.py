@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irscope.ir.body.reader import read_body
-from irscope.ir.body.tokens import HOLE, Shape
-from irscope.ir.mlir.alias_table import definitions
+from irscope.ir.columns import read_body
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
+from irscope.ir.mlir.tokens import definitions
+from irscope.ir.syntax import HOLE, Shape
 
 __all__ = ["Block", "MlirModule", "Operation", "Region", "Value", "parse_mlir"]
 

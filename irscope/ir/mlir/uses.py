@@ -1,17 +1,19 @@
-"""Reads the layout of each value and operation of a TTGIR module."""
+"""What the uses of a kernel's values tell: their layouts, accesses through pointers, the precision of results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irscope.ir.locations.stages import Chain, TextLocations, read_locations
-from irscope.ir.locations.user import Place, place_of
-from irscope.ir.mlir.reader import Block, MlirModule, Operation, Value, parse_mlir
-from irscope.ir.mlir.tokens import parameters_of
-from irscope.ir.mlir.types import LayoutType, read_types, written_result_types
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.operations import Effect, opcode_of
+from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
+from irscope.ir.mlir.types import LayoutType, Type, read_types
+
+# ── The layout of each value and operation of a TTGIR module ────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,6 @@ class ModuleUses:
         """The lines of the user's code that a line of the text comes from, innermost first."""
         return place_in(self.module, self.locations, line)
 
-    def maker_of(self, value: Value) -> Operation | None:
-        """The operation whose result a value is; None for the argument of a block."""
-        return maker_in(self.module, value)
-
 
 def place_in(module: MlirModule, locations: TextLocations, line: int) -> Place:
     """The lines of the user's code that a line of a module comes from, innermost first."""
@@ -75,32 +73,22 @@ def place_in(module: MlirModule, locations: TextLocations, line: int) -> Place:
     return place_of(locations.chain_at(line), own[0].file if own else "")
 
 
-def maker_in(module: MlirModule, value: Value) -> Operation | None:
-    """The operation of a module whose result a value is; None for the argument of a block."""
-    operation = module.definition(value)
-    return operation if operation is not None and value in operation.results else None
-
-
 @lru_cache(maxsize=4)
 def read_uses(text: str) -> ModuleUses:
     """Read a module; never raises: anything unreadable is skipped."""
     module = parse_mlir(text)
     operations: list[OperationUse] = []
-    values: dict[Value, LayoutType] = {}
+    values: dict[Value, LayoutType | None] = {}
     for operation, loops in with_loops(module):
         if "<" in operation.text or "<" in operation.closing:
-            kinds = _result_types(operation)
-            use = _read_operation(operation, tuple(kind for kind in kinds if kind is not None), loops)
-            values.update((result, kind) for result, kind in zip(operation.results, kinds, strict=False) if kind)
-            if operation.name == "scf.for":
-                for (argument, _), result in zip(operation.carried, operation.results, strict=False):
-                    if result in values:
-                        values[argument] = values[result]
+            use = _read_operation(operation, loops)
+            values.update(zip(operation.results, map(_with_layout, operation.result_types), strict=True))
             if use.types:
                 operations.append(use)
         for region in operation.regions:
             for block in region.blocks:
-                values.update(_argument_types(block))
+                values.update((argument, _with_layout(module.type_of(argument))) for argument in block.arguments)
+    known = {value: kind for value, kind in values.items() if kind is not None}
     users: dict[Value, list[int]] = {}
     for index, use in enumerate(operations):
         for operand in dict.fromkeys(use.operands):
@@ -108,7 +96,7 @@ def read_uses(text: str) -> ModuleUses:
     return ModuleUses(
         module,
         tuple(operations),
-        values,
+        known,
         {value: tuple(rows) for value, rows in users.items()},
         read_locations(text, "mlir"),
     )
@@ -129,26 +117,266 @@ def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
         )
 
 
-def _read_operation(operation: Operation, results: tuple[LayoutType, ...], loops: int) -> OperationUse:
+def _read_operation(operation: Operation, loops: int) -> OperationUse:
     own = f"{operation.text} {operation.closing}".rstrip()
     types = tuple(read_types(own.partition(" = ")[2] if operation.results else own))
+    results = tuple([kind for kind in map(_with_layout, operation.result_types) if kind is not None])
     return OperationUse(
         operation.first_line, operation.name, operation.results, results, operation.operands, types, own, loops
     )
 
 
-def _result_types(operation: Operation) -> list[LayoutType | None]:
-    """The type of each result; None for one without a layout."""
-    text = f"{operation.text}\n{operation.closing}"
-    written = written_result_types(operation.name, text, len(operation.results))
-    return [next(iter(read_types(kind)), None) for kind in written]
+def _with_layout(kind: Type) -> LayoutType | None:
+    """A type with its layout; None for one without."""
+    return next(iter(read_types(kind.text)), None)
 
 
-def _argument_types(block: Block) -> Iterator[tuple[Value, LayoutType]]:
-    """The types of a block's arguments that have a layout, as far as its header gives them."""
-    if not block.arguments or "<" not in block.header:
+# ── Whether a kernel reads or writes through each pointer parameter, by following the values of its IR ──────────────
+
+_LOOPS = ("scf.for", "scf.while")
+_NO_USE = ("return", "descriptor_prefetch", "async_tma_prefetch", "prefetch_tensormap", "tensormap_fenceproxy_acquire")
+_FOLLOWED = ("loop", "conditional", "yield", "branch")
+_OPAQUE = ("call", "assembly")
+_CALLS = ("extern_elementwise", "map_elementwise")
+"""What they do with a pointer stands elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointerUse:
+    """The accesses through one pointer or descriptor parameter of a kernel."""
+
+    name: str
+    """The name in the IR, without the sign."""
+    read: bool
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PointerUses:
+    """The memory accesses of a kernel."""
+
+    parameters: tuple[PointerUse, ...] = ()
+    """Its pointers and descriptors, in the order of its parameters."""
+    elsewhere: bool = False
+    """Whether it accesses memory through pointers from elsewhere, such as addresses read from memory."""
+
+
+@dataclass(slots=True)
+class _Flow:
+    """The parameters whose memory each value may point into."""
+
+    targets: dict[str, tuple[Value, ...]]
+    """Label of a block of the function → its arguments."""
+    sources: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict[tuple[int, int], frozenset[int]])
+    changed: bool = False
+
+    def of(self, values: Iterable[Value]) -> frozenset[int]:
+        """The parameters that any of these values may point into."""
+        empty: frozenset[int] = frozenset()
+        return empty.union(*(self.sources.get((value.number, value.index), empty) for value in values))
+
+    def add(self, value: Value, sources: frozenset[int]) -> None:
+        """Add parameters that a value may point into."""
+        key = (value.number, value.index)
+        before = self.sources.get(key, frozenset[int]())
+        if not sources <= before:
+            self.sources[key] = before | sources
+            self.changed = True
+
+
+def read_pointer_uses(text: str) -> PointerUses:
+    """The accesses of the kernel of a TTIR or TTGIR module through its pointers.
+
+    A pointer that cannot be followed (into a call, inline assembly, an integer) counts as read and written.
+    """
+    function = parse_mlir(text).kernel
+    if function is None or not function.regions[0].blocks:
+        return PointerUses()
+    module = parse_mlir(text)
+    pointers = [one for one in function.regions[0].blocks[0].arguments if _points(module.type_of(one))]
+    flow = _Flow({block.label: block.arguments for block in function.regions[0].blocks})
+    for number, argument in enumerate(pointers):
+        flow.add(argument, frozenset({number}))
+    operations = list(function.walk())[1:]
+    flow.changed = True
+    while flow.changed:
+        flow.changed = False
+        for operation in operations:
+            _carry(flow, operation)
+    read: set[int] = set()
+    written: set[int] = set()
+    elsewhere = False
+    for operation in operations:
+        accesses = _accesses(operation)
+        others: tuple[Value, ...] = tuple(operation.operands)
+        for effect in accesses:
+            accessed = operation.operand_group(effect.operand)
+            sources = flow.of(accessed)
+            (read if effect.kind == "reads" else written).update(sources)
+            elsewhere = elsewhere or not sources
+            others = tuple(operand for operand in others if operand not in accessed)
+        sources = flow.of(others)
+        if sources and (accesses or not _is_followed(operation)):
+            # A pointer that is stored may be read again.
+            read |= sources
+            written |= sources
+    uses = tuple(
+        PointerUse(argument.name.lstrip("%"), number in read, number in written)
+        for number, argument in enumerate(pointers)
+    )
+    return PointerUses(uses, elsewhere)
+
+
+def _accesses(operation: Operation) -> list[Effect]:
+    """The accesses to global memory through the operands."""
+    if operation.kind in ("descriptor", "allocation"):
+        return []
+    return [one for one in operation.effects if one.space == "global" and one.kind in ("reads", "writes")]
+
+
+def _carry(flow: _Flow, operation: Operation) -> None:
+    """Propagate the operands' parameters to results, block arguments and the next iteration of a loop."""
+    if operation.name in _LOOPS or operation.name == "scf.if":
+        _carry_through_regions(flow, operation)
         return
-    written = parameters_of(block.header)
-    for argument in block.arguments:
-        for kind in read_types(written.get(argument.name, ("",))[0])[:1]:
-            yield argument, kind
+    for label, values in operation.branches:
+        for argument, value in zip(flow.targets.get(label, ()), values, strict=False):
+            flow.add(argument, flow.of((value,)))
+    if operation.results and not _accesses(operation) and any(map(_points, operation.result_types)):
+        sources = flow.of(operation.operands)
+        for result in operation.results:
+            flow.add(result, sources)
+
+
+def _carry_through_regions(flow: _Flow, operation: Operation) -> None:
+    for argument, first in operation.carried:
+        flow.add(argument, flow.of((first,)))
+    # What the next iteration begins with: the arguments of scf.for, those of either region of scf.while.
+    again = [[argument for argument, _ in operation.carried]] if operation.name == "scf.for" else []
+    if operation.name == "scf.while":
+        again = [list(block.arguments) for region in operation.regions for block in region.blocks[:1]]
+    for end in operation.children:
+        if end.kind == "yield":
+            # The condition of a while loop comes first in the operation that ends its first region.
+            handed = end.operands[1:] if end.name == "scf.condition" else end.operands
+            for receivers in (operation.results, *again):
+                for receiver, value in zip(receivers, handed, strict=False):
+                    flow.add(receiver, flow.of((value,)))
+    if operation.name == "scf.for":
+        for result, (_, first) in zip(operation.results, operation.carried, strict=False):
+            flow.add(result, flow.of((first,)))
+
+
+def _points(kind: Type) -> bool:
+    """Whether a type is, or holds, pointers to global memory, or is a tensor descriptor."""
+    element = kind if kind.form in ("pointer", "descriptor") else kind.element
+    return element is not None and element.form in ("pointer", "descriptor")
+
+
+def _is_followed(operation: Operation) -> bool:
+    """Whether an operation turns pointers only into other pointers, which are followed."""
+    if operation.kind in _FOLLOWED or operation.opcode in _NO_USE:
+        return True
+    is_known = operation.info is not None and operation.kind not in _OPAQUE and operation.opcode not in _CALLS
+    return is_known and any(map(_points, operation.result_types))
+
+
+# ── What the IR of a kernel says of its precision: whether inputs are read as TF32, and whether it rounds between ───
+
+_MOVES = frozenset({
+    "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.splat", "tt.join", "tt.split", "tt.cat",
+    "ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans", "arith.extf",
+})  # fmt: skip
+"""What hands values on without rounding them."""
+_LOADS = ("tt.load", "tt.descriptor_load", "ttng.async_tma_copy_global_to_local")
+_STORES = ("tt.store", "tt.descriptor_store")
+_DOTS = ("tt.dot", "ttng.warp_group_dot")
+_SMOOTH = frozenset({
+    "arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf",
+    "arith.maxnumf", "arith.minnumf", "arith.sitofp", "arith.uitofp", "math.exp", "math.exp2", "math.log", "math.log2",
+    "math.sqrt", "math.rsqrt", "math.sin", "math.cos", "math.erf", "math.tanh", "math.absf", "math.fma",
+    "tt.precise_sqrt", "tt.precise_divf", "tt.approx_divf", "tt.clampf",
+})  # fmt: skip
+"""Functions of floats whose result moves little where their operands do."""
+_OTHER = frozenset({
+    "builtin.module", "module", "tt.func", "tt.return", "tt.reduce", "tt.reduce.return", "tt.make_range", "tt.addptr",
+    "tt.get_program_id", "tt.get_num_programs", "tt.make_tensor_descriptor", "scf.for", "scf.if", "scf.yield",
+    "arith.select", "tt.int_to_ptr", "tt.ptr_to_int",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """The precision of a kernel's arithmetic."""
+
+    reads_tf32: bool = False
+    """Whether a dot reads float32 as TF32, which drops the last 13 bits."""
+    rounds_between: bool = True
+    """Whether a result may jump where a sum is done in another order: something between the inputs and the stores is
+    rounded to a narrow format, compared, or not known."""
+
+
+def read_arithmetic(text: str) -> Arithmetic:
+    """The arithmetic of a TTIR or TTGIR module; never raises: of what cannot be read nothing is known."""
+    module = parse_mlir(text)
+    operations = list(module.walk())
+    users: dict[Value, list[Operation]] = defaultdict(list)
+    for operation in operations:
+        for operand in operation.operands:
+            users[operand].append(operation)
+    dots = [operation for operation in operations if operation.name in _DOTS]
+    tf32 = [dot for dot in dots if dot.attribute("inputPrecision") == "tf32" and _reads_float32(dot)]
+    from_memory = all(_is_loaded(operand, module) for dot in tf32 for operand in dot.operands[:2])
+    smooth = bool(operations) and all(_is_smooth(operation, users) for operation in operations)
+    return Arithmetic(bool(tf32), not (from_memory and smooth))
+
+
+def _is_smooth(operation: Operation, users: Mapping[Value, Sequence[Operation]]) -> bool:
+    """Whether what an operation makes moves little where what it reads does."""
+    name = operation.name
+    if name == "arith.truncf":
+        return _is_stored(operation.results, users)
+    if name in _DOTS:
+        return not any(map(_is_narrow, operation.result_types))
+    kinds = (*operation.operand_types, *operation.result_types)
+    if name in _SMOOTH:
+        # Arithmetic in a narrow format rounds each result to it.
+        return not any(map(_is_narrow, kinds))
+    if name in _MOVES or name in _LOADS or name in _STORES or name in _OTHER or operation.kind == "constant":
+        return True
+    return name.startswith("arith.") and all(_element(kind).form in ("integer", "index") for kind in kinds)
+
+
+def _element(kind: Type) -> Type:
+    return kind.element or kind
+
+
+def _is_narrow(kind: Type) -> bool:
+    element = _element(kind)
+    return element.form == "float" and element.bits <= 16
+
+
+def _reads_float32(dot: Operation) -> bool:
+    """Whether its operands are float32; the precision of its input is written of others too."""
+    return [_element(kind).text for kind in dot.operand_types[:2]] == ["f32", "f32"]
+
+
+def _is_stored(values: Iterable[Value], users: Mapping[Value, Sequence[Operation]]) -> bool:
+    """Whether values are stored, and used for nothing else."""
+    for value in values:
+        for user in users.get(value, ()):
+            if user.name in _STORES:
+                continue
+            if user.name not in _MOVES or user.name == "arith.extf" or not _is_stored(user.results, users):
+                return False
+    return True
+
+
+def _is_loaded(value: Value, module: MlirModule) -> bool:
+    """Whether a value is as it was in memory."""
+    maker = module.maker_of(value)
+    if maker is None:
+        return False
+    if maker.name in _LOADS:
+        return True
+    return maker.name in _MOVES and bool(maker.operands) and all(_is_loaded(one, module) for one in maker.operands)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Operation, Value
-from irscope.ir.mlir.pointer_uses import read_pointer_uses
 from irscope.ir.mlir.tokens import split_commas
 from irscope.ir.mlir.types import element_bits
+from irscope.ir.mlir.uses import read_pointer_uses
 from irscope.memory.addresses.accesses import Descriptor, block_type
 from irscope.memory.addresses.held import Held, Opaque
 from irscope.memory.addresses.kinds import kind_of

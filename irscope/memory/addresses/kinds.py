@@ -67,4 +67,4 @@ def kind_of(text: str) -> Kind:
 
 def kinds_of_results(operation: Operation) -> tuple[Kind, ...]:
     """The kinds of an operation's results."""
-    return tuple(kind_of(one.text) for one in operation.result_types)
+    return tuple([kind_of(one.text) for one in operation.result_types])

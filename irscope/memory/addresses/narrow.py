@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from irscope.ir.mlir.edits import factor_sites
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.maps import ThreadMap
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import known_divisor

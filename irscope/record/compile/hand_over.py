@@ -10,7 +10,7 @@ values in the frame; a call's result is an instance of the class that is called.
 A launch's compile begins in the process of the script: its front end runs the script's own Python, and what it refuses
 is raised at the launch. At the first stage that makes code for the target the compile is handed over, as the module
 there and the options; the script goes on with a kernel that is waited for where it is read. The script's process is not
-forked, and has no children: the workers are irscope's (`irscope.record.process.pool`).
+forked, and has no children: the workers are irscope's (`irscope.record.process.gathering`).
 
 Handed over is only what would be the same elsewhere, and what the script need not wait for. Its compiler must be the
 installed one: a program that replaced a part of it, or set a knob, compiles here. And the launch must stand where an
@@ -37,10 +37,9 @@ from typing import Any, Protocol
 
 from irscope.model.capture import Launch, Target
 from irscope.model.plain import tupled
-from irscope.record.compile.launch_arguments import plain
-from irscope.record.compile.launches import is_library
+from irscope.record.compile.launches import is_library, plain
 from irscope.record.process.events import CompileDropped, HandedOver, RecordingEvent
-from irscope.record.process.pool import ENDED, FAILED
+from irscope.record.process.gathering import ENDED, FAILED
 from irscope.record.process.requests import CompileJob
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ERRORS_OF_A_CONFIGURATION, is_rehearsal, is_timing

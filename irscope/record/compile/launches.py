@@ -1,23 +1,36 @@
-"""A kernel or a signature → the launch that it is; errors of programs and of the front end → text."""
+"""A launch as it is recorded: its kernel, signature, arguments, options and attributes; and errors of programs as text.
+
+A launch's arguments and the options that its script set are read just before its compile. The attributes that a backend
+derives from the arguments can be derived again from the launch's record of them.
+"""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import gc
 import inspect
+import math
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import irscope
 from irscope.errors import RecordingError, SignatureError, did_you_mean
 from irscope.model.capture import Kernel, Launch
+from irscope.model.launch_record import Argument, LaunchRecord, without_largest
+from irscope.model.plain import tupled
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.api import backend_classes
 from irscope.record.triton.autotuner import kernel_functions
+from irscope.record.triton.patches import Patches, replaced
 
 
 def describe_launch(src: Any) -> Launch:
@@ -53,12 +66,20 @@ def describe_traceback(error: BaseException) -> dict[str, str]:
     """An error for users: its message with those of its causes, and only the frames of their own code."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library(frame.filename)]
     # Triton's CompilationError has the source line and a caret in its own message, the rest in its causes.
-    messages = [f"{type(one).__name__}: {str(one).strip()}".removesuffix(": ") for one in causes(error)]
+    messages = [f"{type(one).__name__}: {message_of(one).strip()}".removesuffix(": ") for one in causes(error)]
     return {
         "error": type(error).__name__,
         "message": "\n".join(dict.fromkeys(messages)),
         "frames": "".join(traceback.format_list(frames)),
     }
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an error, whatever its class makes of `str`."""
+    try:
+        return str(error)
+    except Exception:
+        return "<its message cannot be made>"
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -260,7 +281,7 @@ def _reason(error: BaseException) -> str:
     """The innermost error's message, with its type."""
     *_, innermost = causes(error)
     if not _is_front_ends(innermost):
-        return f"{type(innermost).__name__}: {innermost}".rstrip(": ")
+        return f"{type(innermost).__name__}: {message_of(innermost)}".rstrip(": ")
     message = str(getattr(innermost, "error_message", "") or "").strip()
     if (raised := _REPR.match(message)) is not None:
         return f"{raised['type']}: {raised['message']}"
@@ -304,3 +325,224 @@ def is_users(path: str) -> bool:
     own = [os.path.dirname(str(module.__file__)) for module in (torch, irscope) if module is not None]
     standard = path.startswith(os.path.dirname(os.__file__)) and "-packages" not in path
     return not (path.startswith(("<", *(folder + os.sep for folder in own))) or standard)
+
+
+_MOST_ALIGNMENT = 512
+
+
+class PendingLaunches:
+    """The launches whose compile is about to begin, by the options object that Triton made for them.
+
+    Not by thread: Triton may compile in a thread of its own.
+    """
+
+    def __init__(self, values: Callable[[Any], dict[str, Any]] = lambda tensor: {}) -> None:
+        """`values`: what is known of a tensor's data, as fields of an Argument."""
+        self._values = values
+        self._described: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def stand_in(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """A stand-in for `JITFunction._pack_args`, which Triton calls for a launch that must be compiled."""
+
+        def pack_args(function: Any, backend: Any, keywords: dict[str, Any], bound: dict[str, Any], *rest: Any) -> Any:
+            packed = real(function, backend, keywords, bound, *rest)
+            options = packed[0]
+            described = {
+                "set_options": _set_options(keywords, vars(options), backend),
+                "record": _within_bounds(LaunchRecord(tuple(_described_arguments(function, bound, self._values)))),
+            }
+            self._described[id(vars(options))] = (options, described)
+            return packed
+
+        return pack_args
+
+    def take(self, src: Any, options: Any) -> dict[str, Any]:
+        """The fields `set_options` and `record` of the Launch that `triton.compile` is given, as far as known."""
+        _, described = self._described.pop(id(options), (None, None))
+        if described is not None:
+            return described
+        # A call of triton.compile itself: what it is given is what was set.
+        return {} if isinstance(src, str) else {"set_options": _pairs(dict(options or {}))}
+
+
+def _within_bounds(record: LaunchRecord) -> LaunchRecord:
+    kept = without_largest({one.path: one.data for one in record.arguments if one.data})
+    return record.with_contents((path, data, "") for path, data in kept.items())
+
+
+def _set_options(keywords: dict[str, Any], known: dict[str, Any], backend: Any) -> tuple[tuple[str, Any], ...]:
+    defaults = vars(backend.parse_options({}))
+
+    def by_launcher(name: str) -> bool:
+        return name in _OPTIONS_OF_THE_LAUNCHER and keywords[name] == defaults.get(name)
+
+    return _pairs({name: value for name, value in keywords.items() if name in known and not by_launcher(name)})
+
+
+def _pairs(options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, tupled(plain(value))) for name, value in sorted(options.items()))
+
+
+def _described_arguments(
+    function: Any, bound: dict[str, Any], values: Callable[[Any], dict[str, Any]]
+) -> Iterator[Argument]:
+    for param in function.params:
+        if param.is_constexpr or param.name not in bound:
+            continue
+        flags: dict[str, Any] = {}
+        # As Triton's binder does: nothing is specialised on a parameter annotated as a float or a bool.
+        annotated = str(param.annotation_type)
+        if param.do_not_specialize or annotated == "u1" or annotated.startswith(("fp", "bf")):
+            flags["specializes"] = False
+        if param.do_not_specialize_on_alignment:
+            flags["specializes_on_alignment"] = False
+        for argument in _described(param.name, bound[param.name], values):
+            yield replace(argument, **flags)
+
+
+def _described(path: str, value: Any, values: Callable[[Any], dict[str, Any]]) -> Iterator[Argument]:
+    if isinstance(value, (bool, int, float)):
+        held = value if isinstance(value, int) or math.isfinite(value) else str(value)
+        yield Argument(path, "scalar", _scalar_kind(value), held)
+    elif isinstance(value, (tuple, list)):
+        for index, item in enumerate(value):
+            yield from _described(f"{path}[{index}]", item, values)
+    elif hasattr(value, "data_ptr"):
+        row = _tensor(value)
+        # It is read beside the launch, which nothing here may fail.
+        with contextlib.suppress(Exception):
+            row |= values(value)
+        yield Argument(path, "tensor", **row)
+    elif hasattr(value, "block_shape") and hasattr(value, "base"):
+        sizes = {name: tuple(map(int, getattr(value, name))) for name in ("shape", "strides", "block_shape")}
+        yield Argument(path, "descriptor", **{**_tensor(value.base), **sizes})
+
+
+def _scalar_kind(value: Any) -> str:
+    return next(kind.__name__ for kind in (bool, int, float) if isinstance(value, kind))
+
+
+def _tensor(tensor: Any) -> dict[str, Any]:
+    # To Triton, anything with an address is a tensor; what an object does not answer stays unknown.
+    row: dict[str, Any] = {"dtype": str(getattr(tensor, "dtype", "")).rpartition(".")[2]}
+    for name, read in _TENSOR_FIELDS.items():
+        with contextlib.suppress(Exception):
+            row[name] = read(tensor)
+    return row
+
+
+_TENSOR_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "shape": lambda tensor: tuple(map(int, tensor.shape)),
+    "strides": lambda tensor: tuple(map(int, tensor.stride())),
+    "storage_offset": lambda tensor: int(tensor.storage_offset()),
+    "storage_bytes": lambda tensor: int(
+        tensor.ptr_range() if hasattr(tensor, "ptr_range") else tensor.untyped_storage().nbytes()
+    ),
+    "alignment_bytes": lambda tensor: _alignment(int(tensor.data_ptr())),
+}
+
+
+def _alignment(address: int) -> int:
+    return min(address & -address, _MOST_ALIGNMENT) if address else _MOST_ALIGNMENT
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+_OPTIONS_OF_THE_LAUNCHER = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
+"""The options that every launch sets, also without the script; 3.6 to 3.8 only the first two."""
+
+_UNKNOWN_BYTES = 1 << 62
+
+Attributes = dict[str, tuple[tuple[str, Any], ...]]
+"""Path of an argument → (attribute, value) in the backend's order."""
+
+
+class _Tensor:
+    """A recorded tensor with the methods that a backend calls."""
+
+    def __init__(self, argument: Argument) -> None:
+        self._argument = argument
+
+    def data_ptr(self) -> int:
+        return self._argument.alignment_bytes or 1
+
+    def ptr_range(self) -> int:
+        size = self._argument.storage_bytes
+        return _UNKNOWN_BYTES if size is None else size
+
+
+def attributes_of(backend: Any, record: LaunchRecord, signature: dict[str, str]) -> Attributes:
+    """The attributes that a backend gives the arguments of a launch, by path; without those that have none."""
+    found: Attributes = {}
+    with _without_torch(type(backend)):
+        for argument in record.arguments:
+            is_constant = signature.get(argument.path) == "constexpr"
+            rows = () if is_constant or not argument.specializes else _rows(backend, argument)
+            if rows:
+                found[argument.path] = rows
+    return found
+
+
+def spare_torch(patches: Patches) -> None:
+    """Keep AMD's backend from importing torch at the launches of a program that has not: none gets a tensor of it."""
+    for kind in backend_classes():
+        if hasattr(kind, "is_within_2gb"):
+            patches.set(kind, "is_within_2gb", staticmethod(_sparing_torch(kind, kind.is_within_2gb)))
+
+
+def _sparing_torch(kind: Any, is_within_2gb: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def is_within(argument: Any) -> bool:
+        if "torch" in sys.modules:
+            return is_within_2gb(argument)
+        with _without_torch(kind):
+            return is_within_2gb(argument)
+
+    return is_within
+
+
+@contextmanager
+def _without_torch(kind: Any) -> Iterator[None]:
+    """Keep AMD's backend from importing torch for an isinstance check: it takes seconds, and may be missing."""
+    if hasattr(kind, "_torch_available"):
+        with replaced(kind, "_torch_available", False):
+            yield
+        return
+    # 3.6 and 3.7 have no such switch.
+    missing = "torch" not in sys.modules
+    stand_in = ModuleType("torch")
+    vars(stand_in)["Tensor"] = _Tensor
+    sys.modules.setdefault("torch", stand_in)
+    try:
+        yield
+    finally:
+        if missing:
+            del sys.modules["torch"]
+
+
+def _rows(backend: Any, argument: Argument) -> tuple[tuple[str, Any], ...]:
+    aligned = argument.specializes_on_alignment
+    if argument.kind == "tensor":
+        return parsed_attributes(backend, backend.get_tensor_specialization(_Tensor(argument), align=aligned))
+    if argument.kind == "scalar" and argument.dtype == "int":
+        return parsed_attributes(backend, backend.get_int_specialization(argument.value, align=aligned))
+    return ()
+
+
+def parsed_attributes(backend: Any, key: str) -> tuple[tuple[str, Any], ...]:
+    """A backend's attributes for the key of a specialization: `D` where a value is known to be divisible by 16."""
+    return tuple((name, value) for name, value in backend.parse_attr(key))
+
+
+def attributes_of_small_tensor(backend: Any) -> tuple[tuple[str, Any], ...]:
+    """The attributes that a backend gives an aligned, small tensor."""
+    argument = Argument("x", "tensor", storage_bytes=0, alignment_bytes=512)
+    return attributes_of(backend, LaunchRecord((argument,)), {}).get("x", ())

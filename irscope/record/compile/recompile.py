@@ -12,32 +12,31 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tempfile
 from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from irscope.errors import RecordingError, did_you_mean
-from irscope.ir.locations.stages import Frame, read_locations
+from irscope.ir.locations.model import Frame
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.reader import Operation, Region, parse_mlir
 from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Kernel, Launch, Target
 from irscope.model.plain import tupled
-from irscope.record.compile.launch_arguments import plain
-from irscope.record.compile.launches import describe_traceback
+from irscope.record.compile.launches import (
+    Attributes,
+    attributes_of,
+    attributes_of_small_tensor,
+    describe_traceback,
+    parsed_attributes,
+    plain,
+)
 from irscope.record.compile.watch import Watch, WatchedCompile, finish_compile
 from irscope.record.process.events import ArtifactMade, CompileBegun, Note, OptionsKnown, ParseBegun, ParseEnded
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.specialization import (
-    Attributes,
-    attributes_of,
-    attributes_of_small_tensor,
-    parsed_attributes,
-)
 from irscope.record.triton.versions import triton_version
 
 # acc_50, as MLIR makes "acc" unique
@@ -399,11 +398,11 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
     backend = triton_api.make_backend(target)
     context = triton_api.new_context(backend)
     watched.source_name = "edited" if request.resume_stage else request.stage
+    module: Any
     # Within the stage that makes LLVM IR, it is MLIR yet.
     if request.resume_stage or request.stage in ("source", "ttir", "glir", "ttgir"):
         watched.report(ParseBegun(watched.number, request.stage))
-        with _file_of(request, work.text) as file:
-            module: Any = triton_api.parse_module(file, context)
+        module = _parsed(request, work.text, context)
         watched.report(ParseEnded(watched.number))
         if request.reprinted:
             is_generic = request.reprinted == "generic"
@@ -437,17 +436,12 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
             break
 
 
-@contextmanager
-def _file_of(request: RecordRequest, text: str) -> Iterator[Path]:
-    """A file with the text: the IR file itself if there is one, for the parser's errors and bare locations."""
+def _parsed(request: RecordRequest, text: str, context: Any) -> Any:
+    """The module of the text, from the IR file itself if there is one, for the parser's errors and bare locations."""
     path = Path(request.path)
     if request.compiled_launch is None and path.is_file() and path.read_text("utf-8", "replace") == text:
-        yield path
-        return
-    with tempfile.TemporaryDirectory(dir=parent_of_temporaries()) as folder:
-        file = Path(folder, f"{path.stem}.{request.stage}")
-        file.write_text(text, "utf-8", "surrogateescape")
-        yield file
+        return triton_api.parse_module(path, context)
+    return triton_api.parse_text(text, context, parent_of_temporaries(), f"{path.stem}.{request.stage}")
 
 
 def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from irscope.errors import RecordingError
-from irscope.ir.asm.elf import parse_elf
-from irscope.ir.body.clean import clean
-from irscope.ir.locations.operations import read_operation_lines, with_operation_locations
-from irscope.ir.locations.split_loads import with_loads_of_readers
+from irscope.ir.asm.resources import parse_elf
+from irscope.ir.columns import clean
+from irscope.ir.locations.operations import read_operation_lines, with_loads_of_readers, with_operation_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog, OperationLines
 from irscope.model.recording_options import RecordingOptions

@@ -24,8 +24,13 @@ from typing import Any
 
 from irscope.model.capture import Artifact, Capture, Environment
 from irscope.record.compile.hand_over import LeftOut, deferred_kernel
-from irscope.record.compile.launch_arguments import PendingLaunches, plain
-from irscope.record.compile.launches import describe_compile_error, describe_launch, with_constants
+from irscope.record.compile.launches import (
+    PendingLaunches,
+    describe_compile_error,
+    describe_launch,
+    plain,
+    with_constants,
+)
 from irscope.record.compile.watched_compile import LLVM_OPTIMISER, Watch, WatchedCompile
 from irscope.record.process.assembly import OpenCapture
 from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
@@ -155,8 +160,7 @@ class _TappedPassManager:
                 continue
             started = time.perf_counter_ns()
             try:
-                if not self._observer.runs_without_clone(manager, self._context, module):
-                    manager.run(module, tag)
+                manager.run(module, tag)
             except BaseException as error:
                 self._observer.pass_failed(step, error)
                 raise
@@ -177,8 +181,6 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
         def run(source: Any) -> Any:
             return real(source, target=target, options=options, **keywords)
 
-        if watch.current is not None:
-            return run(src)
         if watch.request.kernel not in ("", name := _kernel_name_of(src)):
             watch.passed_over.add(name)
             return run(src)

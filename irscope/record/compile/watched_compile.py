@@ -14,35 +14,35 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
 from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES
 from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
-from irscope.record.compile.launches import causes
+from irscope.record.compile.launches import causes, message_of
 from irscope.record.process import events
 from irscope.record.process.events import EventSink, Logged
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.native_calls import LatestText, NativeCalls
 from irscope.record.triton.patches import environment_variable, replaced
+from irscope.record.triton.reasons import as_printed, text_of_verified, write_errors
 
 
 class _ProcessLog:
     """The output, as it grows."""
 
-    def __init__(self, path: str, native: NativeCalls) -> None:
-        """`path`: of the file; empty where there is none. `native`: writes what the compiler holds back."""
+    def __init__(self, path: str, *, is_held_back: bool) -> None:
+        """`path`: of the file; empty where there is none. `is_held_back`: whether the compiler writes it in blocks."""
         self._path = path
-        self._native = native
+        self._is_held_back = is_held_back
         self._read_to = self.size()
 
     def size(self) -> int:
         """Bytes printed so far; 0 without a file."""
-        self._native.write_errors()
+        if self._is_held_back:
+            write_errors()
         # Without a log the path is empty, and no file.
         with contextlib.suppress(OSError):
             return os.stat(self._path).st_size
@@ -50,7 +50,8 @@ class _ProcessLog:
 
     def since(self, offset: int, end: int | None = None) -> str:
         """What was printed from one byte on, up to another or up to now."""
-        self._native.write_errors()
+        if self._is_held_back:
+            write_errors()
         sys.stderr.flush()
         with contextlib.suppress(OSError), open(self._path, "rb") as file:
             file.seek(offset)
@@ -60,7 +61,8 @@ class _ProcessLog:
     def news(self) -> str:
         """What was printed since this was asked last."""
         begun, self._read_to = self._read_to, self.size()
-        return self._native.as_printed(self.since(begun, self._read_to))
+        text = self.since(begun, self._read_to)
+        return as_printed(text) if self._is_held_back else text
 
 
 class PassLogs:
@@ -122,8 +124,6 @@ class Watch:
 
     sink: EventSink
     request: RecordRequest = RecordRequest(mode="script")  # noqa: RUF009 - it is immutable
-    native: NativeCalls = field(init=False)
-    """Prints modules."""
     reported: set[str] = field(default_factory=set[str])
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
@@ -145,28 +145,32 @@ class Watch:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
-    def __post_init__(self) -> None:
-        log = Path(self.request.log_path) if self.request.log_path else None
-        self.native = NativeCalls(log, allowed=not self.request.ended_in)
-
     @property
     def current(self) -> WatchedCompile | None:
         """This thread's compile that is under way, or None."""
-        return getattr(self._local, "compile", None)
+        compiles = self._compiles
+        return compiles[-1] if compiles else None
+
+    @property
+    def _compiles(self) -> list[WatchedCompile]:
+        """This thread's compiles that are under way: a handler of a signal launches within another launch's."""
+        return vars(self._local).setdefault("compiles", [])
 
     def begin(self, target: Target) -> WatchedCompile:
         """Begin a compile in this thread."""
-        self._local.compile = WatchedCompile(self, next(self._numbers), target)
-        return self._local.compile
+        begun = WatchedCompile(self, next(self._numbers), target)
+        self._compiles.append(begun)
+        return begun
 
     def resume(self, job: CompileJob) -> WatchedCompile:
         """Go on, in this thread, with a compile that another process began."""
-        self._local.compile = WatchedCompile(self, job.number, Target.parse(job.target), job)
-        return self._local.compile
+        resumed = WatchedCompile(self, job.number, Target.parse(job.target), job)
+        self._compiles.append(resumed)
+        return resumed
 
     def end(self) -> None:
-        """End this thread's compile."""
-        self._local.compile = None
+        """End this thread's compile that began last."""
+        self._compiles.pop()
 
     def report(self, event: events.RecordingEvent) -> None:
         """Send an event."""
@@ -215,10 +219,12 @@ class WatchedCompile:
         self.source = ""
         self._counts: dict[tuple[str, str], int] = {}
         self.pass_count = 0 if job is None else job.passes
-        self._latest = LatestText(watch.native)
+        self._text: str | None = None
+        """The last text of the module; None before the first, and after a change that was not printed."""
         self._last_index: int | None = None
         self._overhead_ns = 0
-        self._log = _ProcessLog(self.request.log_path, watch.native)
+        is_held_back = self.request.compiler_log and not self.request.verifies_log
+        self._log = _ProcessLog(self.request.log_path, is_held_back=is_held_back)
         self.log_from = self._log.size()
         """Where the output of the current pass, stage or compile begins in the log of the process."""
         self._started_ns = time.perf_counter_ns()
@@ -273,7 +279,7 @@ class WatchedCompile:
                 is_last = self._stages.index(name) + 1 == self._stages.index(self.job.stage)
                 return self.module if is_last else self.job.texts[name]
             metadata.update(self.job.metadata)
-            self._latest.assume(list(self.job.texts.values())[-1])
+            self._text = list(self.job.texts.values())[-1]
             self.job = None
         if name == self._hands_over_at:
             self._leave_to_others(source, metadata)
@@ -294,7 +300,6 @@ class WatchedCompile:
                 self._logs.stage_ends(name, "".join(self.printed) if name == "cubin" else "")
         duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
         self._report_artifact(name, result, duration_ns // 1000)
-        self._latest.release()
         return result
 
     def _leave_to_others(self, source: Any, metadata: dict[str, Any]) -> None:
@@ -357,9 +362,14 @@ class WatchedCompile:
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
-        text = self._latest.text_of(module)
+        text = self._text_of(module)
         self._overhead_ns += time.perf_counter_ns() - started
         return text
+
+    def _text_of(self, module: Any) -> str:
+        # Of a compile with a log, the printer's options are set for good.
+        self._text = str(module) if self.request.compiler_log else text_of_verified(module)
+        return self._text
 
     # Passes, as tap.py reports them
 
@@ -395,11 +405,11 @@ class WatchedCompile:
         if module is not None:
             self._unreported = not self._prints(module)
             if not self._unreported:
-                before = self._latest.text
-                text = self._latest.text_of(module)
+                before = self._text
+                text = self._text_of(module)
                 changed = None if before is None else text != before
             elif not self._is_slow():
-                self._latest.invalidate()
+                self._text = None
             self._last_index = step.index
         data = None if changed is False else text
         self.report(events.PassEnded(self.number, step, changed, duration_us, data))
@@ -409,8 +419,8 @@ class WatchedCompile:
 
     def _report_passing_text(self, module: Any, step: PassSnapshot) -> None:
         # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
-        before = self._latest.text
-        text = self._latest.text_of(module)
+        before = self._text
+        text = self._text_of(module)
         self.report(events.PassingText(self.number, step.index, None if text == before else text))
 
     def _is_slow(self) -> bool:
@@ -422,22 +432,7 @@ class WatchedCompile:
         """Report a pass's exception and MLIR's diagnostics."""
         if self._logs is not None:
             self._logs.pass_ends(step.stage, step.index)
-        self.report(events.PassFailed(self.number, step, str(error), self.diagnostics(error)))
-
-    def runs_without_clone(self, manager: Any, context: Any, module: Any) -> bool:
-        """Run a pass manager on a module in the LLVM dialect, which the bindings would clone; whether it was run.
-
-        A pass that crashes then ends the process, where the bindings raise an error: so only in a process of irscope's
-        own, which is started again without such calls. Raises what the bindings raise if a pass fails.
-        """
-        # Found while the module is small.
-        operation = self._latest.operation_of(module)
-        if operation is None or not self.request.log_path or triton_api.holds_triton_dialects(module):
-            return False
-        succeeded = self.watch.native.run_passes(manager, context, operation)
-        if succeeded is False:
-            raise RuntimeError("PassManager::run failed")
-        return succeeded is not None
+        self.report(events.PassFailed(self.number, step, message_of(error), self.diagnostics(error)))
 
     def module_leaves_mlir(self, module: Any) -> None:
         """Report the module before its translation to LLVM IR, if the last pass's text was not reported."""
@@ -454,7 +449,7 @@ class WatchedCompile:
     def diagnostics(self, error: BaseException) -> str:
         """The output since the failed pass, stage or compile began."""
         printed = list(self.printed)
-        if "`ptxas` stderr" in str(error):
+        if "`ptxas` stderr" in message_of(error):
             # Triton prints the whole PTX with it, which is an artifact already; the error holds the log.
             printed = [text for text in printed if "`ptxas` stderr" not in text]
         return "\n".join(filter(None, [self._log.since(self.log_from), *printed])).strip()

@@ -4,11 +4,15 @@ Commands come in and events go out through the socket FD; `messages` has both. W
 are all in the first file, and the events go to the second: a profiler that starts this process passes on no socket. The
 first command says what to do. After a fault of the GPU nothing more can be done in a process: it reports that, and
 ends.
+
+Nsight Compute itself starts the process that it measures: that leads no group, and irscope is not its parent. So a
+process of this module runs the profiler, in a group that ends when irscope is gone.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import NoDevice, UsageError
-from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, PinLaunch
+from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, PinLaunch, ProgramEnded, RunProgram
 from irscope.record.process.events import EventSink
 from irscope.record.process.messages import MessageReader, MessageWriter, report_work, serve_parent
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -42,12 +46,16 @@ def _main_of_files(commands: Path, events: Path) -> None:
 
 def _serve(commands: Iterator[Command], sink: EventSink) -> None:
     first = next(commands)
+    if isinstance(first, RunProgram):
+        done = subprocess.run(first.command, stdin=subprocess.DEVNULL, check=False)
+        sink(ProgramEnded(done.returncode))
+        return
     assert isinstance(first, (CheckScript, PinLaunch))
     _require_gpu(first.request.targets)
     with tempfile.TemporaryDirectory(prefix="irscope-", dir=parent_of_temporaries()) as name:
         folder = Path(name)
         if isinstance(first, CheckScript):
-            from irscope.record.gpu.checks import check_script
+            from irscope.record.gpu.launch import check_script
 
             check_script(first, sink, folder)
             return

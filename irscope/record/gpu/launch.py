@@ -1,11 +1,14 @@
-"""One launch of a script, kept in the child with copies of its inputs: variants of it are checked and timed."""
+"""A script on the GPU, in the child: one launch kept with copies of its inputs for variants, or each launch checked."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,32 +16,103 @@ import torch
 
 from irscope.device.measurement import Agreement
 from irscope.errors import DeviceFault, IrscopeError, RecordingError
+from irscope.plan import PassPlan
 from irscope.record.compile.recompile import chosen_options
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.gpu import messages
-from irscope.record.gpu.baselines import other_baselines
-from irscope.record.gpu.exchange import check_outputs, store_inputs, store_outputs, take_inputs
 from irscope.record.gpu.kernels import (
     SeenLaunch,
     arithmetic_of,
     launch,
+    other_baselines,
     pointer_uses_of,
     watched_launches,
     with_binary,
 )
 from irscope.record.gpu.memory import KeptArguments
+from irscope.record.gpu.noise import float_format
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.programs.worker import work
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import is_timing
 
+_POISONS = (0, 1)
+_HEADER = "memory.json"
+
+
+def store_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> None:
+    """Store the memory of a launch as it was given, but what is only written."""
+    (folder / _HEADER).write_text(json.dumps(_header(arguments)), "utf-8")
+    for number, storage in enumerate(arguments.storages):
+        if not storage.is_output:
+            torch.save(storage.pristine.cpu(), folder / str(number))
+            alive()
+
+
+def take_inputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> str:
+    """Put stored inputs in the place of a launch's own; returns why that cannot be done, or an empty text.
+
+    The reference of the launch is no longer one then, unless the inputs were the same.
+    """
+    if json.loads((folder / _HEADER).read_text("utf-8")) != _header(arguments):
+        return "the two launches have other numbers or tensors, or use them otherwise"
+    floats: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for number, storage in enumerate(arguments.storages):
+        if storage.is_output:
+            continue
+        given = torch.load(folder / str(number), weights_only=True).to(storage.pristine.device)
+        alive()
+        if torch.equal(given, storage.pristine):
+            continue
+        if storage.mixed or float_format(storage.dtype) is None:
+            return f"{storage.name} holds other integers when the script is run by the other environment"
+        floats.append((storage.pristine, given))
+    for own, given in floats:
+        own.copy_(given)
+    return ""
+
+
+def store_outputs(
+    arguments: KeptArguments, run: Callable[[], None], folder: Path, alive: Callable[[], None] = lambda: None
+) -> None:
+    """Launch with each poison, and store the memory that the launch changes."""
+    for poison in _POISONS:
+        arguments.fill(poison)
+        run()
+        for number, storage in enumerate(arguments.storages):
+            if storage.reference is not None:
+                torch.save(storage.body.cpu(), folder / f"{poison}-{number}")
+                alive()
+
+
+def check_outputs(arguments: KeptArguments, folder: Path, alive: Callable[[], None] = lambda: None) -> Agreement:
+    """Compare what `store_outputs` of another process stored with what this launch leaves, as a variant's runs are."""
+    poisons = cycle(_POISONS)
+
+    def put() -> None:
+        poison = next(poisons)
+        for number, storage in enumerate(arguments.storages):
+            path = folder / f"{poison}-{number}"
+            # What the other launch left alone is as it was at the launch.
+            if path.exists():
+                storage.body.copy_(torch.load(path, weights_only=True))
+                alive()
+
+    return arguments.check(put, alive, most=len(_POISONS))
+
+
+def _header(arguments: KeptArguments) -> list[object]:
+    """What must be the same of two launches: their numbers, the memory behind their tensors, what becomes of it."""
+    memory = [[row.names, row.pristine.numel(), str(row.dtype), row.is_output] for row in arguments.storages]
+    return [[repr(value) for value in arguments.arguments if isinstance(value, (bool, int, float))], memory]
+
 
 class _StopScript(BaseException):
     """Ends a script at the launch that was wanted; no error, and not for the script to catch."""
 
 
-class Compiles:
+class _NumberedCompiles:
     """A sink that passes events on, and knows the number of each compile: its place among the captures, from 1."""
 
     def __init__(self, sink: EventSink) -> None:
@@ -94,8 +168,8 @@ class _PinnedLaunch:
                 launch=self.number,
                 device=torch.cuda.get_device_name(self.device),
                 bytes=self.kept.compulsory_bytes,
-                outputs=tuple(kept.name for kept in self.kept.storages if kept.reference is not None),
-                poisoned=tuple(kept.name for kept in self.kept.storages if kept.is_output),
+                outputs=tuple(storage.name for storage in self.kept.storages if storage.reference is not None),
+                poisoned=tuple(storage.name for storage in self.kept.storages if storage.is_output),
                 noise=self.kept.noise,
                 scalars=tuple((name, value) for name, value in arguments if isinstance(value, (int, float))),
                 l2_bytes=getattr(torch.cuda.get_device_properties(self.device), "L2_cache_size", None),
@@ -175,12 +249,12 @@ class _PinnedLaunch:
             sink(events.Refused("DeviceFault", f"the timing stopped: {ended.detail}"))
 
 
-def _ceilings(dtype: str, alive: Callable[[], None]) -> messages.Ceilings:
+def _ceilings(dtype: str, alive: Callable[[], None]) -> messages.CeilingsMeasured:
     from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
 
     bytes_per_s = copy_bytes_per_second()
     alive()
-    return messages.Ceilings(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
+    return messages.CeilingsMeasured(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
 
 
 def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
@@ -204,7 +278,7 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
     Raises RecordingError if the script ends without it.
     """
     request, wanted = command.request, command.launch
-    compiles = Compiles(sink)
+    compiles = _NumberedCompiles(sink)
     pinned: list[_PinnedLaunch] = []
     refused: list[IrscopeError] = []
 
@@ -245,18 +319,18 @@ def _guarded(measure: Callable[[], Agreement], sink: EventSink) -> Agreement:
     try:
         return measure()
     except Exception as error:
-        if is_broken():
-            end_in_fault(first_line(error), sink)
+        if _is_broken():
+            _end_in_fault(first_line(error), sink)
         return Agreement("failed", detail=first_line(error))
 
 
-def end_in_fault(detail: str, sink: EventSink, where: messages.LaunchPlace | None = None) -> NoReturn:
+def _end_in_fault(detail: str, sink: EventSink, where: messages.LaunchPlace | None = None) -> NoReturn:
     """Report a fault, and end the process: nothing more can be launched in it."""
     sink(messages.Fault(detail, where))
     os._exit(1)
 
 
-def is_broken() -> bool:
+def _is_broken() -> bool:
     """Whether the GPU takes nothing more from this process."""
     try:
         torch.cuda.synchronize()
@@ -270,3 +344,104 @@ def first_line(error: BaseException) -> str:
     """An error as one line."""
     text = str(error).strip().splitlines()
     return text[0].strip() if text else type(error).__name__
+
+
+def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -> None:
+    """Run the script and check its launches."""
+    compiles = _NumberedCompiles(sink)
+
+    @contextmanager
+    def around(watch: Watch) -> Iterator[None]:
+        with watched_launches(_Checker(compiles, watch, sink, command).on_launch):
+            yield
+
+    work(command.request, compiles, folder, around)
+
+
+class _Checker:
+    def __init__(
+        self, compiles: _NumberedCompiles, watch: Watch, sink: EventSink, command: messages.CheckScript
+    ) -> None:
+        self._compiles = compiles
+        self._watch = watch
+        self._sink = sink
+        self._wanted = command.launch
+        self._every = command.every
+        self._baselines: dict[int, Any] = {}
+        self._counts: dict[int, int] = {}
+        """Launches of each compile so far, those that autotuning times left out."""
+
+    def on_launch(self, seen: SeenLaunch, proceed: Callable[[], Any]) -> Any:
+        """Check a launch, if it is to be checked, and make it."""
+        number = self._compiles.number_of(seen.kernel)
+        if torch.cuda.is_current_stream_capturing():
+            return proceed()
+        where = messages.LaunchPlace(number or 0, 0, seen.kernel_name, seen.grid)
+        if number is not None and not is_timing():
+            count = self._counts[number] = self._counts.get(number, 0) + 1
+            where = replace(where, count=count)
+            if (self._every or count == 1) and self._wanted in (None, number):
+                self._sink(messages.LaunchChecked(where, self._agreement(seen, number, where)))
+        return self._guarded(proceed, where)
+
+    def _agreement(self, seen: SeenLaunch, number: int, where: messages.LaunchPlace) -> Agreement:
+        try:
+            baseline = self._baseline(seen.kernel, number)
+            arguments = keep_arguments(seen, baseline)
+        except IrscopeError as error:
+            return Agreement("failed", detail=str(error))
+        except Exception as error:
+            return Agreement("failed", detail=f"it does not compile under the empty plan: {first_line(error)}")
+
+        def run(kernel: Any) -> None:
+            launch(kernel, seen.grid, arguments.arguments)
+            torch.cuda.synchronize()
+
+        empty = replace(where, empty_plan=True)
+
+        def others() -> Iterator[tuple[str, Callable[[], None]]]:
+            options = self._compiles.options[number]
+            for label, kernel in other_baselines(
+                baseline, options, lambda own: self._compiled(baseline, options | own)
+            ):
+                yield label, partial(run, kernel)
+
+        try:
+            self._guarded(lambda: arguments.take_reference(partial(run, baseline), others), empty)
+        except Exception as error:
+            return Agreement("failed", detail=f"under the empty plan already: {first_line(error)}")
+        alive = partial(self._sink, messages.Alive())
+        try:
+            return self._guarded(lambda: arguments.check(partial(run, seen.kernel), alive), where)
+        except Exception as error:
+            return Agreement("failed", detail=first_line(error))
+
+    def _guarded(self, proceed: Callable[[], Any], where: messages.LaunchPlace) -> Any:
+        """Make a launch and wait for it: a fault is then this launch's, not one's that came later."""
+        self._sink(messages.LaunchBegun(where))
+        try:
+            result = proceed()
+            torch.cuda.synchronize()
+        except Exception as error:
+            if _is_broken():
+                _end_in_fault(first_line(error), self._sink, where)
+            raise
+        finally:
+            self._sink(messages.LaunchEnded())
+        return result
+
+    def _baseline(self, kernel: Any, number: int) -> Any:
+        """The same source compiled under the empty plan, once."""
+        if number not in self._baselines:
+            self._baselines[number] = self._compiled(kernel, self._compiles.options[number])
+        return self._baselines[number]
+
+    def _compiled(self, kernel: Any, options: dict[str, Any]) -> Any:
+        watch = self._watch
+        before = watch.request, watch.sink
+        # Not reported: what is recorded is the plan's own compile.
+        watch.request, watch.sink = replace(watch.request, plan=PassPlan(), snapshots="none"), lambda _: None
+        try:
+            return compile_again(kernel, options)
+        finally:
+            watch.request, watch.sink = before

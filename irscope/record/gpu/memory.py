@@ -13,12 +13,14 @@ import torch
 
 from irscope.device.measurement import Agreement
 from irscope.errors import RecordingError
-from irscope.ir.mlir.arithmetic import Arithmetic
-from irscope.ir.mlir.pointer_uses import PointerUses
-from irscope.record.gpu.noise import Difference, Noise, agreement_of, compare_memory
-from irscope.record.gpu.values import (
+from irscope.ir.mlir.uses import Arithmetic, PointerUses
+from irscope.record.gpu.noise import (
     TF32_UNIT,
+    MemoryDifference,
+    Noise,
+    agreement_of,
     bits_of,
+    compare_memory,
     dtype_of_type,
     element_bytes,
     float_format,
@@ -52,7 +54,7 @@ Run = Callable[[], None]
 
 
 @dataclass(slots=True)
-class _KeptStorage:
+class _Storage:
     """All the memory behind one or more of the arguments."""
 
     pristine: torch.Tensor
@@ -141,8 +143,8 @@ class KeptArguments:
         self.uses = uses
         self.arithmetic = arithmetic or Arithmetic()
         self._longest = 1
-        self._storages: dict[int, _KeptStorage] = {}
-        self._leaves: list[tuple[str, torch.dtype, _KeptStorage]] = []
+        self._storages: dict[int, _Storage] = {}
+        self._leaves: list[tuple[str, torch.dtype, _Storage]] = []
         self.arguments = [
             self._copied(name, value, signature.get(name)) for name, value in zip(names, values, strict=True)
         ]
@@ -154,7 +156,7 @@ class KeptArguments:
         self._others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()
 
     @property
-    def storages(self) -> list[_KeptStorage]:
+    def storages(self) -> list[_Storage]:
         """What is kept, in the order of the arguments."""
         return list(self._storages.values())
 
@@ -191,49 +193,51 @@ class KeptArguments:
         key = memory.data_ptr() or -1 - len(self._leaves)
         if key not in self._storages:
             self._storages[key] = _keep(tensor, memory)
-        kept = self._storages[key]
-        kept.names.append(name)
-        kept.extents.append(_extent(tensor))
+        storage = self._storages[key]
+        storage.names.append(name)
+        storage.extents.append(_extent(tensor))
         self._longest = max([self._longest, *map(int, tensor.shape)])
         fills = tensor.is_contiguous() and tensor.numel() * tensor.element_size() == memory.nbytes()
-        kept.shape = (tensor[..., 0].numel(), int(tensor.shape[-1])) if fills and tensor.dim() > 1 else None
-        self._leaves.append((name, dtype_of_type(kind, tensor.dtype), kept))
+        storage.shape = (tensor[..., 0].numel(), int(tensor.shape[-1])) if fills and tensor.dim() > 1 else None
+        self._leaves.append((name, dtype_of_type(kind, tensor.dtype), storage))
         view = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         offset = _GUARD_BYTES // tensor.element_size() + tensor.storage_offset()
-        return view.set_(kept.buffer.untyped_storage(), offset, tensor.size(), tensor.stride())
+        return view.set_(storage.buffer.untyped_storage(), offset, tensor.size(), tensor.stride())
 
     def _note_uses(self) -> None:
-        for kept in self.storages:
-            kept.mixed = len({dtype for _, dtype, other in self._leaves if other is kept}) > 1
+        for storage in self.storages:
+            storage.mixed = len({dtype for _, dtype, other in self._leaves if other is storage}) > 1
         self.uses_known = len(self.uses.parameters) == len(self._leaves) and not self.uses.elsewhere
-        for index, (name, dtype, kept) in enumerate(self._leaves):
+        for index, (name, dtype, storage) in enumerate(self._leaves):
             use = self.uses.parameters[index] if self.uses_known else None
-            whole = kept.pristine.numel() % element_bytes(dtype) == 0
+            whole = storage.pristine.numel() % element_bytes(dtype) == 0
             # What is not known counts as both: it is compared, and never poisoned.
-            kept.read = kept.read or use is None or use.read
+            storage.read = storage.read or use is None or use.read
             writes = use is None or use.written
-            if whole and (name == kept.names[0] or (writes and not kept.writers)):
-                kept.dtype = dtype
+            if whole and (name == storage.names[0] or (writes and not storage.writers)):
+                storage.dtype = dtype
             if writes:
-                kept.writers.append(name)
+                storage.writers.append(name)
 
     @property
     def compulsory_bytes(self) -> int | None:
         """Bytes of each tensor that is read, and of each that is written, once; None where the uses are not known."""
         if not self.uses_known:
             return None
-        return sum(kept.touched_bytes * (int(kept.read) + int(bool(kept.writers))) for kept in self.storages)
+        return sum(
+            storage.touched_bytes * (int(storage.read) + int(bool(storage.writers))) for storage in self.storages
+        )
 
     def fill(self, poison: int = 0) -> None:
         """Put every copy as it was at the launch, its outputs poisoned."""
-        for kept in self.storages:
-            kept.fill(poison)
+        for storage in self.storages:
+            storage.fill(poison)
 
     def refill_changed(self) -> None:
         """Put back what the launch both reads and changes; quick, where it changes outputs alone."""
-        for kept in self.storages:
-            if kept.reference is not None and not kept.is_output:
-                kept.body.copy_(kept.pristine)
+        for storage in self.storages:
+            if storage.reference is not None and not storage.is_output:
+                storage.body.copy_(storage.pristine)
 
     def take_reference(self, run: Run, others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()) -> None:
         """Run the empty plan's launch, twice, and keep what it leaves: what everything else is compared with.
@@ -244,99 +248,103 @@ class KeptArguments:
         self._run, self._others = run, others
         self.fill(0)
         run()
-        for kept in self.storages:
-            changed = kept.is_output or not torch.equal(kept.body, kept.pristine)
-            kept.reference = kept.bits.clone() if changed else None
+        for storage in self.storages:
+            changed = storage.is_output or not torch.equal(storage.body, storage.pristine)
+            storage.reference = storage.bits.clone() if changed else None
         self.fill(1)
         run()
-        unsteady: list[Difference] = []
-        for kept in self.storages:
-            if kept.is_output and kept.reference is not None:
-                first, second = poisons_of(kept.dtype)
-                left = (kept.reference == first) & (kept.bits == second)
-                kept.unwritten = left if bool(left.any()) else None
-            unsteady.append(self._compared(kept, 1))
-        shaky = [found for found in unsteady if found.differing]
+        unsteady: list[MemoryDifference] = []
+        for storage in self.storages:
+            if storage.is_output and storage.reference is not None:
+                first, second = poisons_of(storage.dtype)
+                left = (storage.reference == first) & (storage.bits == second)
+                storage.unwritten = left if bool(left.any()) else None
+            unsteady.append(self._compared(storage, 1))
+        shaky = [difference for difference in unsteady if difference.differing]
         if shaky:
-            most = max(shaky, key=lambda found: found.differing)
+            most = max(shaky, key=lambda difference: difference.differing)
             error = "" if most.max_abs_error is None else f", by up to {most.max_abs_error:.3g}"
             self.noise = f"the empty plan's own runs differ in {most.differing} elements of {most.name}{error}"
-        if beyond := [found.name for found in unsteady if found.outside]:
+        if beyond := [difference.name for difference in unsteady if difference.outside]:
             self.noise = f"under the empty plan too, something is written outside of the memory of {', '.join(beyond)}"
 
     def check(self, run: Run, alive: Callable[[], None] = lambda: None, most: int = _MOST_RUNS) -> Agreement:
         """Run a variant up to `most` times, its outputs poisoned, and compare what it leaves with the reference."""
-        runs: list[list[Difference]] = []
+        runs: list[list[MemoryDifference]] = []
         began = time.monotonic()
         for number in range(most):
             if number >= _FEWEST_RUNS and time.monotonic() - began > _ENOUGH_S:
                 break
-            found = self._run_compared(run, number % 2)
-            if not self.noise_of and any(one.differing for one in found):
-                found = self._judged_again(found, number % 2, alive)
+            differences = self._run_compared(run, number % 2)
+            if not self.noise_of and any(difference.differing for difference in differences):
+                differences = self._judged_again(differences, number % 2, alive)
                 began = time.monotonic()
-            runs.append(found)
+            runs.append(differences)
             alive()
         return agreement_of(runs, self.noise, self.noise_of)
 
     def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
         """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
-        changed = [(kept, kept.reference) for kept in self.storages if kept.reference is not None]
-        coarse = [self._epsilon(kept) for kept in self.storages if kept.is_movable and self._is_coarse(kept)]
+        changed = [(storage, storage.reference) for storage in self.storages if storage.reference is not None]
+        coarse = [
+            self._epsilon(storage) for storage in self.storages if storage.is_movable and self._is_coarse(storage)
+        ]
         reach = None
         if coarse and not self.arithmetic.rounds_between and not self.noise:
             # A sum of n rounded terms is off by the root of n as much as each of them, and so is one of moved terms.
             reach = min(_SUM_FACTOR * math.sqrt(self._longest) * _SUM_EPSILON / min(coarse), 1.0)
-        for kept, reference in changed:
-            kept.noise = Noise(kept.dtype, reference, bool(coarse), reach, kept.shape)
+        for storage, reference in changed:
+            storage.noise = Noise(storage.dtype, reference, bool(coarse), reach, storage.shape)
         try:
-            said = [*self._run_moved(alive), *self._run_others(alive)]
+            labels = [*self._run_moved(alive), *self._run_others(alive)]
         except torch.OutOfMemoryError:
-            for kept, reference in changed:
-                kept.noise = Noise(kept.dtype, reference)
+            for storage, reference in changed:
+                storage.noise = Noise(storage.dtype, reference)
             self.noise_of = "nothing: there is too little memory to measure it"
             return
-        for kept, _ in changed:
-            if kept.noise is not None:
-                kept.noise.finish()
-        self.noise_of = ", ".join(said) or "nothing: there is no other order, and no float to move"
+        for storage, _ in changed:
+            if storage.noise is not None:
+                storage.noise.finish()
+        self.noise_of = ", ".join(labels) or "nothing: there is no other order, and no float to move"
 
-    def _is_coarse(self, kept: _KeptStorage) -> bool:
-        return element_bytes(kept.dtype) <= 2 or self._is_tf32(kept)
+    def _is_coarse(self, storage: _Storage) -> bool:
+        return element_bytes(storage.dtype) <= 2 or self._is_tf32(storage)
 
-    def _is_tf32(self, kept: _KeptStorage) -> bool:
+    def _is_tf32(self, storage: _Storage) -> bool:
         """Whether a dot may read it as TF32, of which a unit in the last place of float32 is nothing."""
-        return self.arithmetic.reads_tf32 and kept.dtype == torch.float32
+        return self.arithmetic.reads_tf32 and storage.dtype == torch.float32
 
-    def _epsilon(self, kept: _KeptStorage) -> float:
+    def _epsilon(self, storage: _Storage) -> float:
         """A unit in the last place, relative to the least value that has it."""
-        format_ = float_format(kept.dtype)
-        return _TF32_EPSILON if self._is_tf32(kept) or format_ is None else torch.finfo(format_).eps
+        format_ = float_format(storage.dtype)
+        return _TF32_EPSILON if self._is_tf32(storage) or format_ is None else torch.finfo(format_).eps
 
     def _run_moved(self, alive: Callable[[], None]) -> list[str]:
         generators: dict[torch.device, torch.Generator] = {}
         moved = f"runs on inputs moved by one unit in the last place{' of TF32' if self.arithmetic.reads_tf32 else ''}"
         began = time.monotonic()
-        for number in range(_MOVED_RUNS if any(kept.is_movable for kept in self.storages) else 0):
+        for number in range(_MOVED_RUNS if any(storage.is_movable for storage in self.storages) else 0):
             self.fill()
             starts: dict[int, torch.Tensor] = {}
-            for kept in self.storages:
-                if not kept.is_movable:
+            for storage in self.storages:
+                if not storage.is_movable:
                     continue
-                device = kept.buffer.device
+                device = storage.buffer.device
                 if device not in generators:
                     generators[device] = torch.Generator(device).manual_seed(0)
-                move_one_ulp(kept.bits, kept.dtype, generators[device], TF32_UNIT if self._is_tf32(kept) else 1)
-                if kept.noise is not None:
-                    starts[id(kept)] = kept.bits.clone()
+                move_one_ulp(
+                    storage.bits, storage.dtype, generators[device], TF32_UNIT if self._is_tf32(storage) else 1
+                )
+                if storage.noise is not None:
+                    starts[id(storage)] = storage.bits.clone()
             self._run()
-            for kept in self.storages:
-                if kept.noise is not None:
+            for storage in self.storages:
+                if storage.noise is not None:
                     untouched = None
-                    if (start := starts.get(id(kept))) is not None:
-                        left = bits_of(kept.pristine, kept.dtype) == kept.reference
-                        untouched = (kept.bits == start) & left
-                    kept.noise.add_moved(kept.bits, untouched)
+                    if (start := starts.get(id(storage))) is not None:
+                        left = bits_of(storage.pristine, storage.dtype) == storage.reference
+                        untouched = (storage.bits == start) & left
+                    storage.noise.add_moved(storage.bits, untouched)
             alive()
             if number + 1 >= _FEWEST_MOVED_RUNS and time.monotonic() - began > _NOISE_S:
                 return [f"{number + 1} {moved}"]
@@ -367,43 +375,45 @@ class KeptArguments:
     def _add_other(self, run: Run) -> None:
         self.fill()
         run()
-        for kept in self.storages:
-            if kept.noise is not None:
-                kept.noise.add_other(kept.bits)
+        for storage in self.storages:
+            if storage.noise is not None:
+                storage.noise.add_other(storage.bits)
 
-    def _judged_again(self, found: list[Difference], poison: int, alive: Callable[[], None]) -> list[Difference]:
+    def _judged_again(
+        self, differences: list[MemoryDifference], poison: int, alive: Callable[[], None]
+    ) -> list[MemoryDifference]:
         """What a run left, judged by the noise, which is measured now: another run might not go wrong again."""
-        left = [kept.body.clone() for kept in self.storages]
+        left = [storage.body.clone() for storage in self.storages]
         self.measure_noise(alive)
-        for kept, body in zip(self.storages, left, strict=True):
-            kept.body.copy_(body)
-        again = [self._compared(kept, poison) for kept in self.storages]
-        for one, before in zip(again, found, strict=True):
-            one.outside = before.outside
+        for storage, body in zip(self.storages, left, strict=True):
+            storage.body.copy_(body)
+        again = [self._compared(storage, poison) for storage in self.storages]
+        for difference, before in zip(again, differences, strict=True):
+            difference.outside = before.outside
         return again
 
-    def _run_compared(self, run: Run, poison: int) -> list[Difference]:
+    def _run_compared(self, run: Run, poison: int) -> list[MemoryDifference]:
         self.fill(poison)
         run()
-        return [self._compared(kept, poison) for kept in self.storages]
+        return [self._compared(storage, poison) for storage in self.storages]
 
-    def _compared(self, kept: _KeptStorage, poison: int) -> Difference:
-        before = bits_of(kept.pristine, kept.dtype)
-        found = compare_memory(
-            kept.name,
-            kept.dtype,
-            kept.bits,
-            before if kept.reference is None else kept.reference,
+    def _compared(self, storage: _Storage, poison: int) -> MemoryDifference:
+        before = bits_of(storage.pristine, storage.dtype)
+        difference = compare_memory(
+            storage.name,
+            storage.dtype,
+            storage.bits,
+            before if storage.reference is None else storage.reference,
             before=before,
-            poison=poisons_of(kept.dtype)[poison] if kept.is_output else None,
-            unwritten=kept.unwritten,
-            noise=kept.noise,
+            poison=poisons_of(storage.dtype)[poison] if storage.is_output else None,
+            unwritten=storage.unwritten,
+            noise=storage.noise,
         )
-        found.outside = not kept.guards_are_whole()
-        return found
+        difference.outside = not storage.guards_are_whole()
+        return difference
 
 
-def _keep(tensor: torch.Tensor, memory: torch.UntypedStorage) -> _KeptStorage:
+def _keep(tensor: torch.Tensor, memory: torch.UntypedStorage) -> _Storage:
     whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(memory)
     try:
         pristine = whole.clone()
@@ -413,7 +423,7 @@ def _keep(tensor: torch.Tensor, memory: torch.UntypedStorage) -> _KeptStorage:
             f"{memory.nbytes() / 2**30:.1f} GiB of the launch's memory can't be kept twice beside the script's own: "
             "run it on smaller tensors."
         ) from error
-    return _KeptStorage(pristine, buffer, torch.uint8)
+    return _Storage(pristine, buffer, torch.uint8)
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int, int]:

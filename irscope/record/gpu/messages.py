@@ -112,6 +112,7 @@ Command = Union[  # noqa: UP007
     StoreInputs,
     MakeAgain,
     CheckOutputs,
+    RunProgram,
 ]
 COMMANDS: tuple[type[Command], ...] = get_args(Command)
 
@@ -210,7 +211,7 @@ class VariantsTimed(RecordingEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings(RecordingEvent):
+class CeilingsMeasured(RecordingEvent):
     """What the device reaches at best, measured on the spot."""
 
     bytes_per_s: float

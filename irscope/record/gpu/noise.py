@@ -7,12 +7,147 @@ the rounding of its arithmetic differs. `docs/gpu.md` explains the rule.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from irscope.device.measurement import VERDICTS, Agreement, Verdict
-from irscope.record.gpu.values import CHUNK, distances, element_bytes, float_format, ulps_of, values_of
+
+_CHUNK = 1 << 24
+"""Elements processed at once: their float64 copies must fit beside the tensors."""
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+# Quiet NaNs of every float format of their size that has several; as integers, values that no kernel is likely to make.
+_POISONS = {1: (0x7F, 0xFF), 2: (0x7FDA, -0x26), 4: (0x7FDA5A5A, -0x25A5A6), 8: (0x7FFA5A5A5A5A5A5A, -0x5A5A5A5A5A5A6)}
+_INTEGER_POISONS = {
+    1: (0x5A, 0xA5),
+    2: (0x5A5A, -0x5A5B),
+    4: (0x5A5A5A5A, -0x5A5A5A5B),
+    8: (0x5A5A5A5A5A5A5A5A, -0x5A5A5A5A5A5A5A5B),
+}
+# Types of a signature whose tensors may be of another dtype, as `triton.reinterpret` makes them.
+_DTYPES = {
+    "fp8e4nv": torch.float8_e4m3fn,
+    "fp8e5": torch.float8_e5m2,
+    "fp8e4b8": torch.float8_e4m3fnuz,
+    "fp8e5b16": torch.float8_e5m2fnuz,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "fp32": torch.float32,
+    "fp64": torch.float64,
+}
+_COMPONENTS = {2: torch.float16, 4: torch.float32, 8: torch.float64}
+
+
+def bits_of(memory: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Bytes, as integers of the size of a dtype's elements."""
+    return memory.view(_BITS[element_bytes(dtype)])
+
+
+def element_bytes(dtype: torch.dtype) -> int:
+    """Bytes of one compared element: a complex number is two."""
+    return min(dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize, 8)
+
+
+def float_format(dtype: torch.dtype) -> torch.dtype | None:
+    """The floating-point format of a dtype's elements; None for integers, and for formats packed into bytes."""
+    if dtype.is_complex:
+        return _COMPONENTS[dtype.itemsize // 2]
+    return dtype if dtype.is_floating_point and "float4" not in str(dtype) else None
+
+
+def poisons_of(dtype: torch.dtype) -> tuple[int, int]:
+    """Two bit patterns that stand for "nobody wrote here", as `bits_of` reads them: NaNs with a payload for floats.
+
+    Two, since a byte may well hold the first for good reason: what holds each where each was put, nobody wrote.
+    """
+    table = _POISONS if dtype.is_floating_point or dtype.is_complex else _INTEGER_POISONS
+    return table[element_bytes(dtype)]
+
+
+def values_of(bits: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The values of the bits, in float64."""
+    if (format_ := float_format(dtype)) is not None:
+        # The narrow formats convert to float32 alone.
+        return bits.view(format_).to(torch.float32 if format_.itemsize == 1 else format_).to(torch.float64)
+    if dtype in (torch.uint16, torch.uint32, torch.uint64):
+        wide = bits.to(torch.float64)
+        return torch.where(bits < 0, wide + 2.0 ** (8 * dtype.itemsize), wide)
+    if dtype == torch.int8:
+        return bits.view(torch.int8).to(torch.float64)
+    return bits.to(torch.float64)
+
+
+def ulps_of(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """One unit in the last place of each float64 value, in the format of a float dtype; where the value is 0 or
+    subnormal, the format's smallest spacing, or float32's smallest normal number where that is larger."""
+    format_ = float_format(dtype)
+    if format_ is None:
+        return torch.zeros_like(values)
+    info = torch.finfo(format_)
+    # |value| = m · 2**exponent with m in [0.5, 1).
+    exponent = torch.frexp(values.abs().clamp(info.tiny, info.max))[1].to(torch.float64)
+    spacing = torch.exp2(exponent - 1) * info.eps
+    # GPUs flush float32's subnormals to zero, or not, by instruction.
+    return spacing.clamp(min=torch.finfo(torch.float32).tiny) if format_ != torch.float64 else spacing
+
+
+def bounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Float64 values with infinities as the format's next number after its largest, so that they have a distance."""
+    format_ = float_format(dtype)
+    if format_ is None:
+        return values
+    largest = torch.finfo(format_).max
+    # max is (2 − eps) · 2**k; one unit more is 2**(k + 1).
+    beyond = min(largest * (1.0 + torch.finfo(format_).eps), torch.finfo(torch.float64).max)
+    return torch.where(values.isinf(), torch.copysign(torch.full_like(values, beyond), values), values)
+
+
+def distances(bits: torch.Tensor, reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """|value − reference| of each element in float64; NaN where one of them is a NaN."""
+    values, wanted = bounded(values_of(bits, dtype), dtype), bounded(values_of(reference, dtype), dtype)
+    error = (values - wanted).abs()
+    if dtype in (torch.int64, torch.uint64):
+        # Large ones that differ may round to one value.
+        error = torch.where((bits != reference) & (error == 0), 1.0, error)
+    return error
+
+
+TF32_UNIT = 1 << 13
+"""float32's units in the last place that are one of TF32, which has 10 bits of the 23."""
+
+
+def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Generator, unit: int = 1) -> None:
+    """Move each value, in place, by one unit in its last place, or so many, up or down at random.
+
+    Zeros, infinities and NaNs stay (masks, padding), and so does what would become one of these.
+    """
+    format_ = float_format(dtype)
+    if format_ is None:
+        return
+    for start in range(0, bits.numel(), _CHUNK):
+        part = bits[start : start + _CHUNK]
+        up = torch.randint(0, 2, part.shape, generator=generator, device=part.device, dtype=torch.int8)
+        # Sign and magnitude: the next number away from zero is one more, with either sign.
+        moved = part + (2 * up - 1).to(part.dtype) * unit
+        movable = torch.ones_like(up, dtype=torch.bool)
+        for side in (part, moved):
+            value = side.view(format_).to(torch.float32) if format_.itemsize == 1 else side.view(format_)
+            movable &= value.isfinite() & (value != 0)
+        part.copy_(torch.where(movable, moved, part))
+
+
+def dtype_of_type(kind: Any, otherwise: torch.dtype) -> torch.dtype:
+    """The dtype that a kernel sees, by a type of its signature."""
+    # *fp16   *kbf16   *fp8e4nv   tensordesc<fp16[64, 64]>
+    if not isinstance(kind, str) or not kind.startswith("*"):
+        return otherwise
+    named = _DTYPES.get(kind.removeprefix("*").removeprefix("k"), otherwise)
+    return named if named.itemsize == otherwise.itemsize else otherwise
+
 
 _MOVED_FACTOR = 2.0
 """Times the largest of the deviations that moved inputs gave at an element."""
@@ -100,15 +235,15 @@ class Noise:
         if self.moved is None:
             self.moved = torch.zeros(self.reference.numel(), dtype=torch.float32, device=self.reference.device)
         moved = self.moved
-        found = _Judgement()
+        judgement = _Judgement()
         for part in _parts(self.reference):
             error = self._deviation(bits[part], part)
             if untouched is not None:
                 error = torch.where(untouched[part], 0.0, error)
             self._note(error)
             torch.maximum(moved[part], error.to(torch.float32), out=moved[part])
-            self._measure(found, error, self._unit(part))
-        self.typical_moved = max(self.typical_moved, found.typical)
+            self._measure(judgement, error, self._unit(part))
+        self.typical_moved = max(self.typical_moved, judgement.typical)
 
     def add_other(self, bits: torch.Tensor) -> None:
         """Add a run on the inputs as they are, with sums in another order or arithmetic rounded otherwise."""
@@ -116,11 +251,11 @@ class Noise:
             self.other = torch.zeros(self.reference.numel(), dtype=torch.float32, device=self.reference.device)
             self.second = torch.zeros_like(self.other)
         others, seconds = self.other, self.second
-        found = _Judgement()
+        judgement = _Judgement()
         for part in _parts(self.reference):
             error = self._deviation(bits[part], part)
             self._note(error)
-            self._measure(found, error, self._unit(part))
+            self._measure(judgement, error, self._unit(part))
             if self.moved is not None:
                 share = (error - self._floor(part)) / self.moved[part]
                 self.reach = max(self.reach, float(torch.where(self.moved[part] > 0, share, 0.0).max()))
@@ -128,7 +263,7 @@ class Noise:
             torch.maximum(second, torch.minimum(fresh, largest), out=second)
             torch.maximum(largest, fresh, out=largest)
         self.other_runs += 1
-        self.typical_other = max(self.typical_other, found.typical)
+        self.typical_other = max(self.typical_other, judgement.typical)
 
     def finish(self) -> None:
         """Count how often a run strays from the noise that the other runs show."""
@@ -143,51 +278,53 @@ class Noise:
                 self.stray = max(self.stray, float(self.other[part][strayed].max()))
         self.strays = strays / self.other_runs
 
-    def judge(self, found: _Judgement, part: slice, error: torch.Tensor, held: torch.Tensor) -> None:
-        """Add a part of a variant's errors to a judgement. `held`: the elements that are judged by their error."""
+    def judge(self, judgement: _Judgement, part: slice, error: torch.Tensor, compared: torch.Tensor) -> None:
+        """Add a part of a variant's errors to a judgement. `compared`: the elements that are judged by their error."""
         allowed = self._allowed(part, None if self.other is None else self.other[part])
-        error = torch.where(held, error, 0.0)
+        error = torch.where(compared, error, 0.0)
         # An unknown distance (a NaN on one side) is beyond anything.
-        outside = held & ~(error <= allowed)
+        outside = compared & ~(error <= allowed)
         known = torch.where(error.isfinite(), error, 0.0)
-        found.beyond += int(outside.sum())
+        judgement.beyond += int(outside.sum())
         ratio = torch.where(known > 0, known / allowed, 0.0)
-        found.worst = max(found.worst, float(ratio.max()))
-        found.stray = max(found.stray, float(torch.where(outside, known, 0.0).max()))
+        judgement.worst = max(judgement.worst, float(ratio.max()))
+        judgement.stray = max(judgement.stray, float(torch.where(outside, known, 0.0).max()))
         if bool((outside & ~error.isfinite()).any()):
-            found.stray = found.worst = math.inf
-        self._measure(found, known, self._unit(part))
+            judgement.stray = judgement.worst = math.inf
+        self._measure(judgement, known, self._unit(part))
         if self._is_fine and self.shape is not None:
-            self._measure_groups(found, part, torch.where(known > 0, known / self._limit_of_reach(part), 0.0))
+            self._measure_groups(judgement, part, torch.where(known > 0, known / self._limit_of_reach(part), 0.0))
 
-    def _measure_groups(self, found: _Judgement, part: slice, share: torch.Tensor) -> None:
+    def _measure_groups(self, judgement: _Judgement, part: slice, share: torch.Tensor) -> None:
         """Add a part's errors to those of the rows and columns that they are in."""
         assert self.shape is not None
         rows, columns = self.shape
-        if found.rows is None or found.columns is None:
-            found.rows, found.columns = (share.new_zeros(size) for size in (rows, columns))
+        if judgement.rows is None or judgement.columns is None:
+            judgement.rows, judgement.columns = (share.new_zeros(size) for size in (rows, columns))
         place = torch.arange(part.start, part.start + share.numel(), device=share.device)
         squares = share.clamp(max=10.0) ** 2
-        found.rows.index_add_(0, place // columns, squares)
-        found.columns.index_add_(0, place % columns, squares)
+        judgement.rows.index_add_(0, place // columns, squares)
+        judgement.columns.index_add_(0, place % columns, squares)
 
-    def worst_group(self, found: _Judgement) -> tuple[str, float]:
+    def worst_group(self, judgement: _Judgement) -> tuple[str, float]:
         """(`row 3` or `column 3`, the root mean square of its errors) of the worst one; 0.0 if none is judged."""
         worst = ("", 0.0)
-        if self.shape is None or found.rows is None or found.columns is None:
+        if self.shape is None or judgement.rows is None or judgement.columns is None:
             return worst
         rows, columns = self.shape
-        for name, sums, size in (("row", found.rows, columns), ("column", found.columns, rows)):
+        for name, sums, size in (("row", judgement.rows, columns), ("column", judgement.columns, rows)):
             if size >= _LEAST_GROUP:
                 most = float(sums.max())
-                worst = max(worst, (f"{name} {int(sums.argmax())}", math.sqrt(most / size)), key=lambda one: one[1])
+                worst = max(worst, (f"{name} {int(sums.argmax())}", math.sqrt(most / size)), key=lambda group: group[1])
         return worst
 
-    def is_within(self, found: _Judgement) -> bool:
+    def is_within(self, judgement: _Judgement) -> bool:
         """Whether a variant's deviation is no more than noise."""
-        if found.beyond > self.allowed_strays or (found.beyond and found.stray > _STRAY_FACTOR * self.stray):
+        if judgement.beyond > self.allowed_strays or (
+            judgement.beyond and judgement.stray > _STRAY_FACTOR * self.stray
+        ):
             return False
-        return found.typical <= self.typical_limit and self.worst_group(found)[1] <= _GROUP_LIMIT
+        return judgement.typical <= self.typical_limit and self.worst_group(judgement)[1] <= _GROUP_LIMIT
 
     @property
     def allowed_strays(self) -> int:
@@ -258,19 +395,19 @@ class Noise:
         moved = self.moved[part] if self.moved is not None else 0.0
         return self._floor(part) + moved * max(_REACH_FACTOR * self.reach, least)
 
-    def _measure(self, found: _Judgement, error: torch.Tensor, unit: torch.Tensor) -> None:
+    def _measure(self, judgement: _Judgement, error: torch.Tensor, unit: torch.Tensor) -> None:
         share = torch.where(error > 0, error / unit, 0.0)
         # A wild element is judged by itself; here it counts as one that is far out.
-        found.squares += float((share.clamp(max=10.0) ** 2).sum())
-        found.count += error.numel()
+        judgement.squares += float((share.clamp(max=10.0) ** 2).sum())
+        judgement.count += error.numel()
 
 
 def _parts(memory: torch.Tensor) -> list[slice]:
-    return [slice(start, start + CHUNK) for start in range(0, memory.numel(), CHUNK)]
+    return [slice(start, start + _CHUNK) for start in range(0, memory.numel(), _CHUNK)]
 
 
 @dataclass(slots=True)
-class Difference:
+class MemoryDifference:
     """How one stretch of memory differs."""
 
     name: str
@@ -312,36 +449,38 @@ class Difference:
 
     @property
     def detail(self) -> str:
-        said: list[str] = []
+        sentences: list[str] = []
         if self.nan:
-            said.append(f"{_count(self.nan, 'NaN')} computed, {self.nan_in_reference} of them under the empty plan too")
+            sentences.append(
+                f"{_count(self.nan, 'NaN')} computed, {self.nan_in_reference} of them under the empty plan too"
+            )
         if self.never_written:
-            said.append(f"{_count(self.never_written, 'element')} never written")
+            sentences.append(f"{_count(self.never_written, 'element')} never written")
         if self.newly_written:
-            said.append(f"{_count(self.newly_written, 'element')} written that the empty plan leaves alone")
+            sentences.append(f"{_count(self.newly_written, 'element')} written that the empty plan leaves alone")
         if self.infinite:
-            said.append(f"{_count(self.infinite, 'element')} infinite on one side")
+            sentences.append(f"{_count(self.infinite, 'element')} infinite on one side")
         if self.outside:
-            said.append("written outside of its memory")
+            sentences.append("written outside of its memory")
         if self.beyond_noise and self.noise is not None and self.judgement is not None:
-            said.append(_why_beyond(self.noise, self.judgement))
-        return "; ".join(said)
+            sentences.append(_why_beyond(self.noise, self.judgement))
+        return "; ".join(sentences)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _why_beyond(noise: Noise, judged: _Judgement) -> str:
-    if judged.beyond > noise.allowed_strays:
+def _why_beyond(noise: Noise, judgement: _Judgement) -> str:
+    if judgement.beyond > noise.allowed_strays:
         usual = f", {noise.allowed_strays} are usual" if noise.allowed_strays else ""
-        return f"{_count(judged.beyond, 'element')} beyond the noise{usual}"
-    if judged.typical > noise.typical_limit:
-        return f"in all {judged.typical:.2g} of the noise, where reordering explains {noise.typical_limit:.2g}"
-    group, share = noise.worst_group(judged)
-    if group and not judged.beyond:
+        return f"{_count(judgement.beyond, 'element')} beyond the noise{usual}"
+    if judgement.typical > noise.typical_limit:
+        return f"in all {judgement.typical:.2g} of the noise, where reordering explains {noise.typical_limit:.2g}"
+    group, share = noise.worst_group(judgement)
+    if group and not judgement.beyond:
         return f"{group} is off as a whole: {share:.2g} of what rounding explains of one element"
-    return f"{_count(judged.beyond, 'element')} further beyond the noise than the empty plan's own runs ever are"
+    return f"{_count(judgement.beyond, 'element')} further beyond the noise than the empty plan's own runs ever are"
 
 
 def compare_memory(
@@ -354,17 +493,16 @@ def compare_memory(
     poison: int | None = None,
     unwritten: torch.Tensor | None = None,
     noise: Noise | None = None,
-) -> Difference:
+) -> MemoryDifference:
     """Compare two stretches of memory, given as `bits_of` them.
 
     `before`: what it held before the launch; a NaN that neither side touched is not counted. `poison`: what it was
     filled with instead. `unwritten`: where the empty plan leaves the poison; None for nowhere. `noise`: what rounding
     explains; None where only the same bits will do.
     """
-    found = Difference(name, noise=noise)
-    judged = found.judgement = None if noise is None else _Judgement()
-    for start in range(0, ours.numel(), CHUNK):
-        part = slice(start, start + CHUNK)
+    judgement = None if noise is None else _Judgement()
+    difference = MemoryDifference(name, noise=noise, judgement=judgement)
+    for part in _parts(ours):
         out, expected = ours[part], reference[part]
         left = None if unwritten is None else unwritten[part]
         if poison is not None and left is not None:
@@ -377,73 +515,79 @@ def compare_memory(
         nan = values.isnan()
         # Elements that one side alone writes: no error says how far that is off.
         one_sided = torch.zeros_like(differs) if left is None else differs & left
-        found.newly_written += int(one_sided.sum())
+        difference.newly_written += int(one_sided.sum())
         if poison is not None:
             untouched = (out == poison) & (differs if left is None else differs | left)
             nan &= ~untouched
-            found.never_written += int((untouched & differs).sum())
+            difference.never_written += int((untouched & differs).sum())
             one_sided |= untouched & differs
         elif before is not None:
             nan &= differs | (out != before[part])
-        found.nan += int(nan.sum())
-        found.nan_in_reference += int((nan & wanted.isnan()).sum())
+        difference.nan += int(nan.sum())
+        difference.nan_in_reference += int((nan & wanted.isnan()).sum())
         if not any_differs:
             continue
-        found.differing += int(differs.sum())
-        found.infinite += int((differs & (values.isinf() | wanted.isinf())).sum())
+        difference.differing += int(differs.sum())
+        difference.infinite += int((differs & (values.isinf() | wanted.isinf())).sum())
         finite = differs & values.isfinite() & wanted.isfinite()
         error = torch.where(finite, (values - wanted).abs(), 0.0)
         if bool(finite.any()):
-            found.max_abs_error = max(found.max_abs_error or 0.0, float(error.max()))
+            difference.max_abs_error = max(difference.max_abs_error or 0.0, float(error.max()))
             nonzero = finite & (wanted != 0)
             share = torch.where(nonzero, error / wanted.abs(), 0.0)
             if bool(nonzero.any()):
-                found.max_rel_error = max(found.max_rel_error or 0.0, float(share.max()))
-        if noise is None or judged is None:
-            found.far += int(differs.sum())
+                difference.max_rel_error = max(difference.max_rel_error or 0.0, float(share.max()))
+        if noise is None or judgement is None:
+            difference.far += int(differs.sum())
             continue
-        found.far += int(one_sided.sum())
-        noise.judge(judged, part, distances(out, expected, dtype), differs & ~one_sided)
-    if noise is not None and judged is not None and found.differing:
-        found.beyond_noise = not noise.is_within(judged)
-    return found
+        difference.far += int(one_sided.sum())
+        noise.judge(judgement, part, distances(out, expected, dtype), differs & ~one_sided)
+    if noise is not None and judgement is not None and difference.differing:
+        difference.beyond_noise = not noise.is_within(judgement)
+    return difference
 
 
-def agreement_of(runs: list[list[Difference]], noise: str = "", noise_of: str = "") -> Agreement:
-    """One Agreement of several runs of a variant, each a list with a Difference for every stretch of memory.
+def agreement_of(runs: list[list[MemoryDifference]], noise: str = "", noise_of: str = "") -> Agreement:
+    """One Agreement of several runs of a variant, each a list with a MemoryDifference for every stretch of memory.
 
     `noise`: what is known of the empty plan's own runs, said where the outputs are not identical. `noise_of`: the runs
     that the noise was measured by.
     """
     worst = max(
-        (found for run in runs for found in run),
-        key=lambda found: (VERDICTS.index(found.verdict), found.far, found.beyond, found.differing),
+        (difference for run in runs for difference in run),
+        key=lambda difference: (
+            VERDICTS.index(difference.verdict),
+            difference.far,
+            difference.beyond,
+            difference.differing,
+        ),
         default=None,
     )
     if worst is None:
         return Agreement("identical")
-    everything = [found for run in runs for found in run]
-    verdicts = [max((found.verdict for found in run), key=VERDICTS.index) for run in runs]
-    said = [worst.detail] if worst.detail else []
+    everything = [difference for run in runs for difference in run]
+    verdicts = [max((difference.verdict for difference in run), key=VERDICTS.index) for run in runs]
+    sentences = [worst.detail] if worst.detail else []
     as_bad = sum(verdict == worst.verdict for verdict in verdicts)
     if as_bad < len(runs):
-        said.append(f"in {as_bad} of {len(runs)} runs on the same inputs")
+        sentences.append(f"in {as_bad} of {len(runs)} runs on the same inputs")
     if noise and worst.verdict != "identical":
-        said.append(noise)
+        sentences.append(noise)
     if worst.verdict == "identical":
         return Agreement("identical", 0.0, 0.0)
-    judged = [found.judgement for found in everything if found.name == worst.name and found.judgement is not None]
+    of_worst = [difference.judgement for difference in everything if difference.name == worst.name]
+    judgements = [judgement for judgement in of_worst if judgement is not None]
     return Agreement(
         worst.verdict,
-        _largest(found.max_abs_error for found in everything),
-        _largest(found.max_rel_error for found in everything),
+        _largest(difference.max_abs_error for difference in everything),
+        _largest(difference.max_rel_error for difference in everything),
         worst.name,
-        max(sum(found.differing for found in run) for run in runs),
-        "; ".join(said),
+        max(sum(difference.differing for difference in run) for run in runs),
+        "; ".join(sentences),
         noise=worst.noise.largest if worst.noise is not None else None,
-        over_noise=_finite(_largest(one.worst for one in judged)),
-        typical_over_noise=_finite(_largest(one.typical for one in judged)),
-        beyond_noise=max(found.beyond for found in everything),
+        over_noise=_finite(_largest(judgement.worst for judgement in judgements)),
+        typical_over_noise=_finite(_largest(judgement.typical for judgement in judgements)),
+        beyond_noise=max(difference.beyond for difference in everything),
         noise_of=noise_of,
     )
 
@@ -452,6 +596,5 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _largest(errors: object) -> float | None:
-    known = [error for error in errors if error is not None]  # type: ignore[attr-defined]
-    return max(known, default=None)
+def _largest(errors: Iterable[float | None]) -> float | None:
+    return max((error for error in errors if error is not None), default=None)

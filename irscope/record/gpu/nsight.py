@@ -45,7 +45,7 @@ _EXPORT = ("--page", "source", "--csv", "--print-source", "sass")
 _EXPORT_LIMITS = ToolLimits(processor_s=600.0)
 _ELSEWHERE = (
     "A profile made elsewhere can be read anywhere: 'ncu -i REPORT.ncu-rep --page source --csv --print-source sass "
-    "> REPORT.csv' there, 'irscope profile CAPTURE --from REPORT.csv' here."
+    "> REPORT.csv' there, 'irscope profile CAPTURE --counters REPORT.csv' here."
 )
 
 # Version 2025.3.1.0 (build 36398880) (public-release)
@@ -73,8 +73,8 @@ class Nsight:
         done = run_tool(command, limits=_EXPORT_LIMITS)
         text = done.stdout.decode("utf-8", "replace")
         if done.returncode or not read_source_page(text):
-            said = (done.stderr.decode("utf-8", "replace") + text).strip()
-            raise RecordingError(f"{self.name} cannot export {str(report)!r}: {_said(said)}")
+            printed = (done.stderr.decode("utf-8", "replace") + text).strip()
+            raise RecordingError(f"{self.name} cannot export {str(report)!r}: {_errors_in(printed)}")
         return text
 
 
@@ -128,20 +128,20 @@ def profile_launch(
         program = module_command("irscope.record.gpu.child", *map(str, files), interpreter=request.interpreter)
         profiler = (nsight.path, *_OPTIONS, "--import-source", "yes", "--profile-from-start", "off")
         chosen = ("--kernel-name", f"regex:^{re.escape(captures[0].name)}$", "--launch-count", str(len(captures)))
-        with child_process("irscope.record.gpu.profiler", folder, DEVICE_EVENTS, echo=echo) as child:
+        with child_process("irscope.record.gpu.child", folder, DEVICE_EVENTS, echo=echo) as child:
             child.send(RunProgram((*profiler, *chosen, "--force-overwrite", "--export", str(report), *program)))
             if progress is not None:
                 progress(f"{captures[0].name}: {nsight.name}")
             code = None
             while code is None and not child.at_end:
                 code = next((event.code for event in child.read() if isinstance(event, ProgramEnded)), None)
-            said = child.log.read_text("utf-8", "replace")
-        _check(_events_of(files[1]), request, captures[0], said)
+            printed = child.log.read_text("utf-8", "replace")
+        _check(_events_of(files[1]), request, captures[0], printed)
         if not report.is_file():
-            raise RecordingError(f"{nsight.name} made no report: {_said(said)}")
+            raise RecordingError(f"{nsight.name} made no report: {_errors_in(printed)}")
         pages = [kernel.page for kernel in read_source_page(nsight.export(report))]
     if len(pages) != len(captures):
-        raise RecordingError(f"{nsight.name} profiled {len(pages)} of {len(captures)} launches: {_said(said)}")
+        raise RecordingError(f"{nsight.name} profiled {len(pages)} of {len(captures)} launches: {_errors_in(printed)}")
     gpu = captures[0].environment.gpu
     return tuple(Profile(page, gpu, nsight.name, own_binary=True) for page in pages)
 
@@ -150,9 +150,9 @@ def _events_of(file: Path) -> list[RecordingEvent]:
     return list(MessageReader(DEVICE_EVENTS).feed(file.read_bytes())) if file.is_file() else []
 
 
-def _check(events: Sequence[RecordingEvent], request: RecordRequest, capture: Capture, said: str) -> None:
+def _check(events: Sequence[RecordingEvent], request: RecordRequest, capture: Capture, printed: str) -> None:
     """Raise what went wrong: in Nsight Compute, with the GPU, or in the script."""
-    _raise_denied(said)
+    _raise_denied(printed)
     assembly = Assembly(request)
     for event in events:
         assembly.feed(event)
@@ -168,22 +168,22 @@ def _check(events: Sequence[RecordingEvent], request: RecordRequest, capture: Ca
                     "again: its launches must not change."
                 )
     if not any(isinstance(event, LaunchInfo) for event in events):
-        raise RecordingError(f"the script ended under Nsight Compute before its launch: {_said(said)}")
+        raise RecordingError(f"the script ended under Nsight Compute before its launch: {_errors_in(printed)}")
 
 
-def _raise_denied(said: str) -> None:
-    if "ERR_NVGPUCTRPERM" in said:
+def _raise_denied(printed: str) -> None:
+    if "ERR_NVGPUCTRPERM" in printed:
         raise RecordingError(
             "Nsight Compute may not read the GPU's counters (ERR_NVGPUCTRPERM): the driver gives them to "
             "administrators alone. Run it as root, give the container --cap-add=SYS_ADMIN, or let every user: "
             "'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d, and load the driver again "
             "(https://developer.nvidia.com/ERR_NVGPUCTRPERM)."
         )
-    if "No supported GPU" in said or "no CUDA-capable device" in said:
+    if "No supported GPU" in printed or "no CUDA-capable device" in printed:
         raise NoDevice("Nsight Compute finds no GPU here that it supports.")
 
 
-def _said(text: str) -> str:
+def _errors_in(text: str) -> str:
     """The errors in what Nsight Compute printed, or its last lines."""
     errors = [error.strip() for error in _ERROR.findall(text)]
     return " ".join(dict.fromkeys(errors)) or " / ".join(text.strip().splitlines()[-3:]) or "it printed nothing."

@@ -15,7 +15,7 @@ from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.gpu.messages import LaunchChecked, LaunchPlace
-from irscope.record.gpu.script import ScriptCheck
+from irscope.record.gpu.session import ScriptCheck
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Progress, record_request
 from irscope.record.process.warm import warm_children

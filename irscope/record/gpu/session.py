@@ -1,4 +1,4 @@
-"""A launch of a script, pinned on the GPU by a child process: variants of it are checked and timed there.
+"""Launches on the GPU, the parent's side: one pinned with variants of it, or those of a script, each checked.
 
 Nothing here imports triton or torch. A variant that faults or hangs takes the child with it; the next one that is
 asked for gets a new child, which runs the script again up to the same launch.
@@ -13,24 +13,33 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from irscope.device.measurement import FEWEST_ROUNDS, Agreement, Ratio, Timing, ratio_of, timing_of
+from irscope.device.measurement import (
+    FEWEST_ROUNDS,
+    Agreement,
+    Measurement,
+    Ratio,
+    Timing,
+    Verdict,
+    quantile,
+    ratio_of,
+    timing_of,
+)
 from irscope.errors import DeviceFault, RecordingError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, stage_named
 from irscope.record.gpu import messages
 from irscope.record.gpu.messages import DEVICE_EVENTS, CheckScript, Command, PinLaunch
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
-from irscope.record.process.events import RecordingEvent, Refused
-from irscope.record.process.layout_server import LayoutServer
+from irscope.record.process.events import Done, RecordingEvent, Refused, ScriptEnd
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
-from irscope.record.triton.native_calls import SWITCH, call_that_ended
 
 _LONGEST_END_S = 5.0
 
@@ -80,11 +89,7 @@ class DeviceProcess:
     def how_it_ended(self) -> str:
         """Why there are no more events, in words."""
         self._child.wait(_LONGEST_END_S)
-        outcome = self._child.end()
-        call = call_that_ended(self._child.log, self._child.pid, outcome.code)
-        # What a script does to a GPU is not done twice unasked.
-        where = f" in {call}, which irscope calls by its symbol ({SWITCH}=0 switches that off)" if call else ""
-        return f"the process {outcome}{where}"
+        return f"the process {self._child.end()}"
 
 
 @contextmanager
@@ -110,7 +115,7 @@ def device_process(
         yield DeviceProcess(child, assembly, Annotations(assembly.feed, request, server), progress)
 
 
-LAUNCH_TIMEOUT_S = 30.0
+_LAUNCH_TIMEOUT_S = 30.0
 """How long a launch may take before it counts as hanging."""
 
 
@@ -118,7 +123,9 @@ class _Ended(DeviceFault):
     """The child ended instead of answering."""
 
 
-_Answer = TypeVar("_Answer", messages.VariantChecked, messages.VariantsTimed, messages.Ceilings, messages.MemoryStored)
+_Answer = TypeVar(
+    "_Answer", messages.VariantChecked, messages.VariantsTimed, messages.CeilingsMeasured, messages.MemoryStored
+)
 
 
 @dataclass
@@ -218,10 +225,10 @@ class DeviceSession:
         """Compare what another session's launch left on this one's inputs with what this one leaves."""
         return self._ask(self._started(), messages.CheckOutputs(str(folder)), messages.VariantChecked).agreement
 
-    def ceilings(self, dtype: str = "") -> messages.Ceilings:
+    def ceilings(self, dtype: str = "") -> messages.CeilingsMeasured:
         """The device's copy bandwidth, and the rate of torch's matrix product of a dtype such as `float16`."""
         try:
-            return self._ask(self._started(), messages.MeasureCeilings(dtype), messages.Ceilings)
+            return self._ask(self._started(), messages.MeasureCeilings(dtype), messages.CeilingsMeasured)
         except TimeoutError:
             raise DeviceFault(f"the ceilings were not measured in {self.launch_timeout_s:g} s.") from None
 
@@ -315,7 +322,7 @@ def device_session(
     request: RecordRequest,
     launch: int | None,
     *,
-    launch_timeout_s: float = LAUNCH_TIMEOUT_S,
+    launch_timeout_s: float = _LAUNCH_TIMEOUT_S,
     progress: Progress | None = None,
 ) -> Iterator[DeviceSession]:
     """Run a script on the GPU up to one of its launches, and hold that for variants to be checked and timed.
@@ -371,3 +378,190 @@ def _load(child: DeviceProcess, capture: Capture) -> str:
         child.send(command)
         child.loaded.add(command.key)
     return command.key
+
+
+_BLOCKS = 20
+
+
+def measure_pair(before: DeviceSession, after: DeviceSession, *, rounds: int = 100, cold: bool = True) -> Measurement:
+    """Compare what two sessions' launches leave, on the inputs of the first, and time them in turn.
+
+    The sessions take turns in up to 20 blocks of rounds, the one first, then the other. The ratio is of the medians of
+    blocks that follow each other, and its interval holds what a second copy of the first one's program differs from
+    the first.
+
+    `rounds`: launches of each that are timed, 6 at least. `cold`: flush the L2 before each. Raises UsageError for
+    fewer rounds, and DeviceFault where a launch faults or hangs while it is timed.
+    """
+    if rounds < FEWEST_ROUNDS:
+        raise UsageError(f"{rounds} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
+    agreement, why_not = _compared(before, after)
+    device = before.info.device
+    if agreement is not None and agreement.verdict in ("fault", "timeout", "failed"):
+        return Measurement(device, agreement=agreement)
+    blocks = min(rounds, _BLOCKS)
+    each = -(-rounds // blocks)
+    sides = (before, after)
+    times: tuple[list[tuple[float, ...]], list[tuple[float, ...]]] = ([], [])
+    again: list[tuple[float, ...]] = []
+    for number in range(blocks):
+        for side in (0, 1) if number % 2 == 0 else (1, 0):
+            base, copy = sides[side].times_us(rounds=each, cold=cold)
+            times[side].append(base)
+            again += [copy] if side == 0 else []
+    ours, theirs, noise = ([_median(block) for block in rows] for rows in (*times, again))
+    first, second = (timing_of([*chain.from_iterable(rows)], cold=cold) for rows in times)
+    return Measurement(device, first, second, ratio_of(theirs, ours, noise), agreement, why_not)
+
+
+def _median(times_us: tuple[float, ...]) -> float:
+    return quantile(sorted(times_us), 0.5)
+
+
+def _compared(before: DeviceSession, after: DeviceSession) -> tuple[Agreement | None, str]:
+    """(whether the second leaves what the first leaves, why that is not known)."""
+    with own_folder() as folder:
+        inputs, outputs = (_made(folder / name) for name in ("inputs", "outputs"))
+        before.store_inputs(inputs)
+        try:
+            why_not = after.make_again(inputs, outputs)
+        except TimeoutError:
+            return Agreement("timeout", detail=f"no end after {after.launch_timeout_s:g} s"), ""
+        except DeviceFault as fault:
+            return Agreement("fault", detail=str(fault)), ""
+        try:
+            return (None, why_not) if why_not else (before.check_outputs(outputs), "")
+        except TimeoutError:
+            return None, f"the comparison did not end in {before.launch_timeout_s:g} s"
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCheck:
+    """What came of a whole script."""
+
+    launches: tuple[messages.LaunchChecked, ...]
+    captures: tuple[Capture, ...]
+    script_end: ScriptEnd | None
+    """How the script ended; None where its process did before."""
+    ended: str = ""
+    """How its process ended, where it did before the script."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether every launch that was checked passes, and the script ended well."""
+        well = self.script_end is not None and not self.script_end.stopped
+        return bool(self.launches) and all(row.agreement.passes for row in self.launches) and well
+
+
+def check_script_on_device(
+    request: RecordRequest,
+    *,
+    launch: int | None = None,
+    every: bool = False,
+    launch_timeout_s: float = _LAUNCH_TIMEOUT_S,
+    progress: Progress | None = None,
+    echo: Callable[[str], None] | None = None,
+) -> ScriptCheck:
+    """Run a script on the GPU under its request's plan, and check its launches against the empty plan's.
+
+    Args:
+        request: the script, as `requests.request_for` makes it.
+        launch: only the launches of this compile, from 1.
+        every: every launch, not only the first of each compile.
+        launch_timeout_s: for one launch.
+        progress: gets a text of what is under way.
+        echo: gets what the script prints, as it comes.
+
+    Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.
+    """
+    if request.mode != "script":
+        raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
+    first = messages.CheckScript(request, launch, every)
+    with own_folder() as folder, device_process(first, folder, progress=progress, echo=echo) as child:
+        return _ScriptFollower(child, request.timeout_s, launch_timeout_s).follow()
+
+
+class _ScriptFollower:
+    def __init__(self, child: DeviceProcess, timeout_s: float, launch_timeout_s: float) -> None:
+        self._child = child
+        self._timeout_s = timeout_s
+        self._launch_timeout_s = launch_timeout_s
+        self._rows: list[messages.LaunchChecked] = []
+        self._launching: messages.LaunchPlace | None = None
+        self._fault = ""
+
+    def follow(self) -> ScriptCheck:
+        """Take events until the end, whatever that is."""
+        while True:
+            compiling = self._child.assembly.compiling
+            limit = self._launch_timeout_s if self._launching else self._timeout_s if compiling else None
+            try:
+                event = self._child.read(limit)
+            except TimeoutError:
+                return self._timed_out()
+            if event is None or isinstance(event, Done):
+                return self._ended(event is None)
+            self._take(event)
+
+    def _take(self, event: RecordingEvent) -> None:
+        match event:
+            case messages.LaunchBegun():
+                self._launching = event.where
+            case messages.LaunchEnded():
+                self._launching = None
+            case messages.LaunchChecked():
+                self._rows.append(event)
+            case messages.Fault():
+                self._fault = event.detail
+                if event.where is not None:
+                    self._add(event.where, "fault", self._fault)
+                self._launching = None
+            case Refused():
+                raise event.as_error()
+            case _:
+                return
+
+    def _add(self, where: messages.LaunchPlace, verdict: Verdict, detail: str) -> None:
+        if where.empty_plan:
+            detail = f"under the empty plan already: {detail}"
+            # What was checked and found well, and then failed as the script's own launch, has failed.
+        self._rows = [row for row in self._rows if (row.where.launch, row.where.count) != (where.launch, where.count)]
+        self._rows.append(messages.LaunchChecked(where, Agreement(verdict, detail=detail)))
+
+    def _timed_out(self) -> ScriptCheck:
+        if self._launching is not None:
+            self._add(self._launching, "timeout", f"no end after {self._launch_timeout_s:g} s")
+        else:
+            message = f"the compile took longer than {self._timeout_s:g} s and was ended."
+            self._child.assembly.fail_open("timeout", message, b"")
+        return self._made("it was ended")
+
+    def _ended(self, early: bool) -> ScriptCheck:
+        if not early:
+            return self._made("")
+        how = self._fault or self._child.how_it_ended()
+        if not self._rows and not self._child.assembly.numbers:
+            raise RecordingError(f"{how} before any kernel was compiled.\n{self._child.last_lines()}".rstrip())
+        if self._launching is not None:
+            self._add(self._launching, "fault", how)
+        self._child.assembly.fail_open("abort", f"the compiler's process ended: {how}.", self._child.log.read_bytes())
+        return self._made(how)
+
+    def _made(self, ended: str) -> ScriptCheck:
+        self._child.annotations.finish()
+        captures = self._child.assembly.captures()
+        failed = [
+            messages.LaunchChecked(
+                messages.LaunchPlace(number, 0, capture.name, None),
+                Agreement("failed", detail=capture.failure.why_not_run),
+            )
+            for number, capture in enumerate(captures, 1)
+            if capture.failure is not None and all(row.where.launch != number for row in self._rows)
+        ]
+        rows = sorted([*self._rows, *failed], key=lambda row: (row.where.launch, row.where.count))
+        return ScriptCheck(tuple(rows), captures, self._child.assembly.script_end, ended)

@@ -1,21 +1,26 @@
 """Asks the installed compiler for the linear layout of a type. Wrong input may abort the process: run it in a child.
 
-Tried on Triton 3.6, 3.7, 3.8 and 3.9.
+`python -m irscope.record.layouts.compiler FD` answers the questions on the socket FD. Tried on Triton 3.6, 3.7, 3.8 and
+3.9.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from math import prod
-from pathlib import Path
 from typing import Any
 
-from irscope.ir.mlir.encoding import Encoding, parse_encoding
+from irscope.errors import MissingTool
+from irscope.ir.mlir.attributes import Encoding, parse_encoding
 from irscope.ir.mlir.types import LayoutType, read_types
+from irscope.layout.rows import layout_rows, module_numbers, type_of_row
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LinearLayout
-from irscope.record.process.layout_server import Module
+from irscope.record.process.annotations import Message, Module, Question
+from irscope.record.process.messages import serve_parent
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import minor_of, triton_version
@@ -115,15 +120,12 @@ class LayoutCompiler:
         source = (
             f"module attributes {{{self._attributes}}} {{\n  tt.func public @f({named}) {{\n    tt.return\n  }}\n}}\n"
         )
-        with tempfile.NamedTemporaryFile("w", suffix=".ttgir", dir=parent_of_temporaries()) as file:
-            file.write(source)
-            file.flush()
-            before = _log_size()
-            try:
-                module = triton_api.parse_module(Path(file.name), self._context)
-            except Exception:
-                self._diagnostics = _log_since(before)
-                return None
+        before = _log_size()
+        try:
+            module = triton_api.parse_text(source, self._context, parent_of_temporaries())
+        except Exception:
+            self._diagnostics = _log_since(before)
+            return None
         self._modules.append(module)
         function = module.get_function("f")
         self._builder = triton_api.layout_builder(self._context)
@@ -192,8 +194,8 @@ def _log_since(offset: int) -> str:
         text = os.pread(2, 1 << 16, offset).decode("utf-8", "replace")
     except OSError:
         return ""
-    said = [line.partition("error: ")[2].strip() for line in text.splitlines() if "error: " in line]
-    return f": {'; '.join(dict.fromkeys(filter(None, said)))}" if said else ""
+    errors = [line.partition("error: ")[2].strip() for line in text.splitlines() if "error: " in line]
+    return f": {'; '.join(dict.fromkeys(filter(None, errors)))}" if errors else ""
 
 
 def _map(
@@ -208,3 +210,49 @@ def _register_map(layout: Any, shape: Sequence[int]) -> LayoutMap:
 
 
 _REGISTER_INPUTS = {"register": "reg", "lane": "lane", "warp": "warp", "block": "block"}
+
+_ATTRIBUTES = {"warp_size": "threads-per-warp", "num_warps": "num-warps", "num_ctas": "num-ctas"}
+
+
+def _serve(questions: Iterator[Question], send: Callable[[Message], None]) -> None:
+    @cache
+    def compiler() -> LayoutCompiler:
+        return LayoutCompiler()
+
+    for question in questions:
+        refusal = None
+        try:
+            _answer(question, compiler, send)
+        except (ImportError, MissingTool) as error:
+            refusal = LayoutRefusal("no-triton", f"{type(error).__name__}: {error}")
+        except Exception as error:
+            refusal = LayoutRefusal("unasked", f"{type(error).__name__}: {error}")
+        send(Message(question.job, "end", answer=refusal))
+
+
+def _answer(question: Question, make_compiler: Callable[[], LayoutCompiler], send: Callable[[Message], None]) -> None:
+    module, types = question.module, question.types
+    message = partial(Message, question.job)
+    if question.text is not None:
+        rows = layout_rows(question.text)
+        send(message("rows", rows=rows))
+        types = tuple(map(type_of_row, rows))
+        numbers = module_numbers(question.text)
+        module = replace(module, **{name: numbers[key] for name, key in _ATTRIBUTES.items() if key in numbers})
+    if not types and not question.pairs:
+        return
+    compiler = make_compiler()
+    compiler.set_module(module)
+    if question.pairs:
+        send(message("conflicts", conflicts=tuple(compiler.conflicts(question.pairs))))
+        return
+
+    def report(index: int, answer: LayoutAnswer | None) -> None:
+        send(message("begin" if answer is None else "answer", index, answer=answer))
+
+    compiler.answers(types, report)
+
+
+if __name__ == "__main__":
+    # At once, without what the compiler prints at exit.
+    os._exit(serve_parent(int(sys.argv[1]), (Question,), _serve))

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from irscope.errors import MissingTool, UsageError
-from irscope.ir.mlir.encoding import Encoding
+from irscope.ir.mlir.attributes import Encoding
 from irscope.ir.mlir.types import element_bits
 from irscope.layout.computed import computed_map
 from irscope.layout.rows import encoding_rank, layout_rows, module_numbers, type_of_row
 from irscope.layout.typed import blocks_of, lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
-from irscope.record.process.layout_server import LayoutServer, Module
+from irscope.record.process.annotations import LayoutServer, Module
 
 __all__ = ["answered_rows", "ask_layout", "bank_conflicts", "layouts_of_text"]
 
@@ -94,10 +94,12 @@ def ask_layout(
         own = shape[-rank:]
     row = LayoutRow("", encoding.text, own, (_ELEMENTS.get(dtype, dtype),))
     if not element_bits(row.elements[0]):
-        raise UsageError(f"--dtype {dtype!r} is no element type: write f16, bf16, f32, i8, f8E4M3FN, ….")
+        raise UsageError(f"{dtype!r} is no element type: write f16, bf16, f32, i8, f8E4M3FN, ….")
     warps = _fitting(encoding, "warps", warps_of(encoding), num_warps, "--num-warps", 64)
     ctas = _fitting(encoding, "CTAs", blocks_of(encoding), num_ctas, "--num-ctas", 16)
-    lanes = _fitting(encoding, "threads per warp", lanes_of(encoding), threads_per_warp, "--threads-per-warp", 128)
+    lanes = _fitting(
+        encoding, "threads per warp", lanes_of(encoding), threads_per_warp, "--option threads_per_warp", 128
+    )
     module = Module(str(target), lanes or target.warp_size, warps or 4, ctas or 1)
     with _kept(server) as process:
         (answer,) = process.wait(process.ask(module, types=[type_of_row(row)])).answered_types()

@@ -19,9 +19,9 @@ from irscope.errors import MissingTool
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap
 from irscope.layout.rows import query_type
+from irscope.record.process.annotations import Measure, Measured, Module
 from irscope.record.process.child import Child, child_process
 from irscope.record.process.events import Done, Refused
-from irscope.record.process.layout_server import Measure, Measured, Module
 from irscope.record.process.messages import serve_parent
 from irscope.record.process.own_folder import own_folder
 

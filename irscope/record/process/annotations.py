@@ -1,30 +1,50 @@
-"""What is made of a compile's artifacts next to it: the layouts of its TTGIR, and the disassembly of its cubin."""
+"""What is made of a compile's artifacts next to it: the layouts of its TTGIR, and the disassembly of its cubin.
+
+`LayoutServer` asks the compiler for layouts in a child process (`irscope.record.layouts.compiler`), which answers type
+by type. If it dies, the type under way gets a refusal, and a new child answers the rest. A process that asks the
+hardware has messages here too.
+
+Nothing here imports Triton: the path of nvdisasm comes from the caller. Where it is missing, fails or exceeds its
+limits, there is no SASS, and nothing else is lost. That it exceeded them is stored: each command would wait again.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import shutil
+import tempfile
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
 
-from irscope.model.capture import Target
+from irscope.errors import IrscopeError, MissingTool, ToolTooSlow
+from irscope.layout.rows import type_of_row
+from irscope.model.capture import Artifact, Capture, Target
+from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
+from irscope.record.process.child import TRITON, Child, child_process
 from irscope.record.process.events import (
     ArtifactMade,
     Begun,
     CompileBegun,
+    Done,
     EventSink,
     LayoutsKnown,
     RecordingEvent,
+    Refused,
     StageLeftOut,
 )
-from irscope.record.process.layout_server import LayoutJob, LayoutServer, Module
+from irscope.record.process.own_folder import own_folder, parent_of_temporaries
 from irscope.record.process.requests import RecordRequest
-from irscope.tools import POLL_S
-
-if TYPE_CHECKING:
-    from irscope.record.process.disassembly import Disassembly
-
-__all__ = ["Annotations"]
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.identity import short_digest
+from irscope.store.disk import default_folder, write_atomically
+from irscope.tools import POLL_S, ToolLimits, ToolProcess
 
 _PAUSE_S = 0.01
 _PAUSES_OF_A_POLL = round(POLL_S / _PAUSE_S)
@@ -48,10 +68,9 @@ class Annotations:
         self._disassemblies: dict[int, Disassembly] = {}
         self._lock = threading.RLock()
 
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is under way."""
-        return not self._layouts and not self._disassemblies
+    def is_under_way(self, number: int) -> bool:
+        """Whether something of a compile is still being made."""
+        return number in self._layouts or number in self._disassemblies
 
     def __call__(self, event: RecordingEvent) -> None:
         """Pass an event on, begin what it makes possible, and add what is there."""
@@ -69,9 +88,6 @@ class Annotations:
         if event.stage == "ttgir" and self._request.layouts and isinstance(event.data, str):
             self._layouts[event.n] = self._server.ask(Module.of(self._targets[event.n]), text=event.data)
         elif event.stage == "cubin" and self._request.disassemble and isinstance(event.data, bytes):
-            # Its readers take a while to import, and not every recording needs them.
-            from irscope.record.process.disassembly import Disassembly
-
             self._disassemblies[event.n] = Disassembly(event.data, self._nvdisasm or None)
 
     def collect(self) -> None:
@@ -88,6 +104,10 @@ class Annotations:
                     del self._disassemblies[number]
                     text = disassembly.result().text
                     self._sink(ArtifactMade(number, "sass", text) if text else StageLeftOut(number, "sass"))
+
+    def close(self) -> None:
+        """Add nothing more, and forget who took it."""
+        self._sink = lambda event: None
 
     def finish(self, stops: Callable[[], object] = lambda: False) -> None:
         """Wait for what is under way, and add it; what `stops()` interrupts is left out."""
@@ -107,3 +127,416 @@ class Annotations:
             disassembly.close()
         self._disassemblies.clear()
         self.collect()
+
+
+_RETRY_S = 24 * 3600
+"""After this time, nvdisasm is tried again on a cubin that was too much for it."""
+_LIMIT_VARIABLE = "IRSCOPE_TOOL_SECONDS"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What came of a disassembly."""
+
+    text: str | None = None
+    """The `sass` stage, in irscope's normal form; None if there is none."""
+    reason: str = ""
+    """Why there is none, as a sentence."""
+
+
+class _Run:
+    """One process of nvdisasm, and the files that it writes to."""
+
+    def __init__(self, command: list[str], folder: Path, name: str, limits: ToolLimits) -> None:
+        self._output, self._errors = folder / f"{name}.txt", folder / f"{name}.errors.txt"
+        with self._output.open("wb") as out, self._errors.open("wb") as errors:
+            self.process = ToolProcess(command, limits, stdout=out, stderr=errors)
+
+    def result(self) -> tuple[str, str]:
+        """What it printed, and if that is nothing why; raises ToolTooSlow."""
+        code = self.process.wait()
+        if code == 0:
+            return self._output.read_text("utf-8", "replace"), ""
+        said = self._errors.read_text("utf-8", "replace").strip().splitlines()
+        return "", f"nvdisasm failed with exit code {code}{f': {said[-1]}' if said else ''}."
+
+
+class Disassembly:
+    """nvdisasm at work on a cubin, in the background (it takes 50 to 500 ms).
+
+    It prints either locations or live registers, so it runs twice, at once. `result` waits and returns the text of the
+    `sass` stage; `close` stops it.
+    """
+
+    def __init__(self, cubin: bytes, nvdisasm: str | Path | None, limits: ToolLimits | None = None) -> None:
+        """Start nvdisasm, whose path may be None, and return at once; never raises."""
+        self._folder: Path | None = None
+        self._runs: list[_Run] = []
+        self._reason = "no nvdisasm is here: pip install 'irscope[triton]' brings one."
+        if nvdisasm is None:
+            return
+        limits = limits or _limits()
+        try:
+            self._note = _note_of(cubin, Path(nvdisasm), limits)
+            if self._note.is_file() and time.time() - self._note.stat().st_mtime < _RETRY_S:
+                self._reason = self._note.read_text("utf-8", "replace")
+                return
+            self._folder = Path(tempfile.mkdtemp(prefix="irscope-", dir=parent_of_temporaries()))
+            binary = self._folder / "kernel.cubin"
+            binary.write_bytes(cubin)
+            for name, mode in (("listing", ["-g", "-gi", "-hex"]), ("live", ["-lrm", "count"])):
+                self._runs.append(_Run([str(nvdisasm), "-c", *mode, str(binary)], self._folder, name, limits))
+        except OSError as error:
+            self._reason = f"nvdisasm cannot be run: {error}."
+            self.close()
+
+    def done(self) -> bool:
+        """Whether `result` would answer at once."""
+        return all(run.process.ended for run in self._runs)
+
+    def count_poll(self) -> None:
+        """Count `POLL_S` seconds, after which `done` may be true because nvdisasm exceeded its limits."""
+        for run in self._runs:
+            if not run.process.ended:
+                run.process.count_poll()
+
+    def result(self) -> Listing:
+        """The text of the `sass` stage, or why there is none; ends the processes and cleans up."""
+        if not self._runs:
+            return Listing(reason=self._reason)
+        listing, live = self._runs
+        try:
+            text, reason = listing.result()
+            # Without the counts of live registers the text is whole otherwise.
+            counts = ""
+            with contextlib.suppress(ToolTooSlow):
+                counts, _ = live.result()
+        except ToolTooSlow as error:
+            reason = (
+                f"{error} It is not run on this cubin again for a day; {_LIMIT_VARIABLE}=SECONDS allows it more "
+                "processor time."
+            )
+            with contextlib.suppress(OSError):
+                self._note.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(self._note, reason.encode())
+            return Listing(reason=reason)
+        except OSError as error:
+            return Listing(reason=f"what nvdisasm wrote cannot be read: {error}.")
+        finally:
+            self.close()
+        # Its readers take a while to import, and not every recording needs them.
+        from irscope.ir.asm.sass import format_sass, parse_sass, with_live_registers
+
+        functions = with_live_registers(parse_sass(text), parse_sass(counts))
+        if not functions:
+            return Listing(reason=reason or "nvdisasm printed no function.")
+        return Listing(format_sass(function.without_padding() for function in functions))
+
+    def close(self) -> None:
+        """End the processes and remove what they wrote; harmless to call again."""
+        for run in self._runs:
+            run.process.end()
+        self._runs = []
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def _limits() -> ToolLimits:
+    try:
+        return ToolLimits(processor_s=float(os.environ[_LIMIT_VARIABLE]))
+    except (KeyError, ValueError):
+        return ToolLimits()
+
+
+def _note_of(cubin: bytes, nvdisasm: Path, limits: ToolLimits) -> Path:
+    """Where it is stored that this program was too slow for this cubin; raises OSError."""
+    state = nvdisasm.stat()
+    key = repr((short_digest(cubin), str(nvdisasm), state.st_size, state.st_mtime_ns, limits))
+    return default_folder() / "too-slow" / short_digest(key.encode())
+
+
+def installed_nvdisasm() -> Path | None:
+    """The nvdisasm of the installed Triton's package, found without importing it; None where there is none."""
+    with contextlib.suppress(MissingTool, ValueError):
+        return triton_api.nvidia_tools().get("nvdisasm")
+    return None
+
+
+def with_listing(capture: Capture) -> tuple[Capture, str]:
+    """A capture with the SASS of its cubin, and an empty text; or the capture itself, and why it has none."""
+    cubin = next((artifact.data for artifact in capture.artifacts if artifact.stage == "cubin"), None)
+    if not isinstance(cubin, bytes) or "sass" in capture.stages:
+        return capture, ""
+    listing = Disassembly(cubin, installed_nvdisasm()).result()
+    if listing.text is None:
+        return capture, listing.reason
+    place = capture.stages.index("cubin") + 1
+    artifacts = (*capture.artifacts[:place], Artifact("sass", listing.text), *capture.artifacts[place:])
+    return replace(capture, artifacts=artifacts), ""
+
+
+def disassembled(capture: Capture) -> Capture:
+    """A capture with the SASS of its cubin; the capture itself where it holds none, or nvdisasm made none."""
+    return with_listing(capture)[0]
+
+
+_QUESTION_TIMEOUT_S = 20.0
+"""How long the child may be silent."""
+_MOST_DEATHS = 6
+_LONGEST_END_S = 5.0
+
+# python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.   LLVM ERROR: …   ModuleNotFoundError: …
+_ERROR_LINE = re.compile(r"(?i:error\b)|Assertion|\w+Error: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The attributes of the module around a type."""
+
+    target: str
+    warp_size: int
+    num_warps: int = 4
+    num_ctas: int = 1
+
+    @staticmethod
+    def of(target: Target, num_warps: int = 4, num_ctas: int = 1) -> Module:
+        """A module for a target."""
+        return Module(str(target), target.warp_size, num_warps, num_ctas)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One of: the layouts of a module's text, the layouts of some types, the bank conflicts of pairs of types."""
+
+    module: Module
+    text: str | None = None
+    """A TTGIR module; its own attributes take precedence over `module`."""
+    types: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    """(type in registers, type in shared memory)."""
+    job: int = 0
+    """The number that the messages about it carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One step of the answer to a question."""
+
+    job: int
+    state: Literal["rows", "begin", "answer", "conflicts", "end"]
+    """`rows`: the layouts of a text. `begin`: before a type that may end the process. `answer`: of that type.
+    `conflicts`: of all pairs. `end`: nothing more follows."""
+    index: int = 0
+    """Of the row or type."""
+    rows: tuple[LayoutRow, ...] = ()
+    answer: LayoutAnswer | None = None
+    """Of a type; at the end, the refusal for all types without an answer."""
+    conflicts: tuple[int | None, ...] = ()
+
+
+_MESSAGES = (Message, Done, Refused)
+"""What the process sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Asks the hardware for the map of one layout."""
+
+    target: str
+    type: str
+    """The type whose layout it is."""
+    shape: tuple[int, ...]
+    element_bits: int
+    in_registers: bool
+    """Otherwise in shared memory."""
+    num_warps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the hardware said."""
+
+    values: tuple[int, ...] = ()
+    """The thread of each element, or the element at each offset in shared memory."""
+    error: str = ""
+    """Why there are none; or an empty string."""
+
+
+@dataclass(slots=True)
+class LayoutJob:
+    """One question, and what has been answered so far."""
+
+    question: Question
+    rows: tuple[LayoutRow, ...] = ()
+    """Of the text that was asked about, once they are known."""
+    types: tuple[str, ...] | None = None
+    """The types of the question; None until they are known."""
+    answers: dict[int, LayoutAnswer] = field(default_factory=dict[int, LayoutAnswer])
+    conflicts: tuple[int | None, ...] = ()
+    places: Sequence[int] = ()
+    """The indices of the types of the current question."""
+    under_way: int | None = None
+    ended: bool = False
+    deaths: int = 0
+
+    def __post_init__(self) -> None:
+        if self.question.text is None:
+            self._set_types(self.question.types)
+
+    def answered_types(self) -> tuple[LayoutAnswer, ...]:
+        """The answer for each type, a refusal if there is none."""
+        return tuple(self.answers.get(index, UNASKED) for index in range(len(self.types or ())))
+
+    def answered_rows(self) -> tuple[LayoutRow, ...]:
+        """The rows of the text with their answers."""
+        return tuple(replace(row, answer=answer) for row, answer in zip(self.rows, self.answered_types(), strict=True))
+
+    def take(self, message: Message) -> None:
+        """Take one message of the child."""
+        if message.state == "rows":
+            self.rows = message.rows
+            self._set_types(tuple(map(type_of_row, message.rows)))
+        elif message.state == "conflicts":
+            self.conflicts = message.conflicts
+        elif message.state == "end":
+            self._end(message.answer)
+        else:
+            index = self.places[message.index]
+            self.under_way = index if message.state == "begin" else None
+            if message.answer is not None:
+                self.answers[index] = message.answer
+
+    def child_died(self, how: str) -> None:
+        """Blame the type that was under way, and ask for the rest."""
+        self.deaths += 1
+        if self.types is None or (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
+            self._end(LayoutRefusal("unasked", f"the compiler could not be asked: the process {how}"))
+            return
+        if self.under_way is not None:
+            self.answers[self.under_way] = LayoutRefusal(
+                "crash", f"the compiler does not survive the question: the process {how}"
+            )
+            self.under_way = None
+        self.places = [index for index in range(len(self.types)) if index not in self.answers]
+        self.question = replace(self.question, text=None, types=tuple(self.types[index] for index in self.places))
+        self.ended = not self.places and not self.question.pairs
+
+    def _set_types(self, types: tuple[str, ...]) -> None:
+        self.types, self.places = types, range(len(types))
+
+    def _end(self, refusal: LayoutAnswer | None) -> None:
+        self.ended = True
+        if refusal is not None:
+            for index in range(len(self.types or ())):
+                self.answers.setdefault(index, refusal)
+
+
+class LayoutServer:
+    """The child process and its jobs; a context manager that ends the process.
+
+    `ask` returns at once; `poll` takes what was answered; `wait` waits for one job. Nothing here raises for what the
+    compiler does.
+    """
+
+    def __init__(self, interpreter: str | None = None) -> None:
+        """`interpreter`: a Python with another Triton."""
+        self._interpreter = interpreter
+        self._running = ExitStack()
+        self._child: Child[Message | Done | Refused] | None = None
+        self._jobs: dict[int, LayoutJob] = {}
+        self._number = 0
+
+    def ask(
+        self,
+        module: Module,
+        *,
+        text: str | None = None,
+        types: Sequence[str] = (),
+        pairs: Sequence[tuple[str, str]] = (),
+    ) -> LayoutJob:
+        """Ask for all layouts of a TTGIR text, for the layouts of some types, or for the bank conflicts of pairs.
+
+        A count of bank conflicts is the number of accesses per wavefront above one.
+        """
+        self._number += 1
+        job = LayoutJob(Question(module, text, tuple(types), tuple(pairs), self._number))
+        self._jobs[self._number] = job
+        self._send(job)
+        return job
+
+    def _send(self, job: LayoutJob) -> None:
+        try:
+            if self._child is None:
+                self._child = self._started()
+        except (OSError, IrscopeError) as error:
+            self._child_died(f"could not be reached ({error})")
+        else:
+            self._child.send(job.question)
+
+    def _started(self) -> Child[Message | Done | Refused]:
+        folder = self._running.enter_context(own_folder())
+        module = "irscope.record.layouts.compiler"
+        child = child_process(module, folder, _MESSAGES, interpreter=self._interpreter, ahead=TRITON)
+        return self._running.enter_context(child)
+
+    def fileno(self) -> int | None:
+        """The descriptor that answers come through, for a selector; None while there is no child."""
+        return None if self._child is None or self._child.at_end else self._child.fileno()
+
+    def poll(self, timeout_s: float = 0.0) -> None:
+        """Take what the child has answered so far."""
+        if self._child is None:
+            return
+        for message in self._child.read(timeout_s):
+            if isinstance(message, Message) and (job := self._jobs.get(message.job)) is not None:
+                job.take(message)
+                if job.ended:
+                    del self._jobs[message.job]
+        if self._child.at_end:
+            self._child_died(_end_of(self._child))
+
+    def wait(self, job: LayoutJob, timeout_s: float = _QUESTION_TIMEOUT_S) -> LayoutJob:
+        """Wait until a job has ended; the child may be silent for `timeout_s`."""
+        heard, seen = time.monotonic(), -1
+        while not job.ended and self._child is not None:
+            self.poll(0.05)
+            if (now := len(job.answers)) != seen:
+                heard, seen = time.monotonic(), now
+            if time.monotonic() - heard > timeout_s:
+                self._child_died(f"took more than {timeout_s:g} s")
+                heard = time.monotonic()
+        return job
+
+    def _child_died(self, how: str) -> None:
+        self.close()
+        waiting, self._jobs = self._jobs, {}
+        for number, job in waiting.items():
+            # Only the first was under way; the others were waiting behind it.
+            if job.under_way is not None or job.types is None or len(waiting) == 1:
+                job.child_died(how)
+            if not job.ended:
+                self._jobs[number] = job
+        for job in list(self._jobs.values()):
+            self._send(job)
+
+    def close(self) -> None:
+        """End the child; harmless to call again."""
+        self._child = None
+        self._running.close()
+
+    def __enter__(self) -> LayoutServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _end_of(child: Child[Message | Done | Refused]) -> str:
+    """How the child ended, with the last error that it printed."""
+    child.wait(_LONGEST_END_S)
+    outcome = child.end()
+    errors = [
+        line.strip() for line in child.output().decode("utf-8", "replace").splitlines() if _ERROR_LINE.search(line)
+    ]
+    return f"{outcome}: {errors[-1][-300:]}" if errors and outcome.code else str(outcome)

@@ -463,10 +463,6 @@ class Assembly:
         item = self._open[number]
         return self._request.mode == "script" and item.failure is None and item.launch.grid is None
 
-    def has_ended(self, number: int) -> bool:
-        """Whether a compile ended, well or not."""
-        return self._open[number].ended
-
     def _failure(
         self, item: OpenCapture, kind: FailureKind, message: str, stage: str, label: str, said: str
     ) -> Failure:
@@ -475,17 +471,9 @@ class Assembly:
         return explained(failure, self._request, texts, self._sources, item.launch.kernel.name)
 
     def _begun(self, event: events.Begun) -> None:
+        own = self._environment
         self.real = event.real
-        self._environment = replace(
-            self._environment,
-            irscope_version=event.irscope_version,
-            triton_version=event.triton_version,
-            torch_version=event.torch_version,
-            python_version=event.python_version,
-            platform=event.platform,
-            gpu=event.gpu,
-            tools=tuple(sorted(event.tools.items())),
-        )
+        self._environment = replace(event.environment, command=own.command, date=own.date, is_trusted=own.is_trusted)
 
     def _pass_failed(self, item: OpenCapture, event: events.PassFailed) -> None:
         failed = event.step

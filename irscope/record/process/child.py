@@ -1,8 +1,11 @@
 """Starts, follows and ends child processes: every process of irscope's own that runs user code or the compiler.
 
-A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that only
-ends: by that it knows that this process is gone (`parent`). Commands and events are messages on one socket, and what
-it prints goes to a file in a folder that this process makes and removes. `parent` is the other side.
+A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that
+only ends: by that it knows that this process is gone. Commands and events are messages on one socket, and what it
+prints goes to a file in a folder that this process makes and removes. `messages` has the side of the child.
+
+A child is a new process, or within `warm_children` a fork of one that has imported what it needs (`fork_server`), which
+saves half a second each. No fork has forks: a script's process is the script's own.
 """
 
 from __future__ import annotations
@@ -17,18 +20,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import IO, Any, Generic, Protocol, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from irscope import errors
-from irscope.errors import MissingTool, RecordingError
-from irscope.record.process.meeting import PROGRAM_VARIABLE
+from irscope.errors import IrscopeError, MissingTool, RecordingError
+from irscope.record.process.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped, end_group
 from irscope.record.process.messages import MessageReader, frame_of
-from irscope.record.process.own_folder import FOLDER_VARIABLE
+from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE, own_folder
+from irscope.tools import process_status
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
@@ -49,27 +54,6 @@ _LOG_TAIL_LINES = 20
 _Message = TypeVar("_Message")
 
 
-class Process(Protocol):
-    """A process that somebody has to wait for."""
-
-    pid: int
-    returncode: int | None
-    """Its exit code, a signal as a negative number; None until it was waited for."""
-
-    @property
-    def stdin(self) -> IO[bytes] | None:
-        """The pipe by whose end it knows that this process is gone."""
-        ...
-
-    def is_over(self) -> bool:
-        """Whether it has ended; it is still to be waited for."""
-        ...
-
-    def wait(self) -> int:
-        """Wait for its end, and return its exit code."""
-        ...
-
-
 class _SpawnedProcess(subprocess.Popen[bytes]):
     """A new process."""
 
@@ -81,9 +65,7 @@ class _SpawnedProcess(subprocess.Popen[bytes]):
 def is_over(pid: int) -> bool:
     """Whether a process has ended, waited for or not."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # 4711 (python3) Z 4710 …
-            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+        return process_status(pid)[0] in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return True
 
@@ -152,25 +134,12 @@ class Start:
     output: IO[bytes]
 
 
-_starter: ContextVar[Callable[[Start], Process | None]] = ContextVar("_starter", default=lambda start: None)
-
-
-@contextmanager
-def starts_children(starter: Callable[[Start], Process | None]) -> Iterator[None]:
-    """Have a function start the child processes of this thread, those for which it gives one."""
-    token = _starter.set(starter)
-    try:
-        yield
-    finally:
-        _starter.reset(token)
-
-
 class Child(Generic[_Message]):
     """A child process; `child_process` starts it."""
 
     def __init__(
         self,
-        process: Process,
+        process: _SpawnedProcess | _ServedProcess,
         control: socket.socket,
         kinds: Iterable[type[_Message]],
         log: Path,
@@ -285,13 +254,14 @@ def child_process(
     sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. `ahead`: modules that
     it may find imported (`warm`). Raises RecordingError if the interpreter cannot be started.
     """
-    environment = child_environment(folder)
+    environment = _child_environment(folder)
     log = folder / _LOG
     ours, theirs = socket.socketpair()
     with ours:
         with theirs, open(log, "wb") as output:
             start = Start(module, tuple(ahead), interpreter, environment, theirs.fileno(), output)
-            process = _starter.get()(start)
+            warm = _warm.get()
+            process = warm.started(start) if warm is not None else None
             if process is None:
                 command = module_command(module, str(start.descriptor), interpreter=interpreter)
                 process = _started(command, environment, subprocess.PIPE, output, output, start.descriptor)
@@ -308,9 +278,9 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
     Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
     """
     command = module_command(module, *arguments, interpreter=interpreter)
-    with _started(command, child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
+    with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
-            output, said = process.communicate(timeout=timeout_s)
+            output, printed = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             raise RecordingError(f"{module} did not end in {timeout_s:g} s.") from error
         finally:
@@ -319,15 +289,8 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
     try:
         return json.loads(output.splitlines()[-1])
     except (ValueError, IndexError):
-        tail = said.decode("utf-8", "replace").strip().splitlines()[-1:] or [str(Outcome(process.wait()))]
+        tail = printed.decode("utf-8", "replace").strip().splitlines()[-1:] or [str(Outcome(process.wait()))]
         raise MissingTool(tail[0]) from None
-
-
-def end_group(leader: int) -> None:
-    """Kill a process that leads a group, and the group."""
-    for kill in (os.kill, os.killpg):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(leader, signal.SIGKILL)
 
 
 def module_command(module: str, *arguments: str, interpreter: str | None = None) -> list[str]:
@@ -340,7 +303,7 @@ def module_command(module: str, *arguments: str, interpreter: str | None = None)
     return [interpreter or sys.executable, "-c", _RUN_MODULE, package, module, *arguments]
 
 
-def child_environment(folder: Path | None = None) -> dict[str, str]:
+def _child_environment(folder: Path | None = None) -> dict[str, str]:
     """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
@@ -366,3 +329,218 @@ def _started(
         )
     except OSError as error:
         raise RecordingError(f"the interpreter {command[0]!r} cannot be started: {error.strerror}.") from error
+
+
+_Answer = TypeVar("_Answer", bound="Imported | Forked | Reaped")
+
+TRITON = ("triton.backends", "irscope.record.programs.worker", "irscope.record.virtual.gpu")
+"""What every process that records or compiles imports."""
+TORCH = (*TRITON, "irscope.record.virtual.torch.session")
+"""The same of a script that imports torch."""
+
+_READ_LATE = ("COLUMNS", "NO_COLOR", "PYTEST_CURRENT_TEST", "TMPDIR", "TRITON_CACHE_DIR")
+"""Environment variables that nothing reads when it is imported; nor those of irscope."""
+_PREFIX_READ_LATE = "IRSCOPE_"
+
+
+@contextmanager
+def warm_children(*, at_once: bool = False, persistent: bool = True) -> Iterator[None]:
+    """Fork the children of this thread, until the end of the block, from processes that have imported their modules.
+
+    Each is started for the first child that could use it. A child of another interpreter has one of its own, and so
+    has one whose environment differs in a variable that may be read on import. Within such a block, this one does
+    nothing.
+
+    `at_once`: whether the first is started now: importing Triton takes about as long as reading a command.
+    `persistent`: whether several recordings are expected, so that importing torch ahead pays.
+    """
+    if _warm.get() is not None:
+        yield
+        return
+    with _Warm(persistent) as warm:
+        token = _warm.set(warm)
+        try:
+            if at_once:
+                warm.begin()
+            yield
+        finally:
+            _warm.reset(token)
+
+
+def warm_server(interpreter: str | None = None) -> ForkServer:
+    """The process in the block of `warm_children` that has imported Triton; raises what prevents it."""
+    warm = _warm.get()
+    if warm is None:
+        raise RuntimeError("no block of warm_children is entered")
+    return warm.server(interpreter, _child_environment(), TRITON)
+
+
+def imports_torch_ahead() -> bool:
+    """Whether a script that imports torch is to be forked from a process that has imported it."""
+    warm = _warm.get()
+    return warm is not None and warm.persistent
+
+
+class ForkServer:
+    """A process whose forks have imported what it has; its answers come in the order of the commands."""
+
+    def __init__(self, child: Child[Imported | Forked | Reaped], environment: Mapping[str, str]) -> None:
+        """`environment`: what the child was started with."""
+        self._child = child
+        self._environment = environment
+        self._numbers = count()
+        self._answers: dict[int, Imported | Forked | Reaped] = {}
+        """Those that came while another one was waited for."""
+        self.pid = child.pid
+
+    def end(self) -> None:
+        """End it, and its forks."""
+        self._child.end()
+
+    def begin_import(self, modules: Iterable[str], function: str = "", *arguments: str) -> int:
+        """Have it import modules and call a function, `MODULE:NAME`; returns the number for `imported`."""
+        return self._send(Import(next(self._numbers), tuple(modules), function, arguments))
+
+    def imported(self, number: int) -> tuple[str, ...]:
+        """What the function returned, after waiting for it; raises RecordingError, or the IrscopeError it raised."""
+        answer = self._answer(number, Imported)
+        if answer.refusal is not None:
+            raise answer.refusal.as_error()
+        return answer.answer
+
+    def fork(self, start: Start) -> _ServedProcess:
+        """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
+        read_end, write_end = os.pipe()
+        try:
+            given = self._environment
+            changed = {name: value for name, value in start.environment.items() if given.get(name) != value}
+            removed = tuple(name for name in given if name not in start.environment)
+            command = Fork(next(self._numbers), start.module, changed, removed, os.getcwd())
+            number = self._send(command, (read_end, start.output.fileno(), start.descriptor))
+            pid = self._answer(number, Forked).pid
+            return _ServedProcess(pid, open(write_end, "wb", buffering=0), self)
+        except BaseException:
+            os.close(write_end)
+            raise
+        finally:
+            os.close(read_end)
+
+    def reaped(self, pid: int) -> int:
+        """The exit code of a fork, after waiting for its end; raises RecordingError if the server is gone."""
+        return self._answer(self._send(Reap(next(self._numbers), pid)), Reaped).code
+
+    def _send(self, command: Import | Fork | Reap, descriptors: Sequence[int] = ()) -> int:
+        self._child.send(command, *descriptors)
+        return command.number
+
+    def _answer(self, number: int, kind: type[_Answer]) -> _Answer:
+        while number not in self._answers and not self._child.at_end:
+            self._answers |= {answer.number: answer for answer in self._child.read()}
+        answer = self._answers.pop(number, None)
+        if isinstance(answer, kind):
+            return answer
+        raise RecordingError(f"the process that others are forked from ended.\n{self._child.last_lines()}".rstrip())
+
+
+class _ServedProcess:
+    """A fork of a server, with the methods that a Child calls."""
+
+    returncode: int | None = None
+
+    def __init__(self, pid: int, stdin: IO[bytes], server: ForkServer) -> None:
+        self.pid = pid
+        self.stdin = stdin
+        self._server = server
+
+    def is_over(self) -> bool:
+        """Whether it has ended; its server has not waited for it."""
+        return self.returncode is not None or is_over(self.pid)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        if self.returncode is None:
+            try:
+                self.returncode = self._server.reaped(self.pid)
+            except RecordingError:
+                # Nobody knows how it ended but its server, which is gone: all that it forked is killed.
+                self.returncode = -signal.SIGKILL
+        return self.returncode
+
+
+class _Warm:
+    """The fork servers, by what they have imported."""
+
+    def __init__(self, persistent: bool) -> None:
+        self.persistent = persistent
+        self._held = ExitStack()
+        self._servers: dict[tuple[object, ...], tuple[ForkServer, ExitStack] | IrscopeError] = {}
+        """An error for one that could not be started, or ended."""
+
+    def __enter__(self) -> _Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def begin(self) -> None:
+        """Start a server; what prevents it is told where one is needed."""
+        with contextlib.suppress(Exception):
+            for standard in range(3):
+                # A socket must not get the number of one that is closed.
+                os.fstat(standard)
+            self.server(None, _child_environment(), TRITON)
+
+    def started(self, start: Start) -> _ServedProcess | None:
+        """A fork for a child; None if it has to be a new process."""
+        if not start.ahead:
+            return None
+        try:
+            return self.server(start.interpreter, start.environment, start.ahead).fork(start)
+        except IrscopeError as error:
+            # What the server forked ends with it.
+            kind = _kind_of(start.interpreter, start.environment, start.ahead)
+            gone, self._servers[kind] = self._servers.get(kind), error
+            if isinstance(gone, tuple):
+                gone[1].close()
+            return None
+        except OSError:
+            return None
+
+    def server(self, interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> ForkServer:
+        """The server for such children; raises why there is none."""
+        kind = _kind_of(interpreter, environment, modules)
+        if kind not in self._servers:
+            try:
+                self._servers[kind] = self._new_server(interpreter, modules)
+            except IrscopeError as error:
+                self._servers[kind] = error
+        server = self._servers[kind]
+        if isinstance(server, IrscopeError):
+            raise server
+        return server[0]
+
+    def _new_server(self, interpreter: str | None, modules: tuple[str, ...]) -> tuple[ForkServer, ExitStack]:
+        with ExitStack() as stack:
+            folder = stack.enter_context(own_folder())
+            # A server is no fork of a server: it has nothing ahead.
+            module = "irscope.record.process.fork_server"
+            environment = _child_environment(folder)
+            child = stack.enter_context(child_process(module, folder, ANSWERS, interpreter=interpreter))
+            server = ForkServer(child, environment)
+            # It imports while this process does something else; what fails is raised in the fork that needs it.
+            server.begin_import(modules)
+            resources = self._held.enter_context(stack.pop_all())
+            return server, resources
+
+
+_warm: ContextVar[_Warm | None] = ContextVar("_warm", default=None)
+
+
+def _kind_of(interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> tuple[object, ...]:
+    """What a server and its forks must have in common."""
+    early = frozenset(
+        (name, value)
+        for name, value in environment.items()
+        if name not in _READ_LATE and not name.startswith(_PREFIX_READ_LATE)
+    )
+    return interpreter or sys.executable, early, modules

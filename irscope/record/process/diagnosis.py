@@ -15,7 +15,7 @@ from irscope.model.capture import Failure, stage_named
 from irscope.record.process.requests import RecordRequest
 
 if TYPE_CHECKING:
-    from irscope.ir.locations.stages import Frame
+    from irscope.ir.locations.model import Frame
 
 
 ASSEMBLED_FROM = {"cubin": "ptx", "hsaco": "amdgcn"}

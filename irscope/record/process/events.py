@@ -8,7 +8,7 @@ from typing import Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
-from irscope.model.capture import Launch, PassSnapshot, Target
+from irscope.model.capture import Environment, Launch, PassSnapshot, Target
 from irscope.model.evidence import GraphOrigin
 from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
@@ -27,13 +27,8 @@ class RecordingEvent:
 class Begun(RecordingEvent):
     """The process has found Triton, and what it records for."""
 
-    irscope_version: str
-    triton_version: str
-    torch_version: str
-    python_version: str
-    platform: str
-    tools: dict[str, str]
-    gpu: str = ""
+    environment: Environment
+    """Versions, platform, tools and GPU; the parent knows the rest."""
     real: bool = False
     """Whether launches are made on a GPU."""
     nvdisasm: str = ""

@@ -1,32 +1,47 @@
-"""Gathers the captures of a recording as they are complete, from the process that it started and from all others.
+"""Gathers the captures of a recording as they are complete: those of its first process, of all others, and of workers.
 
-They connect to a socket in the recording's folder (`meeting`), in which the request lies too.
-`irscope.record.programs.joining` is the other side.
+The other processes of the program connect to a socket in the recording's folder, in which the request lies too;
+`irscope.record.programs.joining` is the other side. Workers go on with the compiles that a script's process began,
+several at a time. A worker is a child of the recording, not of the script: a compile that was handed over is made
+whatever becomes of the script. It makes one after another, as a script's own process would; one that ends in a compile
+is that compile's failure, and another takes its place.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import socket
+import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from weakref import finalize
 
-from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
 from irscope.model.capture import Capture, FailureKind
-from irscope.record.process import events
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly, LateFacts
-from irscope.record.process.child import MessageStream
-from irscope.record.process.events import EVENTS, EventSink, Joined, Launched, RecordingEvent, Resumed
-from irscope.record.process.meeting import address_in, announced
+from irscope.record.process.child import TRITON, Child, MessageStream, child_process
+from irscope.record.process.events import (
+    EVENTS,
+    CompileBegun,
+    CompileEnded,
+    CompileEvent,
+    CompileFailed,
+    EventSink,
+    HandedOver,
+    JobEnded,
+    Joined,
+    Launched,
+    LoadFailed,
+    RecordingEvent,
+    Resumed,
+)
 from irscope.record.process.messages import MessageError, MessageReader, frame_of
-from irscope.record.process.own_folder import own_folder
-from irscope.record.process.requests import RecordRequest
+from irscope.record.process.own_folder import address_in, announced
+from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 Keep = Callable[[Capture], Path | None]
@@ -39,59 +54,47 @@ killed would take more with it."""
 
 
 class Completion:
-    """Feeds an assembly, and hands on a capture once its compile ended, its launch and what is made beside are known.
+    """The captures of one process: each is handed on once its compile ended, its launch and its annotations are known.
 
-    From then on its texts are in its file: that of `keep`, or one in a temporary folder that the captures own. A
+    From then on its texts are in its file: that of `keep`, or a temporary one that the captures own. A
     capture of which that takes longer is kept meanwhile. Facts that come later still (the times of an autotuning, a
     note on the whole recording) are added by `finish`.
     """
 
-    def __init__(self, assembly: Assembly, request: RecordRequest, keep: Keep | None) -> None:
-        self.assembly = assembly
-        self._request = request
+    def __init__(self, request: RecordRequest, keep: Keep | None, server: LayoutServer, process: str = "") -> None:
+        """`server`: is asked for layouts. `process`: as `Assembly` has it."""
+        self.assembly = Assembly(request, process=process)
+        self.annotations = Annotations(self._take, request, server)
         self._keep = keep
-        self._missing: dict[int, set[str]] = {}
-        """Of each compile, what is being made beside it."""
         self._waits: dict[int, float] = {}
         """The compiles that ended and are not handed on, each with when it is to be kept as it is."""
         self._files: dict[int, CaptureFile] = {}
         self._stored_facts: dict[int, LateFacts] = {}
         """Those that the file of each compile holds."""
-        self._shelf = Shelf(_SpillFolder(), keep)
+        self._shelf = Shelf(spills=True, lease=keep)
 
-    def feed(self, event: events.RecordingEvent) -> None:
+    def __call__(self, event: RecordingEvent) -> None:
         """Take one event."""
-        if isinstance(event, events.CompileBegun):
+        self.annotations(event)
+
+    def _take(self, event: RecordingEvent) -> None:
+        if isinstance(event, CompileBegun):
             # Its thread has launched the kernel before, or never does.
             self._hand_on(of_launches=False)
         self.assembly.feed(event)
-        if isinstance(event, events.Launched):
-            self._hand_on()
-        if not isinstance(event, events.CompileEvent):
-            return
-        number = event.n
-        if isinstance(event, (events.CompileDropped, events.AlreadyStored)):
-            self._missing.pop(number, None)
-            return
-        missing = self._missing.setdefault(number, set())
-        if isinstance(event, (events.CompileEnded, events.CompileFailed)):
-            self._waits[number] = time.monotonic() + _LONGEST_PATIENCE_S
-        elif isinstance(event, events.ArtifactMade) and event.stage == "ttgir" and self._request.layouts:
-            missing.add("layouts")
-        elif isinstance(event, events.ArtifactMade) and event.stage == "cubin" and self._request.disassemble:
-            missing.add("sass")
-        elif isinstance(event, (events.ArtifactMade, events.StageLeftOut, events.LayoutsKnown)):
-            missing.discard("layouts" if isinstance(event, events.LayoutsKnown) else event.stage)
-        if number in self._waits:
+        if isinstance(event, (CompileEnded, CompileFailed)):
+            self._waits[event.n] = time.monotonic() + _LONGEST_PATIENCE_S
+        if isinstance(event, Launched) or (isinstance(event, CompileEvent) and event.n in self._waits):
             self._hand_on()
 
     def settle(self) -> None:
-        """Hand on, or at least keep, what ended a while ago."""
+        """Add what was made beside the compiles; hand on, or at least keep, what ended a while ago."""
+        self.annotations.collect()
         now = time.monotonic()
         for number, until in list(self._waits.items()):
             if until > now:
                 continue
-            if not self._missing[number]:
+            if not self.annotations.is_under_way(number):
                 self._put(number)
             elif self._keep is not None:
                 self._waits[number] = math.inf
@@ -100,7 +103,8 @@ class Completion:
     def _hand_on(self, *, of_launches: bool = True) -> None:
         """Hand on the compiles of which all is known; without `of_launches`, that may be all but the launch."""
         for number in list(self._waits):
-            if not self._missing[number] and not (of_launches and self.assembly.awaits_launch(number)):
+            awaits_launch = of_launches and self.assembly.awaits_launch(number)
+            if not (awaits_launch or self.annotations.is_under_way(number)):
                 self._put(number)
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
@@ -109,7 +113,8 @@ class Completion:
         self._put(number)
 
     def finish(self) -> StoredCaptures:
-        """All captures, each of which was handed on as it is now."""
+        """All captures, each of which was handed on as it is now; takes no more events."""
+        self.annotations.close()
         for number in self.assembly.numbers:
             file = self._files.get(number)
             if file is None:
@@ -132,22 +137,8 @@ class Completion:
         self.assembly.release(number)
 
 
-class _SpillFolder:
-    """A temporary folder that is made when it is needed, and removed with the last capture that may be in it."""
-
-    def __init__(self) -> None:
-        self._held = ExitStack()
-        self._folder: Path | None = None
-        finalize(self, self._held.close)
-
-    def __call__(self) -> Path:
-        if self._folder is None:
-            self._folder = self._held.enter_context(own_folder())
-        return self._folder
-
-
 _REQUEST = "request"
-_MOST_WAITING = 256
+_MOST_CONNECTING = 256
 
 
 @dataclass(slots=True)
@@ -161,31 +152,26 @@ class _Member:
 
 
 class Gathering:
-    """The processes that report, and what each has compiled."""
+    """The processes of a program other than its first, and what each has compiled: they report to a socket."""
 
     def __init__(
         self,
         folder: Path,
         listener: socket.socket,
-        request: RecordRequest,
-        keep: Keep | None,
         first: int,
         feed_first: EventSink,
-        annotated: Callable[[Completion], Annotations],
+        completion: Callable[[str], Completion],
     ) -> None:
-        """`first`: the number of the program's first process; `feed_first` takes its events. `annotated`: of others."""
+        """`first`: the number of the first process, whose events `feed_first` takes; `completion` takes another's."""
         self._folder = folder
         self._listener = listener
-        self._request = request
-        self._keep = keep
         self._first = first
         self._feeds: dict[int, EventSink] = {first: feed_first}
         """By the number of the process."""
-        self._annotated = annotated
+        self._new_completion = completion
         self._members: list[_Member] = []
         self.completions: list[Completion] = []
         """Of each process that is recorded, in the order in which they joined."""
-        self.annotated: list[Annotations] = []
         self._families: list[set[int]] = []
         self.are_killed = False
         """Whether the processes are ended by the recording, which says of their compiles why."""
@@ -197,7 +183,7 @@ class Gathering:
 
     def read(self) -> None:
         """Take what came."""
-        with contextlib.suppress(BlockingIOError, OSError):
+        with suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
                 self._members.append(_Member(MessageStream(connection.detach(), EVENTS)))
@@ -244,10 +230,8 @@ class Gathering:
             member.feed = self._feeds.get(event.pid)
         elif isinstance(event, Joined):
             name = "" if event.pid == self._first else f"{event.command} ({event.pid})"
-            member.completion = Completion(Assembly(self._request, process=name), self._request, self._keep)
+            member.completion = member.feed = self._feeds[event.pid] = self._new_completion(name)
             self.completions.append(member.completion)
-            self.annotated.append(annotated := self._annotated(member.completion))
-            self._feeds[event.pid] = member.feed = annotated
         elif member.feed is not None:
             member.feed(event)
             if isinstance(event, Launched) and member.completion is not None:
@@ -261,18 +245,17 @@ class Gathering:
 def gathering(
     folder: Path,
     request: RecordRequest,
-    keep: Keep | None,
     first: int,
     feed_first: EventSink,
-    annotated: Callable[[Completion], Annotations],
+    completion: Callable[[str], Completion],
 ) -> Iterator[Gathering]:
     """Let the processes of a program report to a socket in `folder`, until the end of the block; as `Gathering`."""
     (folder / _REQUEST).write_bytes(frame_of(request))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, address_in(folder) as address:
         listener.bind(address)
-        listener.listen(_MOST_WAITING)
+        listener.listen(_MOST_CONNECTING)
         listener.setblocking(False)
-        made = Gathering(folder, listener, request, keep, first, feed_first, annotated)
+        made = Gathering(folder, listener, first, feed_first, completion)
         try:
             yield made
         finally:
@@ -282,3 +265,159 @@ def gathering(
 def read_request(folder: Path) -> RecordRequest:
     """The request of the recording of a folder."""
     return next(MessageReader((RecordRequest,)).feed((folder / _REQUEST).read_bytes()))
+
+
+RECORDING = "irscope.record"
+"""The module of the processes that record and compile."""
+_MOST_WAITING = 8
+"""Compiles that may wait for each worker before the script waits too."""
+FAILED, ENDED = "failed", "ended"
+"""In a recording's folder: the file with the key of a compile that failed, and the folder of those that ended."""
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A child that compiles."""
+
+    child: Child[RecordingEvent]
+    resources: ExitStack
+    job: CompileJob | None = None
+    """What it compiles now."""
+    began_s: float = 0.0
+    printed: int = 0
+    """Bytes of its output before that."""
+
+
+class CompileWorkers:
+    """Makes the compiles that are handed over, and feeds what comes of them to the completion of the script's process.
+
+    A context manager that ends the workers.
+    """
+
+    def __init__(
+        self,
+        completion: Completion,
+        request: RecordRequest,
+        folder: Path,
+        echo: Callable[[str], None] | None,
+    ) -> None:
+        """`completion`: takes the events of the script's process, those of the workers among them."""
+        self._completion = completion
+        self._request = request
+        self._folder = folder
+        self._echo = echo
+        self._most = request.jobs or default_jobs()
+        self._waiting: deque[CompileJob] = deque()
+        self._workers: list[_Worker] = []
+        self._outputs: dict[int, bytes] = {}
+        self.failed: set[int] = set()
+        """The compiles after which the program would have ended."""
+
+    def __enter__(self) -> CompileWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.resources.close()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is to be compiled."""
+        return not self._waiting and all(worker.job is None for worker in self._workers)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits that the script should wait too."""
+        return len(self._waiting) >= _MOST_WAITING * self._most
+
+    @property
+    def output(self) -> bytes:
+        """What the compiles printed, in their order."""
+        return b"".join(text for _, text in sorted(self._outputs.items()))
+
+    def descriptors(self) -> Iterator[int]:
+        """Those that reports come through."""
+        return (worker.child.fileno() for worker in self._workers if worker.job is not None)
+
+    def take(self, event: HandedOver) -> None:
+        """Have a compile made."""
+        self._waiting.append(replace(event.job, request=self._request))
+        self._begin()
+
+    def read(self) -> None:
+        """Take what was reported, note what ended, and begin what waits."""
+        for worker in list(self._workers):
+            if worker.job is not None:
+                self._read(worker, worker.job)
+        self._begin()
+
+    def _read(self, worker: _Worker, job: CompileJob) -> None:
+        for event in worker.child.read(0):
+            if isinstance(event, JobEnded):
+                self._ended(worker, job)
+            elif not isinstance(event, CompileBegun):
+                if isinstance(event, (CompileFailed, LoadFailed)) and event.error not in job.survived:
+                    self._failed(job)
+                self._completion(event)
+        if worker.job is None:
+            return
+        limit_s = self._request.timeout_s
+        is_late = time.monotonic() - worker.began_s > limit_s
+        if not (worker.child.at_end or is_late):
+            return
+        output = worker.child.output()[worker.printed :]
+        self._workers.remove(worker)
+        with worker.resources:
+            outcome = worker.child.end()
+        if is_late:
+            message = f"the compile took longer than {limit_s:g} s and was ended."
+            self._completion.fail(job.number, "timeout", message, output)
+        else:
+            self._failed(job)
+            self._completion.fail(job.number, "abort", f"the compiler {outcome}.", output)
+        self._note_end(job, output)
+
+    def _failed(self, job: CompileJob) -> None:
+        self.failed.add(job.number)
+        if self._folder.is_dir():
+            (self._folder / FAILED).write_text(job.key)
+
+    def _ended(self, worker: _Worker, job: CompileJob) -> None:
+        worker.job = None
+        output = worker.child.output()
+        self._note_end(job, output[worker.printed :])
+        worker.printed = len(output)
+
+    def _note_end(self, job: CompileJob, output: bytes) -> None:
+        """Let the script know, which may wait for the kernel."""
+        self._outputs[job.number] = output
+        if self._echo is not None and output:
+            self._echo(output.decode("utf-8", "replace"))
+        folder = self._folder / ENDED
+        if self._folder.is_dir():
+            folder.mkdir(exist_ok=True)
+            (folder / job.key).touch()
+
+    def _begin(self) -> None:
+        while self._waiting:
+            worker = next((worker for worker in self._workers if worker.job is None), None)
+            if worker is None and len(self._workers) >= self._most:
+                return
+            try:
+                worker = worker or self._new()
+            except (OSError, RecordingError):
+                if not self._workers:
+                    raise
+                return
+            job = worker.job = self._waiting.popleft()
+            worker.began_s = time.monotonic()
+            worker.child.send(replace(job, request=replace(job.request, log_path=str(worker.child.log))))
+
+    def _new(self) -> _Worker:
+        with ExitStack() as stack:
+            folder = self._folder if self._folder.is_dir() else None
+            temporary = tempfile.TemporaryDirectory(dir=folder, prefix="worker-", ignore_cleanup_errors=True)
+            own = Path(stack.enter_context(temporary))
+            child = child_process(RECORDING, own, EVENTS, interpreter=self._request.interpreter, ahead=TRITON)
+            self._workers.append(_Worker(stack.enter_context(child), stack.pop_all()))
+        return self._workers[-1]

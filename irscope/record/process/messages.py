@@ -16,17 +16,18 @@ import struct
 import sys
 import threading
 import types
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.plain import tupled
 from irscope.record.process.events import Done, Refused, Resumed
-from irscope.record.process.meeting import connected
-from irscope.record.process.own_folder import keep_parent_of_temporaries, parent_of_temporaries
+from irscope.record.process.own_folder import connected, keep_parent_of_temporaries, parent_of_temporaries
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 1 << 29
@@ -234,8 +235,7 @@ def serve_parent(
         os.dup2(nothing.fileno(), 0)
     keep_parent_of_temporaries()
     channel = Channel(descriptor, parent_of_temporaries())
-    commands = read_commands(channel.descriptor, kinds)
-    code = report_work(channel, lambda sink: work(commands, sink))
+    code = report_work(channel, lambda sink: work(_commands(channel, kinds), sink))
     flush_streams()
     return code
 
@@ -308,7 +308,13 @@ class Channel:
     def __init__(self, descriptor: int, folder: str | None) -> None:
         self._process = os.getpid()
         self._folder = folder
-        self._lock = threading.Lock()
+        # A handler of a signal, which runs amid anything, may send too: what comes amid a frame is sent after it.
+        self._lock = threading.RLock()
+        self._is_sending = False
+        self._frames = deque[bytes]()
+        # That of `signal` makes enumerations of all of them, which takes a millisecond.
+        self._mask = import_module("_signal").pthread_sigmask
+        self._signals = tuple(map(int, signal.valid_signals()))
         self._is_open = True
         self._take(_out_of_the_way(descriptor))
 
@@ -316,14 +322,26 @@ class Channel:
         # A process that was forked past Python's hooks has the descriptor, and is not the one that it is for.
         if os.getpid() != self._process or not self._is_open:
             return
-        frame = frame_of(message)
+        self._frames.append(frame_of(message))
         with self._lock:
-            try:
-                if not self._is_own():
-                    self._reconnect()
-                _write_all(self.descriptor, frame)
-            except OSError:
-                self._is_open = False
+            while self._frames and not self._is_sending:
+                blocked = self._mask(signal.SIG_BLOCK, ())
+                try:
+                    # A handler that raises would leave half a frame.
+                    self._mask(signal.SIG_BLOCK, self._signals)
+                    self._is_sending = True
+                    self._send(self._frames.popleft())
+                finally:
+                    self._is_sending = False
+                    self._mask(signal.SIG_SETMASK, blocked)
+
+    def _send(self, frame: bytes) -> None:
+        try:
+            if not self._is_own():
+                self._reconnect()
+            _write_all(self.descriptor, frame)
+        except OSError:
+            self._is_open = False
 
     def _take(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -359,8 +377,8 @@ def report_work(sink: Callable[[Any], None], work: Callable[[Callable[[Any], Non
     return code
 
 
-def read_commands(descriptor: int, kinds: Iterable[type[_Command]]) -> Iterator[_Command]:
-    """The commands, of the classes `kinds`, that come through a socket, until its other end is closed."""
+def _commands(channel: Channel, kinds: Iterable[type[_Command]]) -> Iterator[_Command]:
+    """The commands, of the classes `kinds`, that come through a channel, until its other end is closed."""
     reader = MessageReader(kinds)
-    while chunk := os.read(descriptor, 1 << 20):
+    while chunk := os.read(channel.descriptor, 1 << 20):
         yield from reader.feed(chunk)

@@ -1,7 +1,8 @@
 """The temporary folder of a recording: its parent makes and removes it, whatever becomes of the child.
 
 A folder holds a file that its owner keeps locked. The lock ends with the owner, so a folder whose owner was killed is
-known, and the next recording removes it.
+known, and the next recording removes it. The processes of a recorded program find its recording there: an environment
+variable names the folder. Every Python process that the program starts imports this.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from irscope.errors import MissingTool
+from irscope.tools import process_status
 
 _PREFIX = "irscope-recording-"
 FOLDER_VARIABLE = "IRSCOPE_RECORDING_FOLDER"
@@ -115,3 +118,61 @@ def _remove(folder: Path) -> None:
                 return
         # A process that was killed this moment may still have made a file.
         time.sleep(0.02)
+
+
+PROGRAM_VARIABLE = "IRSCOPE_PROGRAM"
+"""The environment variable with the path of the folder, for the Python processes of a program that is recorded."""
+
+DRY_VARIABLE = "IRSCOPE_DRY"
+"""That with the working folder which they must leave as it is."""
+
+_SOCKET, _PROCESSES = "socket", "processes"
+
+
+def is_gathering(folder: Path) -> bool:
+    """Whether a recording takes reports in a folder."""
+    return (folder / _SOCKET).exists()
+
+
+def connected(folder: Path) -> socket.socket:
+    """A connection to the recording of a folder; raises OSError if that has ended."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with address_in(folder) as address:
+        made.connect(address)
+    return made
+
+
+@contextmanager
+def address_in(folder: Path) -> Iterator[str]:
+    """The address of a folder's socket: a path that is short enough for one, which has some hundred bytes."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+def announce(folder: Path) -> None:
+    """Say that this process has found the recording of a folder, and which are its ancestors."""
+    place = folder / _PROCESSES
+    with suppress(OSError):
+        place.mkdir(exist_ok=True)
+        (place / str(os.getpid())).write_text(" ".join(map(str, (os.getpid(), *_ancestors()))))
+
+
+def announced(folder: Path) -> list[set[int]]:
+    """Of each process that has found the recording of a folder: its number, and those of its ancestors."""
+    with suppress(OSError):
+        return [set(map(int, path.read_text().split())) for path in (folder / _PROCESSES).iterdir()]
+    return []
+
+
+def _ancestors() -> Iterator[int]:
+    """The numbers of the parent of this process, of the parent of that, and so on, as far as /proc tells."""
+    pid = os.getppid()
+    while pid > 1:
+        yield pid
+        try:
+            pid = int(process_status(pid)[1])
+        except (OSError, ValueError, IndexError):
+            return

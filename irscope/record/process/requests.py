@@ -15,7 +15,7 @@ from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.model.capture import COMPILED_STAGES, STAGES, Capture, Launch, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.record.triton.pass_names import refuse_unknown_passes
+from irscope.record.triton.identity import refuse_unknown_passes
 
 _WITHOUT_KERNELS = frozenset(sys.stdlib_module_names) | {"torch", "triton", "numpy", "pytest", "irscope"}
 """Modules from outside of the program that launch no kernel of their own, unless torch compiles one."""
@@ -151,8 +151,6 @@ class RecordRequest(RecordingOptions):
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
     is_trusted: bool = True
     """Whether the code of its captures may be run: the user's own is, and that of a trusted capture."""
-    ended_in: str = ""
-    """The native call that a process ended in which did this request before: this one makes no such calls."""
 
     @staticmethod
     def of_options(record_options: RecordingOptions, **others: Any) -> RecordRequest:

@@ -19,24 +19,28 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
 from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import LayoutServer
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
+from irscope.record.process.child import (
+    LONGEST_WAIT_S,
+    TORCH,
+    TRITON,
+    Child,
+    Outcome,
+    child_process,
+    imports_torch_ahead,
+    warm_children,
+)
 from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
-from irscope.record.process.gathering import Completion, Gathering, Keep, gathering
-from irscope.record.process.layout_server import LayoutServer
+from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.pool import CompileWorkers
 from irscope.record.process.requests import RecordRequest, one_for_each_target
-from irscope.record.process.warm import TORCH, TRITON, imports_torch_ahead, warm_children
-from irscope.record.triton.native_calls import call_that_ended
 from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20
 _LONGEST_END_S = 30.0
 _SHORT_WAIT_S = 0.02
 """Between looks at a process that closed the descriptor of its events."""
-_RECORDING = "irscope.record"
 # import torch   from torch.nn import functional
 _IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
 
@@ -99,11 +103,11 @@ def record_request(
     recordings: list[Recording] = []
     refusals: list[tuple[str, IrscopeError]] = []
     with warm_children(persistent=False):
-        for one in one_for_each_target(request):
+        for target_request in one_for_each_target(request):
             try:
-                recordings.append(_record_one(one, progress, echo, keep))
+                recordings.append(_record_one(target_request, progress, echo, keep))
             except IrscopeError as error:
-                refusals.append((" ".join(one.targets), error))
+                refusals.append((" ".join(target_request.targets), error))
                 continue
             if recordings[-1].interrupted:
                 break
@@ -128,31 +132,26 @@ def _record_one(
             followed = _Followed(request, progress, echo, keep, noted, stack)
             ending, outcome = followed.follow()
             output = followed.child.output()
-            ended_in = call_that_ended(followed.child.log, followed.child.pid, outcome.code) if ending == "end" else ""
             assembly, others, workers = followed.assembly, followed.others, followed.workers
-            if not ended_in:
-                if request.way == "command" and assembly.refusal is None and ending == "end":
-                    said = "" if outcome.code == 0 else f"it {outcome}"
-                    assembly.feed(ScriptEnd(outcome.code, said, complete=outcome.code > 0))
-                    assembly.feed(Done())
-                if workers.failed and ending == "end":
-                    assembly.ends_at(min(workers.failed))
-                check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
+            if request.way == "command" and assembly.refusal is None and ending == "end":
+                text = "" if outcome.code == 0 else f"it {outcome}"
+                assembly.feed(ScriptEnd(outcome.code, text, complete=outcome.code > 0))
+                assembly.feed(Done())
+            if workers.failed and ending == "end":
+                assembly.ends_at(min(workers.failed))
+            check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
             output += workers.output
-        if not ended_in:
-            _end_others(others, ending, request.timeout_s)
-            assembly.notes += _notes_of_others(others, assembly)
-        completions = [followed.completion, *others.completions]
-        finished = [StoredCaptures(()) if ended_in else one.finish() for one in completions]
-    if ended_in:
-        return _record_one(replace(request, ended_in=ended_in, log_path=""), progress, echo, keep)
+        _end_others(others, ending, request.timeout_s)
+        assembly.notes += _notes_of_others(others, assembly)
+        completions = followed.completions
+        finished = [completion.finish() for completion in completions]
     stopped_by = noted.number
-    for one, captures in zip(completions, finished, strict=True):
-        stopped_by = stopped_by or _complete_failures(request, one, captures)
+    for completion, captures in zip(completions, finished, strict=True):
+        stopped_by = stopped_by or _complete_failures(request, completion, captures)
     ends = () if assembly.script_end is None else (assembly.script_end,)
-    notes = tuple(dict.fromkeys(note for one in completions for note in one.assembly.notes))
-    said = output.decode("utf-8", "replace")
-    return Recording(_joined(finished), ends, notes, said, stopped_by, stored=tuple(assembly.stored))
+    notes = tuple(dict.fromkeys(note for completion in completions for note in completion.assembly.notes))
+    text = output.decode("utf-8", "replace")
+    return Recording(_joined(finished), ends, notes, text, stopped_by, stored=tuple(assembly.stored))
 
 
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:
@@ -180,7 +179,7 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
 
 def _notes_of_others(others: Gathering, assembly: Assembly) -> list[str]:
     """What is said of the Python processes that did not take part."""
-    started = [*assembly.started, *(row for one in others.completions for row in one.assembly.started)]
+    started = [*assembly.started, *(row for completion in others.completions for row in completion.assembly.started)]
     commands = others.unheard(started)
     if not commands:
         return []
@@ -269,15 +268,13 @@ class _Followed:
         """Start it; `stack` ends it."""
         self._progress = progress
         self._noted = noted
-        self.assembly = Assembly(request)
-        self.completion = Completion(self.assembly, request, keep)
-        server = stack.enter_context(LayoutServer(request.interpreter))
-        self._server = server
-        self._annotated = Annotations(self.completion.feed, request, server)
+        server = self._server = stack.enter_context(LayoutServer(request.interpreter))
+        self.completion = Completion(request, keep, server)
+        self.assembly = self.completion.assembly
         folder = stack.enter_context(own_folder())
         self.child: Child[RecordingEvent] = stack.enter_context(
             child_process(
-                _RECORDING,
+                RECORDING,
                 folder,
                 EVENTS,
                 interpreter=request.interpreter,
@@ -287,12 +284,12 @@ class _Followed:
         )
         request = replace(request, log_path=str(self.child.log), limit_s=request.timeout_s)
         self._timeout_s = request.timeout_s
-        self.workers = stack.enter_context(CompileWorkers(self.completion, self._annotated, request, folder, echo))
+        self.workers = stack.enter_context(CompileWorkers(self.completion, request, folder, echo))
 
-        def annotated(completion: Completion) -> Annotations:
-            return Annotations(completion.feed, request, server)
+        def joined(process: str) -> Completion:
+            return Completion(request, keep, server, process)
 
-        self.others = stack.enter_context(gathering(folder, request, keep, self.child.pid, self._feed, annotated))
+        self.others = stack.enter_context(gathering(folder, request, self.child.pid, self._feed, joined))
         self.child.send(request)
 
     def follow(self) -> tuple[Ending, Outcome]:
@@ -307,8 +304,8 @@ class _Followed:
             while not (self.workers.is_done or self._noted.number):
                 self._wait()
                 self._read()
-            for one in self._all_annotated():
-                one.finish(lambda: self._noted.number)
+            for completion in self.completions:
+                completion.annotations.finish(lambda: self._noted.number)
         except KeyboardInterrupt:
             self._noted.number = self._noted.number or signal.SIGINT
         return "interrupt" if self._noted.number else ending, outcome
@@ -323,7 +320,7 @@ class _Followed:
                     for event in self.child.read(0):
                         self._feed(event)
                 self._read()
-                if max(one.longest_s for one in self._assemblies()) > self._timeout_s:
+                if max(completion.assembly.longest_s for completion in self.completions) > self._timeout_s:
                     return "timeout"
                 if self.assembly.done:
                     # It has sent all that it will.
@@ -337,7 +334,7 @@ class _Followed:
         return "interrupt" if self._noted.number else "end"
 
     def _feed(self, event: RecordingEvent) -> None:
-        self._annotated(event)
+        self.completion(event)
         if isinstance(event, HandedOver):
             self.workers.take(event)
 
@@ -345,12 +342,11 @@ class _Followed:
         """Take what came from others than the process itself."""
         self.workers.read()
         self.others.read()
-        for one in self._all_annotated():
-            one.collect()
-        for one in (self.completion, *self.others.completions):
-            one.settle()
+        for completion in self.completions:
+            completion.settle()
         if self._progress is not None:
-            self._progress(next(filter(None, (one.working_on for one in self._assemblies())), ""))
+            texts = (completion.assembly.working_on for completion in self.completions)
+            self._progress(next(filter(None, texts), ""))
 
     def _wait(self) -> None:
         """Wait until something comes."""
@@ -360,16 +356,15 @@ class _Followed:
         if (layouts := self._server.fileno()) is not None:
             descriptors.append(layouts)
         poll = select.poll()
-        for one in descriptors:
-            poll.register(one, select.POLLIN)
+        for descriptor in descriptors:
+            poll.register(descriptor, select.POLLIN)
         # Of the end of a process that closed its descriptors nothing tells.
         poll.poll((_SHORT_WAIT_S if self.child.at_end and not self.child.is_over else LONGEST_WAIT_S) * 1000)
 
-    def _assemblies(self) -> list[Assembly]:
-        return [self.assembly, *(one.assembly for one in self.others.completions)]
-
-    def _all_annotated(self) -> list[Annotations]:
-        return [self._annotated, *self.others.annotated]
+    @property
+    def completions(self) -> list[Completion]:
+        """Of the program's first process, then of the others."""
+        return [self.completion, *self.others.completions]
 
 
 def check_end(

@@ -26,10 +26,9 @@ from irscope.model.capture import Capture, SnapshotLevel, Target
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.compile.watch import Watch, watch_compiles
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
-from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.launch_watch import real_launches, virtual_launches
 from irscope.record.programs.recording import DEFAULT_TARGET, SourceFiles, describe_environment

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from irscope.errors import UsageError
-from irscope.ir.logs.inductor.output_code import read_output_code
+from irscope.ir.logs.inductor import read_output_code
 from irscope.model.capture import Autotuning, Target
 from irscope.model.evidence import GraphNode
 from irscope.model.launch_record import notes_of, without_largest
@@ -26,7 +26,7 @@ from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, configuration
 from irscope.record.triton.patches import Patches, replaced
 from irscope.record.virtual.after_import import AfterImport
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
-from irscope.record.virtual.follow import current_following
+from irscope.record.virtual.placeholders import current_following
 
 
 def launch_contents(
@@ -204,7 +204,7 @@ def virtual_launches(
         sink(Launched(kernel.hash, grid, assumptions))
         # A capture states those of its first launch alone.
         following = current_following()
-        if following is not None and kernel.hash not in hashes:
+        if following.is_on and kernel.hash not in hashes:
             hashes.add(kernel.hash)
             following.reported(assumptions)
 

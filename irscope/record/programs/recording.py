@@ -18,13 +18,21 @@ from pathlib import Path
 from irscope import __version__
 from irscope.errors import MissingTool
 from irscope.ir.quoted import unescape_ir
-from irscope.model.capture import Target
+from irscope.model.capture import Environment, Target
 from irscope.record.compile.watch import Watch, watch_compiles
-from irscope.record.process.events import ArtifactMade, Begun, CompileBegun, EventSink, Note, RecordingEvent, SourceRead
+from irscope.record.process.events import (
+    ArtifactMade,
+    Begun,
+    CompileBegun,
+    EventSink,
+    Note,
+    RecordingEvent,
+    SourceRead,
+)
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.architectures import check_architecture
-from irscope.record.triton.native_calls import note_of_restart, print_reasons
+from irscope.record.triton.identity import check_architecture
+from irscope.record.triton.reasons import print_reasons
 from irscope.record.triton.versions import refusal_of, require_names, triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
@@ -77,9 +85,8 @@ def _recording(
     begun = describe_environment(target, _gpu_name() if real else "", real=real)
     sink(begun)
 
-    for note in (untried_note(), note_of_restart(request.ended_in) if request.ended_in else ""):
-        if note:
-            sink(Note(note))
+    if untried := untried_note():
+        sink(Note(untried))
     watch = Watch(
         SourceFiles(sink, request),
         request,
@@ -88,7 +95,7 @@ def _recording(
     )
     watch.is_virtual = request.mode == "script" and not real
     if request.compiler_log:
-        print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)
+        print_reasons(verified=request.verifies_log, parts=request.log_parts)
     with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
         yield watch, begun, target
 
@@ -164,17 +171,16 @@ def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -
     torch_version = ""
     with contextlib.suppress(PackageNotFoundError):
         torch_version = version("torch")
-    return Begun(
+    environment = Environment(
         irscope_version=__version__,
         triton_version=triton_version(),
         torch_version=torch_version,
         python_version=platform.python_version(),
         platform=platform.platform(),
-        tools=triton_api.tool_versions(target),
+        tools=tuple(sorted(triton_api.tool_versions(target).items())),
         gpu=gpu,
-        real=real,
-        nvdisasm=str(triton_api.nvidia_tools().get("nvdisasm", "")),
     )
+    return Begun(environment, real, str(triton_api.nvidia_tools().get("nvdisasm", "")))
 
 
 def _gpu_name() -> str:

@@ -15,6 +15,7 @@ report is written.
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import importlib.util
 import inspect
@@ -22,12 +23,11 @@ import json
 import linecache
 import os
 import re
-import runpy
 import shutil
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, cast
@@ -35,7 +35,7 @@ from typing import Any, cast
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.process.events import Note, ScriptEnd
-from irscope.record.process.meeting import DRY_VARIABLE
+from irscope.record.process.own_folder import DRY_VARIABLE
 from irscope.record.process.requests import RecordRequest
 
 MOST_BYTES = 1 << 29
@@ -138,14 +138,26 @@ def _copy(source: str, target: str) -> str:
 
 def run_file(path: Path, arguments: tuple[str, ...]) -> None:
     """Run a file as Python itself would run it: as `__main__`, its folder first on the path, its own arguments."""
-    with _as_python_would(str(path), arguments, path.resolve().parent):
-        runpy.run_path(str(path), run_name="__main__")
+    _set_up(str(path), arguments, path.resolve().parent)
+    loader = SourceFileLoader("__main__", str(path))
+    main = _new_main(str(path))
+    main.__loader__ = loader
+    exec(compiled(loader.get_data(str(path)), str(path)), vars(main))
 
 
 def run_module(name: str, arguments: tuple[str, ...]) -> None:
-    """Run a module as `python -m` would."""
-    with _as_python_would("-m", arguments, _working_folder()):
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    """Run a module as `python -m` would; raises ImportError if there is none."""
+    _set_up("-m", arguments, _working_folder())
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    get_code = getattr(spec and spec.loader, "get_code", None)
+    if spec is None or get_code is None:
+        raise ImportError(f"No module named {name!r} that can be run.", name=name)
+    sys.argv[0] = str(spec.origin)
+    main = _new_main(str(spec.origin))
+    main.__spec__, main.__loader__, main.__package__ = spec, spec.loader, spec.parent
+    exec(get_code(spec.name), vars(main))
 
 
 def import_file(path: Path) -> dict[str, Any]:
@@ -154,30 +166,30 @@ def import_file(path: Path) -> dict[str, Any]:
     A file in a package is imported as the module of it that it is, so that its relative imports work.
     """
     parts, root = _module_of(path)
-    with _as_python_would(str(path), (), root):
-        if len(parts) > 1:
-            module = importlib.import_module(".".join(parts))
-            if os.path.realpath(module.__file__ or "") == os.path.realpath(path):
-                return vars(module)
-            raise RecordingError(
-                f"{str(path)!r} is the module {module.__name__} by its place, but that is {module.__file__!r} here: "
-                "another package of that name is imported first."
-            )
-        name = path.stem if path.stem.isidentifier() else "kernel_file"
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise RecordingError(f"{str(path)!r} cannot be imported as Python: its name must end in .py.")
-        made = importlib.util.module_from_spec(spec)
-        # inspect.getsource, which Triton calls, looks up the module.
-        sys.modules.setdefault(name, made)
-        spec.loader.exec_module(made)
-        return vars(made)
+    _set_up(str(path), (), root)
+    if len(parts) > 1:
+        module = importlib.import_module(".".join(parts))
+        if os.path.realpath(module.__file__ or "") == os.path.realpath(path):
+            return vars(module)
+        raise RecordingError(
+            f"{str(path)!r} is the module {module.__name__} by its place, but that is {module.__file__!r} here: "
+            "another package of that name is imported first."
+        )
+    name = path.stem if path.stem.isidentifier() else "kernel_file"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise RecordingError(f"{str(path)!r} cannot be imported as Python: its name must end in .py.")
+    made = importlib.util.module_from_spec(spec)
+    # inspect.getsource, which Triton calls, looks up the module.
+    sys.modules.setdefault(name, made)
+    spec.loader.exec_module(made)
+    return vars(made)
 
 
 def import_module(name: str) -> dict[str, Any]:
     """A module's namespace, found from the working folder as `python -m` finds it."""
-    with _as_python_would("-m", (), _working_folder()):
-        return vars(importlib.import_module(name))
+    _set_up("-m", (), _working_folder())
+    return vars(importlib.import_module(name))
 
 
 def _module_of(path: Path) -> tuple[tuple[str, ...], Path]:
@@ -191,10 +203,10 @@ def _module_of(path: Path) -> tuple[tuple[str, ...], Path]:
     return parts, folder
 
 
-@contextmanager
-def _as_python_would(name: str, arguments: tuple[str, ...], folder: Path) -> Iterator[None]:
+def _set_up(name: str, arguments: tuple[str, ...], folder: Path) -> None:
     """Set the arguments and the path; raises RecordingError if kernels would run in Triton's interpreter.
 
+    They stay so until the end of this process, as with Python: threads, `atexit` and `pickle` still need them then.
     `folder`: where Python looks for modules first.
     """
     if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
@@ -202,21 +214,16 @@ def _as_python_would(name: str, arguments: tuple[str, ...], folder: Path) -> Ite
             f"TRITON_INTERPRET={os.environ['TRITON_INTERPRET']} is set: kernels run in Triton's interpreter, and "
             "nothing is compiled. Record without it: env -u TRITON_INTERPRET irscope …"
         )
-    argv, search = sys.argv[:], sys.path[:]
     sys.argv = [name, *arguments]
     sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = argv, search
 
 
-def compiled(source: str, filename: str, flags: int = 0) -> CodeType:
+def compiled(source: str | bytes, filename: str, flags: int = 0) -> CodeType:
     """A program's code; on the virtual GPU rewritten as that of a file is."""
-    from irscope.record.virtual.follow import current_following
+    from irscope.record.virtual.placeholders import current_following
     from irscope.record.virtual.rewrite import rewrite
 
-    tree = rewrite(source, filename) if current_following() is not None else ast.parse(source, filename)
+    tree = rewrite(source, filename) if current_following().is_on else ast.parse(source, filename)
     return compile(tree, filename, "exec", flags, dont_inherit=True)
 
 
@@ -225,18 +232,13 @@ def _with_text(filename: str, source: str) -> None:
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
 
 
-@contextmanager
-def _as_main(filename: str) -> Iterator[ModuleType]:
-    """A new module as `__main__`, until the end of the block."""
-    before = sys.modules["__main__"]
+def _new_main(filename: str) -> ModuleType:
+    """A new module as `__main__`, until the end of this process."""
     main = ModuleType("__main__")
     main.__file__ = filename
-    vars(main)["__builtins__"] = __builtins__
+    vars(main).update(__builtins__=builtins, __cached__=None, __annotations__={})
     sys.modules["__main__"] = main
-    try:
-        yield main
-    finally:
-        sys.modules["__main__"] = before
+    return main
 
 
 # %matplotlib inline   |   !pip install x   |   ?print
@@ -284,17 +286,17 @@ def _run_notebook(watch: Watch) -> None:
     """Run the cells of a request's notebook; raises what a cell raises."""
     path = Path(watch.request.path)
     cells = _read_cells(path)
-    with _as_main(str(path)) as main:
-        run = _by_shell(main, path) if importlib.util.find_spec("IPython") is not None else None
-        for cell in cells:
-            watch.origin = (("cell", cell.name),)
-            try:
-                if run is not None:
-                    run(cell)
-                else:
-                    _run_plain(cell, main, watch)
-            finally:
-                watch.origin = ()
+    main = _new_main(str(path))
+    run = _by_shell(main, path) if importlib.util.find_spec("IPython") is not None else None
+    for cell in cells:
+        watch.origin = (("cell", cell.name),)
+        try:
+            if run is not None:
+                run(cell)
+            else:
+                _run_plain(cell, main, watch)
+        finally:
+            watch.origin = ()
 
 
 def _run_plain(cell: _NotebookCell, main: ModuleType, watch: Watch) -> None:
@@ -448,15 +450,15 @@ def run_program(watch: Watch) -> ScriptEnd:
         case "module":
             run_module(request.path, request.arguments)
         case "stdin":
-            with _as_python_would("-", request.arguments, _working_folder()), _as_main(request.path) as main:
-                _with_text(request.path, request.text)
-                exec(compiled(request.text, request.path), vars(main))
+            _set_up("-", request.arguments, _working_folder())
+            _with_text(request.path, request.text)
+            exec(compiled(request.text, request.path), vars(_new_main(request.path)))
         case "tests":
-            with _as_python_would("pytest", request.arguments, _working_folder()):
-                return _run_tests(watch)
+            _set_up("pytest", request.arguments, _working_folder())
+            return _run_tests(watch)
         case "notebook":
-            with _as_python_would(request.path, request.arguments, Path(request.path).parent):
-                _run_notebook(watch)
+            _set_up(request.path, request.arguments, Path(request.path).parent)
+            _run_notebook(watch)
         case "command":
             raise RecordingError("a command is run by a process of its own.")
     return ScriptEnd()

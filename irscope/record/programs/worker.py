@@ -1,7 +1,9 @@
-"""The recording process: does what a RecordRequest asks for, and reports it as events.
+"""The process that records: it does what a RecordRequest or a CompileJob asks for, and reports it as events.
 
-`python -m irscope.record FD` reads the request from the socket FD, and writes its events to it. The user's script runs
-here, and the compiler may abort here: events already written survive that.
+`python -m irscope.record FD` reads commands from the socket FD, and writes its events to it. The user's script runs
+here, and the compiler may abort here: events already written survive that. The workers of a recording and of a pool are
+such processes too: they make compiles that need no script, those that a script's process began and those from a stage's
+text.
 """
 
 from __future__ import annotations
@@ -13,22 +15,39 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from irscope.device.parts import part_of
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Target
+from irscope.model.plain import tupled
 from irscope.record.compile.hand_over import Handover
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
-from irscope.record.compile.watch import Watch
-from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
+from irscope.record.compile.watch import Watch, finished, watch_compiles
+from irscope.record.process.events import (
+    Begun,
+    EventSink,
+    JobEnded,
+    LoadFailed,
+    Note,
+    ScriptEnd,
+)
 from irscope.record.process.messages import flush_streams, serve_parent
-from irscope.record.process.requests import RecordRequest, default_jobs
+from irscope.record.process.own_folder import parent_of_temporaries
+from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
 from irscope.record.programs.joining import program_environment, recorded_processes
-from irscope.record.programs.recording import recorded_launches, recording
+from irscope.record.programs.recording import describe_environment, recorded_launches, recording
 from irscope.record.programs.running import import_program, move_to_scratch_copy, run_program
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.driver import install_driver
+from irscope.record.triton.identity import compiler_fingerprint
+from irscope.record.triton.patches import Patches
+from irscope.record.triton.versions import triton_version
+
+__all__ = ["import_compiler", "main", "read_tools", "work"]
 
 _INTERRUPTED, _UNWRITTEN = 130, 120
 """The exit codes of a program that a KeyboardInterrupt ends, as a shell tells it, and of one with unwritten output."""
@@ -38,24 +57,91 @@ _AroundScript = Callable[[Watch], AbstractContextManager[None]]
 
 
 def main(descriptor: int) -> None:
-    """Do what the request asks for that comes through a socket; ends the process."""
+    """Do one request that comes through a socket, or compiles, one after another; ends the process."""
     ends_by_itself = False
 
-    def record(requests: Iterator[RecordRequest], sink: EventSink) -> None:
+    def serve(commands: Iterator[RecordRequest | CompileJob], sink: EventSink) -> None:
         nonlocal ends_by_itself
-        if (request := next(requests, None)) is None:
+        for command in commands:
+            if isinstance(command, CompileJob):
+                _resume(command, sink)
+                flush_streams()
+                sink(JobEnded(command.number))
+                continue
+            # MLIR writes the end of its dump when the process ends by itself.
+            ends_by_itself = bool(command.mlir_dump_path)
+            # The parent's folder, which it removes: this process may end in any way.
+            work(command, sink, Path(command.log_path).parent)
+            atexit._run_exitfuncs()
             return
-        # MLIR writes the end of its dump when the process ends by itself.
-        ends_by_itself = bool(request.mlir_dump_path)
-        # The parent's folder, which it removes: this process may end in any way.
-        work(request, sink, Path(request.log_path).parent)
-        atexit._run_exitfuncs()
 
-    code = serve_parent(descriptor, (RecordRequest,), record)
+    code = serve_parent(descriptor, (RecordRequest, CompileJob), serve)
     if ends_by_itself:
         sys.exit(code)
     # Tearing torch and the compiler down takes time, and prints notes that say nothing of the kernel.
     os._exit(code)
+
+
+def import_compiler() -> tuple[str, str]:
+    """Import what a worker would first; returns Triton's version and a text that changes with every rebuild of it.
+
+    For the process that workers are forked from, which may have one thread and no MLIR context: it compiles nothing.
+    """
+    triton_api.silence_known_noise()
+    triton_api.require_triton()
+    triton_api.backend_classes()
+    import irscope.record.compile.recompile  # noqa: F401
+
+    return triton_version(), compiler_fingerprint()
+
+
+def read_tools(target: str) -> tuple[()]:
+    """Read what every worker would read again, and Triton keeps: the assembler's version."""
+    with contextlib.suppress(Exception):
+        describe_environment(Target.parse(target))
+    return ()
+
+
+def _resume(job: CompileJob, sink: EventSink) -> None:
+    """Go on with a compile as its process would have, and leave the kernel in that one's cache."""
+    if dict(os.environ) != job.environment:
+        os.environ.clear()
+        os.environ.update(job.environment)
+    triton_api.silence_known_noise()
+    triton_api.require_triton()
+    target = Target.parse(job.target)
+    watch = Watch(sink, replace(job.request, stored=()), is_virtual=True)
+    with ExitStack() as stack:
+        stack.enter_context(triton_api.private_cache(Path(job.cache)))
+        stack.enter_context(watch_compiles(watch))
+        current = watch.resume(job)
+        stack.callback(watch.end)
+
+        def parse(context: Any) -> None:
+            current.module = triton_api.parse_text(job.module, context, parent_of_temporaries())
+
+        source = triton_api.parsed_source(job, parse)
+        options = tupled(job.options)
+
+        def compiled() -> Any:
+            return triton_api.compile_function()(source, target=triton_api.gpu_target(target), options=options)
+
+        # What the compile raises is reported.
+        with contextlib.suppress(Exception):
+            kernel = finished(current, compiled, options)
+            if (error := _load_error(kernel, target)) is not None:
+                sink(LoadFailed(job.number, type(error).__name__, f"{type(error).__name__}: {error}"))
+
+
+def _load_error(kernel: Any, target: Target) -> Exception | None:
+    """What the part raises as it loads a kernel, if it does."""
+    with Patches() as patches:
+        install_driver(part_of(f"{target.backend}:{target.arch}"), target.arch, None, None, patches)
+        try:
+            kernel._init_handles()
+        except Exception as error:
+            return error
+    return None
 
 
 def work(
@@ -135,7 +221,8 @@ def _run(watch: Watch, around: _AroundScript | None, process: int) -> ScriptEnd:
     except IrscopeError:
         raise
     except SystemExit as stop:
-        code = int(stop.code) if isinstance(stop.code, int) else (0 if stop.code is None else 1)
+        # The system takes the last byte.
+        code = stop.code & 0xFF if isinstance(stop.code, int) else int(stop.code is not None)
         return ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")
     except BaseException as error:
         if os.getpid() != process:
@@ -155,8 +242,8 @@ def _with_streams(end: ScriptEnd) -> ScriptEnd:
         try:
             stream.flush()
         except Exception as error:
-            said = f"its output could not be written: {type(error).__name__}: {error}"
-            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, said])))
+            problem = f"its output could not be written: {type(error).__name__}: {error}"
+            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, problem])))
     return end
 
 

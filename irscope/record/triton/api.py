@@ -10,6 +10,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -215,6 +216,14 @@ def parse_module(path: Path, context: Any) -> Any:
     module = ir.parse_mlir_module(str(path), context)
     module.context = context
     return module
+
+
+def parse_text(text: str, context: Any, folder: str | None, name: str = "module.mlir") -> Any:
+    """The MLIR module of a text, which is written to a temporary file in `folder`; errors name the file `name`."""
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        file = Path(own, name)
+        file.write_text(text, "utf-8", "surrogateescape")
+        return parse_module(file, context)
 
 
 def printed(module: Any, *, generic: bool = False) -> str:

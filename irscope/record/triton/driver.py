@@ -18,8 +18,7 @@ from typing import Any
 
 from irscope.device.parts import DevicePart
 from irscope.errors import ParseError
-from irscope.ir.asm.elf import parse_elf
-from irscope.ir.asm.resources import read_cubin
+from irscope.ir.asm.resources import parse_elf, read_cubin
 from irscope.model.capture import Target
 from irscope.record.triton.api import gpu_target
 from irscope.record.triton.autotuner import call_once, is_rehearsal

@@ -1,22 +1,36 @@
-"""Triton's identity: digests of the files that make a target's code, and the environment variables that decide it."""
+"""What the installed Triton is and has: its identity, architectures, passes and tools, most of it without importing it.
+
+`python -m irscope.record.triton.identity` prints a line of JSON on this interpreter's Triton.
+"""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
+import importlib.metadata
 import json
 import mmap
 import os
 import re
+import shutil
 import struct
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from irscope.model.capture import Target
+from irscope.errors import IrscopeError, MissingTool, ParseError, PlanError, TargetError, UsageError, did_you_mean
+from irscope.model.capture import STAGE_NAMES, Target
+from irscope.plan import PassPlan, PassRule, folded
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.api import package_folder
+from irscope.record.triton.versions import triton_version, untried_note
 from irscope.store.disk import default_folder, write_atomically
+from irscope.target import KNOWN_TARGETS, nearest_targets
+from irscope.tools import run_tool
 
 _DIGEST_DIGITS = 16
 """Hex digits of SHA-256 per digest."""
@@ -231,12 +245,11 @@ def _is_switch(name: str) -> bool:
 
 _VARIABLES = (
     "TRITON_", "MLIR_", "LLVM_", "AMDGCN_", "AMD_", "ALLOW_", "DISABLE_", "ENABLE_", "NVPTX_", "PTXAS_",
-    "IRSCOPE_NATIVE",
 )  # fmt: skip
 _DECIDE_NOTHING = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE")
 
 
-def compiler_variables() -> dict[str, str]:
+def _compiler_variables() -> dict[str, str]:
     """The environment variables that a Triton may read where code is made, more rather than too few."""
     return {
         name: value for name, value in os.environ.items() if name.startswith(_VARIABLES) and name not in _DECIDE_NOTHING
@@ -256,5 +269,218 @@ def compiler_fingerprint() -> str:
     }
     folder = triton_api.package_folder()
     rows |= {(_name(path, folder), digest_of_file(path)) for path in folder.rglob("*.py")}
-    rows |= {(name, _value(name, value)) for name, value in compiler_variables().items()}
+    rows |= {(name, _value(name, value)) for name, value in _compiler_variables().items()}
     return short_digest(repr(sorted(rows)).encode())
+
+
+_FILES = (
+    "*.py", "_C/libtriton*", "compiler/**/*.py", "language/**/*.py", "backends/*.py", "backends/*/*.py",
+    "backends/*/lib/*", "backends/*/bin/*",
+)  # fmt: skip
+
+
+def installed_identity() -> str:
+    """A text that changes with each installation, and with the variables that it reads and the files that they name.
+
+    Empty where a variable names a folder, whose contents may change; raises MissingTool without a Triton.
+    """
+    variables = sorted(_compiler_variables().items())
+    named = [Path(value) for _, value in variables if os.sep in value]
+    if not all(path.is_file() for path in named):
+        return ""
+    folder = package_folder()
+    files = sorted({path for pattern in _FILES for path in folder.glob(pattern)})
+    rows = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in (*files, *named)]
+    return hashlib.sha256(repr((triton_version(), rows, variables)).encode()).hexdigest()
+
+
+# --gpu-name …  Allowed values for this option:  'sm_100','sm_100a','sm_100f','sm_103', …
+_GPU_NAME = re.compile(r"'sm_(\d+)[af]?'")
+# \0gfx1250\0, an entry of LLVM's table of processors
+_PROCESSOR = re.compile(rb"\0(gfx[0-9a-f]{3,4})(?=\0)")
+
+
+def check_architecture(target: Target) -> None:
+    """Raise TargetError for an architecture that neither irscope knows nor the installed Triton's own tools.
+
+    A newer Triton's new architecture is taken: its ptxas lists it, its AMD library names it.
+    """
+    if target in KNOWN_TARGETS or target.backend not in ("cuda", "hip"):
+        return
+    taken = _listed_by_ptxas(target) if target.backend == "cuda" else _named_in_libraries(target)
+    arch = target.arch.partition(":")[0]
+    if not taken or arch in taken or "generic" in arch:
+        # Where the tools name none, the compile itself will fail.
+        return
+    near = " or ".join(map(str, nearest_targets(target)))
+    others = sorted(taken - {known.arch for known in KNOWN_TARGETS}, key=lambda arch: (len(arch), arch))
+    raise TargetError(
+        f"{str(target)!r} is an architecture that Triton {triton_version()} does not make code for. The "
+        f"nearest: {near}. irscope knows {', '.join(str(known) for known in KNOWN_TARGETS)}; "
+        f"the installed tools take {', '.join(others)} too."
+    )
+
+
+def _listed_by_ptxas(target: Target) -> set[str]:
+    ptxas = triton_api.assembler(target)
+    if ptxas is None:
+        return set()
+    try:
+        answer = run_tool([str(ptxas), "--help"])
+    except OSError:
+        return set()
+    return set(_GPU_NAME.findall(answer.stdout.decode("utf-8", "replace")))
+
+
+def _named_in_libraries(target: Target) -> set[str]:
+    folder = triton_api.package_folder()
+    # From Triton 3.9 on the code generator is a library of its own, beside the backend.
+    libraries = [*folder.glob("backends/amd/lib/libtriton_amd_codegen*"), triton_api.compiler_library()[0]]
+    with open(libraries[0], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return {name.decode() for name in _PROCESSOR.findall(data)}
+
+
+_BACKENDS = {"cuda": "nvidia", "hip": "amd"}
+_OPTIMISERS = ("llvm-opt", "ptxas-opt")
+"""Passes by names of irscope's own: whole optimisers, which are no pass of MLIR's."""
+_PLUGINS = ("TRITON_PASS_PLUGIN_PATH", "TRITON_PLUGIN_PATHS")
+"""Variables that add passes that are in no file of Triton's."""
+
+
+def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
+    """Raise PlanError for a rule that no pass of this Triton can match; what cannot be decided is left to the compile.
+
+    `backends`: those that are compiled for, where they are known.
+    """
+    rules = [rule for rule in (*plan.disabled, *plan.only) if rule.name != "*"]
+    if not rules or any(name in os.environ for name in _PLUGINS) or not (folder := _triton_folder()):
+        return
+    wanted = {_BACKENDS.get(name, name) for name in backends}
+    if not (by_backend := _builders(folder)) or not wanted <= by_backend.keys():
+        return
+    names = frozenset[str]().union(*(by_backend[name] for name in wanted or by_backend))
+    for rule in rules:
+        _refuse_stage(rule)
+        name = folded(rule.name)
+        having = {backend for backend, builders in by_backend.items() if name in builders}
+        if wanted and having and not wanted & having:
+            raise PlanError(f"no pass of {' or '.join(sorted(wanted))} is named '{rule}': {', '.join(having)} has one.")
+        if not (having or rule.name in _OPTIMISERS or _has_argument(folder, rule.name)):
+            near = did_you_mean(_without_prefix(name), names, or_all=False)
+            raise PlanError(f"no pass of this Triton is named '{rule}'.{near} 'irscope passes FILE' lists a kernel's.")
+
+
+def _without_prefix(name: str) -> str:
+    """`coalesc` of `tritongpu_coalesc`: the builders' names have none of the arguments' prefixes."""
+    return re.sub(r"^(triton_nvidia_gpu|triton_nvidia|tritongpu|tritonamdgpu|triton|nvgpu|convert)_", "", name)
+
+
+def _refuse_stage(rule: PassRule) -> None:
+    if rule.stage is not None and rule.stage not in STAGE_NAMES:
+        raise PlanError(f"'{rule}': there is no stage {rule.stage!r}.{did_you_mean(rule.stage, STAGE_NAMES)}")
+
+
+def _triton_folder() -> Path | None:
+    try:
+        spec = find_spec("triton")
+    except ImportError:
+        return None
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(places[0]) if places else None
+
+
+@cache
+def _builders(folder: Path) -> dict[str, frozenset[str]]:
+    """Backend → the names of the builders of passes that its pipelines call, without `add_`."""
+    found: dict[str, frozenset[str]] = {}
+    for path in folder.glob("backends/*/compiler.py"):
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            continue
+        # passes.ttgpuir.add_coalesce(pm)   nvidia.passes.ttnvgpuir.add_plan_cta(pm, …)
+        calls = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        found[path.parent.name] = frozenset(
+            folded(name.removeprefix("add_")) for name in calls if name.startswith("add_")
+        )
+    return found
+
+
+def _has_argument(folder: Path, name: str) -> bool:
+    """Whether the compiler's library holds a name, as the argument of one of its passes: `tritongpu-coalesce`."""
+    spellings = {name, name.replace("_", "-"), name.replace("-", "_")}
+    for path in folder.glob("_C/libtriton*.*"):
+        try:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                if any(data.find(spelling.encode() + b"\0") >= 0 for spelling in spellings):
+                    return True
+        except (OSError, ValueError):
+            return True
+    return False
+
+
+def probe() -> dict[str, Any]:
+    """Versions, supported and refused targets, the GPU, and the tools in the package."""
+    answer: dict[str, Any] = dict.fromkeys(("error", "triton", "untried", "torch", "gpu"), "")
+    answer |= {"backends": [], "targets": [], "refused": [], "tools": {}}
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        answer["torch"] = importlib.metadata.version("torch")
+    try:
+        triton_api.silence_known_noise()
+        triton_api.require_triton()
+    except IrscopeError as error:
+        return answer | {"error": str(error)}
+    answer["triton"] = triton_version()
+    answer["untried"] = untried_note()
+    answer["backends"] = triton_api.backend_names()
+    for target in KNOWN_TARGETS:
+        try:
+            triton_api.make_backend(target)
+            answer["targets"].append(str(target))
+        except IrscopeError:
+            answer["refused"].append(str(target))
+    gpu = triton_api.present_gpu()
+    answer["gpu"] = "" if gpu is None else str(gpu)
+    answer["tools"] = {name: str(path) for name, path in triton_api.nvidia_tools().items()}
+    return answer
+
+
+if __name__ == "__main__":
+    print(json.dumps(probe()))
+    sys.stdout.flush()
+    # Without the messages that the compiler prints at exit.
+    os._exit(0)
+
+
+def filecheck_program() -> Path:
+    """FileCheck: that of the installed Triton (3.6 to 3.9 carry it beside their modules), else one on the PATH.
+
+    Raises MissingTool where there is neither.
+    """
+    try:
+        program = package_folder() / "FileCheck"
+        if program.is_file() and os.access(program, os.X_OK):
+            return program
+        where = f"Triton's package in {str(program.parent)!r} has none"
+    except MissingTool:
+        where = "Triton, whose wheels carry it, is not installed"
+    if (found := shutil.which("FileCheck")) is not None:
+        return Path(found)
+    raise MissingTool(f"--filecheck needs FileCheck: {where}, and there is none on the PATH. pip install triton.")
+
+
+def run_filecheck(patterns: str, text: str) -> str:
+    """What FileCheck says against a text by a file of patterns; empty if it accepts it.
+
+    Raises UsageError for a file that cannot be read, ParseError for one without patterns, or with
+    wrong ones, and ToolTooSlow where FileCheck does not end.
+    """
+    if not Path(patterns).is_file():
+        raise UsageError(f"--filecheck: the file {patterns!r} does not exist.")
+    command = [str(filecheck_program()), "--color=0", "--dump-input=never", "--allow-empty", patterns]
+    done = run_tool(command, text.encode("utf-8", "replace"))
+    said = done.stderr.decode("utf-8", "replace").strip().replace("<stdin>", "<ir>")
+    if done.returncode not in (0, 1):
+        said = said or done.stdout.decode("utf-8", "replace").strip()
+        raise ParseError(f"--filecheck {patterns!r}: FileCheck cannot use the file: {said}")
+    return said or "FileCheck said nothing." if done.returncode else ""

@@ -9,15 +9,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from irscope.errors import IrscopeError
 from irscope.model.capture import Capture, Failure
 from irscope.record.process.messages import frame_of
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.kept import lasts
+from irscope.record.variants.compiles import lasts
 from irscope.record.variants.pool import VariantPool
 
 __all__ = ["Candidates", "Judge", "settled"]
-
 
 Judge = Callable[[RecordRequest, tuple[Capture, ...]], "RecordRequest | bool"]
 """Whether a request is interesting, by what was compiled for it so far (at first nothing); or what is to be compiled
@@ -76,52 +74,47 @@ class Candidates:
         """Those under way of which something more is to be compiled."""
         compiled: list[_Candidate] = []
         """By the place of a compile in this round."""
-        found: int | None = None
+        first: int | None = None
 
         def missing() -> Iterator[RecordRequest]:
-            nonlocal found
-            while waiting or found is None:
+            nonlocal first
+            while waiting or first is None:
                 if not waiting:
                     if (row := next(left, None)) is None:
                         return
                     if (answer := self._first_of(row[1])) is True:
-                        found = row[0]
+                        first = row[0]
                     if isinstance(answer, bool):
                         continue
                     waiting.append(under_way.setdefault(row[0], _Candidate(*row, answer)))
-                compiled.append(one := waiting.popleft())
-                yield one.wanted
+                compiled.append(candidate := waiting.popleft())
+                yield candidate.wanted
 
-        def judged(one: _Candidate, is_interesting: bool) -> None:
-            nonlocal found
-            del under_way[one.place]
-            self._keep(one, is_interesting)
-            if is_interesting and (found is None or one.place < found):
-                found = one.place
+        def judged(candidate: _Candidate, is_interesting: bool) -> None:
+            nonlocal first
+            del under_way[candidate.place]
+            self._keep(candidate, is_interesting)
+            if is_interesting and (first is None or candidate.place < first):
+                first = candidate.place
 
         while True:
             compiled.clear()
-            try:
-                with closing(self._pool.compile(missing())) as captures:
-                    for index, capture in captures:
-                        one = compiled[index]
-                        one.made = (*one.made, capture)
-                        answer = self._judge(one.request, one.made)
-                        if isinstance(answer, bool):
-                            judged(one, answer)
-                            if found is not None and all(place > found for place in under_way):
-                                return found
-                        else:
-                            one.wanted = answer
-                            waiting.append(one)
-            except IrscopeError:
-                # Which one is refused shows only alone.
-                waiting.clear()
-                for one in [*under_way.values()]:
-                    judged(one, self._judged_alone(one))
-                continue
+            with closing(self._pool.results(missing())) as captures:
+                for index, capture in captures:
+                    candidate = compiled[index]
+                    answer: RecordRequest | bool = False
+                    if isinstance(capture, Capture):
+                        candidate.made = (*candidate.made, capture)
+                        answer = self._judge(candidate.request, candidate.made)
+                    if isinstance(answer, bool):
+                        judged(candidate, answer)
+                        if first is not None and all(place > first for place in under_way):
+                            return first
+                    else:
+                        candidate.wanted = answer
+                        waiting.append(candidate)
             if not under_way:
-                return found
+                return first
 
     def _first_of(self, request: RecordRequest) -> RecordRequest | bool:
         """What is to be compiled first of a request, or how it was judged before."""
@@ -131,18 +124,11 @@ class Candidates:
         self.repeated += 1
         return before
 
-    def _judged_alone(self, one: _Candidate) -> bool:
-        try:
-            is_interesting, one.made = settled(self._judge, one.request, self._pool.compile_one)
-        except IrscopeError:
-            return False
-        return is_interesting
-
-    def _keep(self, one: _Candidate, is_interesting: bool) -> None:
+    def _keep(self, candidate: _Candidate, is_interesting: bool) -> None:
         self.compiled += 1
-        digest = _digest_of(one.request)
+        digest = _digest_of(candidate.request)
         self.known[digest] = is_interesting
-        if self._file is not None and all(self._lasts(capture.failure) for capture in one.made):
+        if self._file is not None and all(self._lasts(capture.failure) for capture in candidate.made):
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"{digest} {int(is_interesting)}\n")
 

@@ -1,28 +1,41 @@
-"""Compiles of captures with something changed, in forks of one process that has imported Triton; each is made once."""
+"""Compiles of captures with something changed, each made once by a pool, and kept for the next time."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.model.capture import Capture
+from irscope import __version__
+from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.model.capture import Capture, Failure
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Trial
+from irscope.plan import PassPlan
+from irscope.store.disk import cannot_write, default_folder
+from irscope.store.file import SUFFIX, load, save
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
-    from irscope.record.variants.kept import KeptCaptures
     from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Compiles"]
+__all__ = ["LIMIT_BYTES", "Compiles", "KeptCaptures", "Variants", "lasts"]
+
+LIMIT_BYTES = 256 << 20
+"""What all kept captures may take before the folders that were used longest ago are dropped."""
+
+_LASTING_FAILURES = ("parse", "pass", "compile", "assembler", "fit", "abort")
 
 
 class Compiles:
-    """Compiles requests, as a context manager; the process is started for the first that was never done before."""
+    """Compiles requests, as a context manager; the pool is started for the first that was never done before."""
 
     def __init__(self) -> None:
         self._held = ExitStack()
@@ -47,21 +60,14 @@ class Compiles:
 
     def all(self, requests: Sequence[RecordRequest]) -> Iterator[tuple[int, Capture]]:
         """(0-based place of the request, its capture), those that were made before first, then each as it is made."""
-        kept = self._kept_captures()
-        missing: list[int] = []
-        for index, request in enumerate(requests):
-            known = kept.load(_key(request)) if kept is not None else None
-            if known is not None:
-                yield index, known
-            else:
-                missing.append(index)
-        if not missing:
-            return
-        for place, capture in self._started().compile([requests[index] for index in missing]):
-            if kept is not None:
-                with suppress(OSError):
-                    kept.save(_key(requests[missing[place]]), capture)
-            yield missing[place], capture
+        # All that a compile depends on but the compiler.
+        keys = [repr(replace(request, log_path="")) for request in requests]
+
+        def compiled(missing: list[int]) -> Iterator[tuple[int, Capture]]:
+            return self._started().compile([requests[index] for index in missing])
+
+        for index, capture, _ in _kept_or_compiled(self._kept_captures(), keys, compiled):
+            yield index, capture
 
     def trials(self, capture: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
         """(0-based place of the trial, its capture with what the launch was given), as `all`."""
@@ -83,11 +89,10 @@ class Compiles:
 
     def _kept_captures(self) -> KeptCaptures | None:
         if self._kept is None and self._capture is not None:
-            from irscope.record.variants.installed import installed_identity
-            from irscope.record.variants.kept import KeptCaptures
+            from irscope.record.triton.identity import installed_identity
 
             if identity := installed_identity():
-                self._kept = KeptCaptures(("why", self._capture.id, identity), Path(os.devnull))
+                self._kept = KeptCaptures(("why", self._capture.id, identity))
         return self._kept
 
     def _started(self) -> VariantPool:
@@ -98,6 +103,145 @@ class Compiles:
         return self._pool
 
 
-def _key(request: RecordRequest) -> str:
-    """All that a compile depends on but the compiler."""
-    return repr(replace(request, log_path=""))
+class Variants:
+    """A capture's own source compiled under other plans, by a pool, or taken from the last time.
+
+    They are kept for the capture and the compiler as it is now (a rebuild is another one); where nothing can be written
+    there, in the pool's folder, as long as that lives.
+    """
+
+    def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False) -> None:
+        """`fresh`: forget what is kept."""
+        self._pool = pool
+        self._capture = capture
+        self._kept = KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
+
+    @property
+    def not_kept(self) -> OSError | None:
+        """Why they are not kept for the next time."""
+        return self._kept.not_kept
+
+    @property
+    def folder(self) -> Path:
+        """Where they are kept."""
+        return self._kept.folder
+
+    def path_of(self, plan: PassPlan) -> Path:
+        """Where the variant of a plan is kept, or would be."""
+        return self._kept.path_of(str(plan))
+
+    def kept(self, plan: PassPlan) -> Capture | None:
+        """The variant of a plan as the last time left it, or None."""
+        return self._kept.load(str(plan))
+
+    def compile(self, plan: PassPlan) -> Capture:
+        """One variant."""
+        ((_, capture, _),) = self.compile_all((plan,))
+        return capture
+
+    def compile_all(self, plans: Sequence[PassPlan]) -> Iterator[tuple[int, Capture, bool]]:
+        """(place of the plan, its capture, whether it was kept), the kept ones first, the others as they end."""
+        from irscope.record.variants.pool import variant_request
+
+        def compiled(missing: list[int]) -> Iterator[tuple[int, Capture]]:
+            requests = (variant_request(self._capture, plans[index]) for index in missing)
+            for place, capture in self._pool.compile(requests):
+                launch = replace(capture.launch, grid=self._capture.launch.grid)
+                yield place, replace(capture, sources=self._capture.sources, launch=launch)
+
+        return _kept_or_compiled(self._kept, [str(plan) for plan in plans], compiled)
+
+
+def _kept_or_compiled(
+    kept: KeptCaptures | None, keys: Sequence[str], compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]]
+) -> Iterator[tuple[int, Capture, bool]]:
+    """(place of the key, its capture, whether it was kept), the kept ones first, the others as they are made.
+
+    `compile_them` gets the places of those that are missing, and yields (place among these, capture).
+    """
+    missing: list[int] = []
+    for index, key in enumerate(keys):
+        known = kept.load(key) if kept is not None else None
+        if known is not None:
+            yield index, known, True
+        else:
+            missing.append(index)
+    if not missing:
+        return
+    for place, capture in compile_them(missing):
+        if kept is not None:
+            kept.save(keys[missing[place]], capture)
+        yield missing[place], capture, False
+
+
+def lasts(failure: Failure | None) -> bool:
+    """Whether the next try would end the same: not where time ran out, or the machine's memory."""
+    return failure is None or (failure.kind in _LASTING_FAILURES and "SIGKILL" not in failure.message)
+
+
+class KeptCaptures:
+    """The captures of one identity (of a capture, of the compiler) and of this irscope, each under a key of its own."""
+
+    def __init__(self, identity: Sequence[str], otherwise: Path | None = None, *, fresh: bool = False) -> None:
+        """As for an identity.
+
+        `otherwise`: the folder in which they are kept where the store cannot be written; None if they are not kept
+        then. `fresh`: forget what is kept.
+        """
+        self._otherwise = otherwise
+        self.not_kept: OSError | None = None
+        """Why they are not kept for the next time."""
+        self.folder = otherwise or Path(os.devnull)
+        try:
+            everything = default_folder() / "variants"
+            self.folder = everything / _digest(json.dumps([*identity, __version__]))
+            if fresh:
+                shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            os.utime(self.folder)
+        except OSError as error:
+            self._keep_for_now(error)
+        else:
+            _prune(everything, keep=self.folder)
+
+    def _keep_for_now(self, error: OSError) -> None:
+        self.not_kept = error if error.errno is None else cannot_write(error, self.folder.parent)
+        self.folder = self._otherwise or self.folder
+
+    def path_of(self, key: str) -> Path:
+        """Where the capture of a key is kept, or would be."""
+        return self.folder / f"{_digest(key)}{SUFFIX}"
+
+    def load(self, key: str) -> Capture | None:
+        """The capture of a key as the last time left it, or None."""
+        try:
+            return load(self.path_of(key))
+        except (CaptureNotFound, CaptureFormatError):
+            return None
+
+    def save(self, key: str, capture: Capture) -> None:
+        """Keep a capture, if the next time would give the same."""
+        if not lasts(capture.failure) or (self.not_kept is not None and self._otherwise is None):
+            return
+        try:
+            save(capture, self.path_of(key))
+        except OSError as error:
+            if self.not_kept is not None:
+                raise
+            self._keep_for_now(error)
+            if self._otherwise is not None:
+                save(capture, self.path_of(key))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _prune(everything: Path, keep: Path) -> None:
+    total = 0
+    # Another process may drop a folder at the same time.
+    with contextlib.suppress(OSError):
+        for folder in sorted(everything.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True):
+            total += sum(file.stat().st_size for file in folder.glob(f"*{SUFFIX}"))
+            if total > LIMIT_BYTES and folder != keep:
+                shutil.rmtree(folder, ignore_errors=True)

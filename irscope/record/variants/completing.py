@@ -62,7 +62,7 @@ def with_sass(capture: Capture, file: CaptureFile | None = None, *, tell: Tell =
     """
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.process.disassembly import with_listing
+    from irscope.record.process.annotations import with_listing
 
     full, reason = with_listing(capture)
     if full is capture:

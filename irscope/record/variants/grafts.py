@@ -11,7 +11,7 @@ from irscope.model.capture import Capture, Failure, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Graft
 from irscope.plan import PassPlan, PassRule
-from irscope.record.process.disassembly import disassembled
+from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.variants.pool import VariantPool
 
@@ -77,16 +77,17 @@ class Compiler:
             except IrscopeError as error:
                 yield place, self._refused(capture, str(error))
         places = [*requests]
-        for number, made in self._compile([*requests.values()]):
+        for number, made in self.pool.results([*requests.values()]):
             origin = captures[places[number]]
-            yield places[number], self._refused(origin, made) if isinstance(made, str) else made
+            yield places[number], self._refused(origin, str(made)) if isinstance(made, IrscopeError) else made
 
     def graft(self, grafts: Sequence[tuple[Capture, Graft]]) -> Iterator[tuple[int, Capture | None]]:
         """(place, its compile) of each graft, as the capture beside it was compiled; None where this Triton refuses."""
         requests = [self._graft_request(taker, graft) for taker, graft in grafts]
-        for place, made in self._compile(requests):
+        for place, made in self.pool.results(requests):
             graft = grafts[place][1]
-            yield place, None if isinstance(made, str) else with_what_came_before(made, graft.giver, graft.stage)
+            refused = isinstance(made, IrscopeError)
+            yield place, None if refused else with_what_came_before(made, graft.giver, graft.stage)
 
     def disassemble(self, capture: Capture) -> Capture:
         """A capture with the SASS of its binary; without it where nvdisasm is not here."""
@@ -110,24 +111,6 @@ class Compiler:
             resume_after=graft.resumed,
         )
 
-    def _compile(self, requests: Sequence[RecordRequest]) -> Iterator[tuple[int, Capture | str]]:
-        """(place of the request, its capture, or why the compiler refuses), each as soon as it is there."""
-        if not requests:
-            return
-        done: set[int] = set()
-        try:
-            for place, capture in self.pool.compile(requests):
-                done.add(place)
-                yield place, capture
-        except IrscopeError as error:
-            if len(requests) == 1:
-                yield 0, str(error)
-                return
-            # Which one is refused shows only alone.
-            for place in [place for place in range(len(requests)) if place not in done]:
-                for _, made in self._compile(requests[place : place + 1]):
-                    yield place, made
-
     def _refused(self, capture: Capture, why: str) -> Capture:
         """The capture of a compile that did not begin: the compiler refuses the request."""
         return Capture(
@@ -147,13 +130,11 @@ _OF_EARLIER_STAGES = ("name", "shared", "tmem_size", "num_warps", "global_scratc
 
 def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
     """A graft from a stage on, with what only the stages before it know: their texts, the shared memory of a launch."""
-    earlier = tuple(one for one in giver.artifacts if stage_rank(one.stage) < stage_rank(stage))
-    held, known = dict(made.metadata), dict(giver.metadata)
+    earlier = tuple(artifact for artifact in giver.artifacts if stage_rank(artifact.stage) < stage_rank(stage))
+    own, known = dict(made.metadata), dict(giver.metadata)
     # A text behind the layouts no longer says how many warps it is for, and the compiler notes those of its options.
     is_late = stage_rank(stage) > stage_rank("ttgir")
-    missing = {
-        name: known[name] for name in _OF_EARLIER_STAGES if name in known and (is_late or held.get(name) is None)
-    }
+    missing = {name: known[name] for name in _OF_EARLIER_STAGES if name in known and (is_late or own.get(name) is None)}
     resources = made.resources
     if "shared" in missing:
         resources = replace(resources, shared_bytes=giver.resources.shared_bytes)
@@ -165,6 +146,6 @@ def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
         made,
         launch=launch,
         artifacts=(*earlier, *made.artifacts),
-        metadata=tuple(sorted({**held, **missing}.items())),
+        metadata=tuple(sorted({**own, **missing}.items())),
         resources=resources,
     )

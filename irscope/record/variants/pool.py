@@ -1,8 +1,8 @@
 """A pool of warm workers that compile variants of a capture, several at once.
 
-The workers are forks of one process that has imported Triton (`irscope.record.process.warm`), each does one request
-(`irscope.record.programs.compile_worker`) and ends. What happens to one of them (an abort, a hang, an exception) is
-that variant's failed capture, and no other's.
+The workers are forks of one process that has imported Triton (`irscope.record.process.child`); each does one request
+(`irscope.record`) and ends. What happens to one of them (an abort, a hang, an exception) is that variant's failed
+capture, and no other's.
 """
 
 from __future__ import annotations
@@ -11,29 +11,34 @@ import selectors
 import tempfile
 import time
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from irscope.errors import RecordingError
+from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Capture, SnapshotLevel
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.record.process.annotations import Annotations
+from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
+from irscope.record.process.child import (
+    LONGEST_WAIT_S,
+    TRITON,
+    Child,
+    ForkServer,
+    child_process,
+    warm_children,
+    warm_server,
+)
 from irscope.record.process.events import EVENTS, RecordingEvent
-from irscope.record.process.layout_server import LayoutServer
+from irscope.record.process.gathering import RECORDING
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.pool import WORKER
 from irscope.record.process.requests import RecordRequest, default_jobs, request_from_capture
 from irscope.record.process.session import Ending, check_end
-from irscope.record.process.warm import TRITON, ForkServer, warm_children, warm_server
-from irscope.record.triton.native_calls import call_that_ended
 from irscope.tools import LimitWatch, ToolLimits
 
-__all__ = ["VariantPool", "default_jobs", "variant_request"]
-
+_FUNCTIONS = "irscope.record.programs.worker"
+"""The module of what the process that workers are forked from does for them."""
 _IDLE_TIMEOUT_S = 60.0
 _ASLEEP_S = 2.0
 """How long a worker that is out of time by the clock may do nothing at all."""
@@ -54,7 +59,7 @@ class _Job:
     assembly: Assembly
     annotations: Annotations
     child: Child[RecordingEvent]
-    held: ExitStack
+    resources: ExitStack
     started: float
     ending: Ending = "end"
     watch: LimitWatch | None = None
@@ -90,7 +95,7 @@ class _Server:
         """Read the tools of targets, once for all workers."""
         for target in {*targets} - self.prepared:
             self.prepared.add(target)
-            self.server.imported(self.server.begin_import((), f"{WORKER}:read_tools", target))
+            self.server.imported(self.server.begin_import((), f"{_FUNCTIONS}:read_tools", target))
 
 
 class VariantPool:
@@ -146,15 +151,14 @@ class VariantPool:
             server = warm_server(interpreter)
             layouts = self._held.enter_context(LayoutServer(interpreter))
             # Triton is imported while this process does something else.
-            importing = server.begin_import((), f"{WORKER}:import_compiler")
+            importing = server.begin_import((), f"{_FUNCTIONS}:import_compiler")
             self._servers[interpreter] = _Server(server, layouts, importing)
         return self._servers[interpreter]
 
-    def compile(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture]]:
-        """(0-based place of the request, its capture), each as soon as it is there.
+    def results(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture | IrscopeError]]:
+        """(0-based place of the request, its capture, or what its worker refused with), each as soon as it is there.
 
-        Closing the iterator ends what is still under way. Raises what a worker refused with (a target that Triton does
-        not take), and RecordingError if the pool's own process is gone.
+        Closing the iterator ends what is still under way. Raises RecordingError if the pool's own process is gone.
         """
         _ = self.compiler
         waiting = enumerate(requests)
@@ -176,7 +180,15 @@ class VariantPool:
                         yield job.index, self._finish(job)
             finally:
                 for job in running:
-                    job.held.close()
+                    job.resources.close()
+
+    def compile(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture]]:
+        """As `results`; raises what a worker refused with (a target that Triton does not take)."""
+        with closing(self.results(requests)) as results:
+            for index, made in results:
+                if isinstance(made, IrscopeError):
+                    raise made
+                yield index, made
 
     def compile_one(self, request: RecordRequest) -> Capture:
         """The capture of one request."""
@@ -192,7 +204,7 @@ class VariantPool:
         interpreter = request.interpreter or self._interpreter
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))
-            child = stack.enter_context(child_process(WORKER, folder, EVENTS, interpreter=interpreter, ahead=TRITON))
+            child = stack.enter_context(child_process(RECORDING, folder, EVENTS, interpreter=interpreter, ahead=TRITON))
             request = replace(request, log_path=str(child.log))
             assembly = Assembly(request)
             annotations = Annotations(assembly.feed, request, chosen.layouts)
@@ -214,8 +226,8 @@ class VariantPool:
             job.ending = "timeout"
         return job.ending == "timeout"
 
-    def _finish(self, job: _Job) -> Capture:
-        with job.held:
+    def _finish(self, job: _Job) -> Capture | IrscopeError:
+        with job.resources:
             if job.ending == "end":
                 # It has sent all that it will.
                 job.child.wait(_IDLE_TIMEOUT_S)
@@ -224,10 +236,10 @@ class VariantPool:
                 job.annotations(event)
             job.annotations.finish()
             output = job.child.output()
-            call = call_that_ended(job.child.log, job.child.pid, outcome.code) if job.ending == "end" else ""
-        if call:
-            return self.compile_one(replace(job.request, ended_in=call))
-        check_end(job.assembly, job.ending, outcome, output, self.timeout_s)
+        try:
+            check_end(job.assembly, job.ending, outcome, output, self.timeout_s)
+        except IrscopeError as error:
+            return error
         if not (captures := job.assembly.captures()):
-            raise RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
+            return RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
         return captures[0]

@@ -9,13 +9,18 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from irscope.ir.mlir.pointer_uses import read_pointer_uses
+from irscope.ir.mlir.uses import read_pointer_uses
 from irscope.model.capture import Launch
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced
-from irscope.record.virtual.follow import Following, current_following
-from irscope.record.virtual.numbers import Read, carry, plain, reads_of
+from irscope.record.virtual.numbers import (
+    Read,
+    carry,
+    plain,
+    reads_of,
+)
+from irscope.record.virtual.placeholders import Following, current_following
 
 _Decided = dict[Read, list[Decision]]
 
@@ -29,12 +34,12 @@ def install_arguments(patches: Patches) -> None:
 
     def run_plain(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         following = current_following()
-        if following is None:
+        if not following.is_on:
             return run(function, *args, grid=grid, warmup=warmup, **kwargs)
         decided: _Decided = {}
         names = [*function.arg_names, *([""] * len(args))]
         constants = {parameter.name for parameter in function.params if parameter.is_constexpr}
-        held: dict[str, Any] = {}
+        passed: dict[str, Any] = {}
 
         def taken(name: str, value: Any) -> Any:
             value = _assumed(following, name, value)
@@ -43,14 +48,14 @@ def install_arguments(patches: Patches) -> None:
                 read = read if read.name else replace(read, name=name)
                 kind = "constexpr" if name in constants else "argument"
                 decided.setdefault(read, []).append(Decision(kind, name))
-                held[name] = value
+                passed[name] = value
             return plain(value)
 
         with replaced(_launch, "decided", decided):
             args = tuple(taken(name, value) for name, value in zip(names, args, strict=False))
             kwargs = {name: taken(name, value) for name, value in kwargs.items()}
             try:
-                return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+                return run(function, *args, grid=_watched_grid(grid, passed, decided), warmup=warmup, **kwargs)
             finally:
                 following.launched(decided)
 
@@ -69,7 +74,7 @@ def _assumed(following: Following, name: str, value: Any) -> Any:
     return carry(number, frozenset({Read(name, repr(number), first.file, first.line, first.expression, True)}))
 
 
-def _watched_grid(grid: Any, held: Mapping[str, Any], decided: _Decided) -> Any:
+def _watched_grid(grid: Any, passed: Mapping[str, Any], decided: _Decided) -> Any:
     def noted(chosen: Any) -> Any:
         for index, size in enumerate(chosen if isinstance(chosen, tuple | list) else ()):
             for read in reads_of(size):
@@ -80,7 +85,7 @@ def _watched_grid(grid: Any, held: Mapping[str, Any], decided: _Decided) -> Any:
         return noted(grid)
     called: Callable[[dict[str, Any]], Any] = grid
     # The grid function gets the arguments as the program passed them.
-    return lambda bound: noted(called({**bound, **held} if held else bound))
+    return lambda bound: noted(called({**bound, **passed} if passed else bound))
 
 
 def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
@@ -101,20 +106,17 @@ def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...
 
     `launch`: what is compiled; with it, also what its arguments decided of its attributes and constants.
     """
-    following = current_following()
-    if following is None:
-        return ()
     decided: _Decided = getattr(_launch, "decided", {})
     if launch is not None:
         decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}
-    return tuple(following.assumptions(decided))
+    return current_following().assumptions(decided)
 
 
 def _specialised(made: list[Decision], launch: Launch) -> list[Decision]:
     names = {decision.what for decision in made if decision.kind == "argument"}
-    found = [("attribute", parameter, f": {text}") for parameter, text in launch.attributes]
-    found += [("constexpr", parameter, f"={text}") for parameter, text in launch.constants]
-    return [Decision(kind, parameter + text) for kind, parameter, text in found if parameter.partition("[")[0] in names]
+    rows = [("attribute", parameter, f": {text}") for parameter, text in launch.attributes]
+    rows += [("constexpr", parameter, f"={text}") for parameter, text in launch.constants]
+    return [Decision(kind, parameter + text) for kind, parameter, text in rows if parameter.partition("[")[0] in names]
 
 
 _uses = lru_cache(maxsize=256)(read_pointer_uses)

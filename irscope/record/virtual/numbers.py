@@ -45,7 +45,7 @@ listeners: list[Callable[[Reads], None]] = []
 class Placeholder:
     """A number in place of data that has not been computed."""
 
-    reads: Reads
+    reads: Reads = frozenset()
 
     def __reduce__(self) -> Any:
         number = plain(self)
@@ -142,12 +142,12 @@ def _truth(self: Any) -> bool:
     return bool(plain(self))
 
 
-def _operators(names: str) -> dict[str, Any]:
+def operators_named(names: str) -> dict[str, Any]:
     return {name: getattr(operator, f"__{name}__") for name in names.split()}
 
 
-_ARITHMETIC = _operators("add sub mul truediv floordiv mod") | {"divmod": divmod, "pow": pow}
-_BITS = _operators("and or xor lshift rshift")
+_ARITHMETIC = operators_named("add sub mul truediv floordiv mod") | {"divmod": divmod, "pow": pow}
+_BITS = operators_named("and or xor lshift rshift")
 
 
 def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
@@ -156,14 +156,19 @@ def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
         setattr(kind, f"__r{name}__", _binary(compute, reflected=True))
     for name, compute in unary.items():
         setattr(kind, f"__{name}__", _unary(compute))
-    for name, compute in _operators("eq ne lt le gt ge").items():
+    for name, compute in operators_named("eq ne lt le gt ge").items():
         setattr(kind, f"__{name}__", _question(compute))
     base: Any = kind.__mro__[1]
     kind.__hash__ = base.__hash__  # type: ignore[method-assign, assignment]
     kind.__bool__ = _truth  # type: ignore[attr-defined]
 
 
-_ROUNDED = _operators("neg pos abs") | {"round": round, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
+_ROUNDED = operators_named("neg pos abs") | {
+    "round": round,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+}
 _equip(PlaceholderInt, _ARITHMETIC | _BITS, _ROUNDED | {"invert": operator.invert})
 _equip(PlaceholderFloat, _ARITHMETIC, _ROUNDED)
 # `n.bit_length()`, as `triton.next_power_of_2` and programs of their own use it.

@@ -24,7 +24,7 @@ _TEXT = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramPlace:
     """A place in a program."""
 
     file: str = ""
@@ -46,13 +46,13 @@ class Place:
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
 
 
-def place_of_reader() -> Place:
+def place_of_reader() -> ProgramPlace:
     """The innermost line of the program that is running."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_of_program(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
-        return Place()
+        return ProgramPlace()
     place = _place(frame)
     caller = frame.f_back
     for _ in range(_CALLERS):
@@ -112,7 +112,7 @@ def is_of_program(file: str) -> bool:
     return not os.path.realpath(file).startswith(_STANDARD)
 
 
-def _place(frame: FrameType) -> Place:
+def _place(frame: FrameType) -> ProgramPlace:
     line, column = _position(frame.f_code, frame.f_lasti)
     return _described(frame.f_code.co_filename, line or frame.f_lineno, column)
 
@@ -127,15 +127,15 @@ def _position(code: CodeType, instruction: int) -> tuple[int | None, int | None]
 
 
 @lru_cache(maxsize=4096)
-def _described(file: str, line: int, column: int | None) -> Place:
+def _described(file: str, line: int, column: int | None) -> ProgramPlace:
     statement = _statement(file, line)
     if statement is None:
-        return Place(file, line, linecache.getline(file, line).strip()[:_TEXT])
+        return ProgramPlace(file, line, linecache.getline(file, line).strip()[:_TEXT])
     targets = list(_targets(statement, line, column))
     names = targets[0] if targets else ()
     name = _name(statement, names, line, column)
     returns, loops = isinstance(statement, ast.Return), isinstance(statement, ast.While)
-    return Place(file, line, _text(file, statement), names, name, returns, loops)
+    return ProgramPlace(file, line, _text(file, statement), names, name, returns, loops)
 
 
 def _statement(file: str, line: int) -> ast.stmt | None:

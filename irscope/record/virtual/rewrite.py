@@ -26,9 +26,8 @@ from types import CodeType
 from typing import Any
 
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.clock import ClockReading
-from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.numbers import Placeholder, carry, plain, reads_of
+from irscope.record.virtual.placeholders import ClockReading, current_following
 from irscope.record.virtual.places import is_followed, is_of_program
 
 NAME = "__irscope__"
@@ -151,15 +150,15 @@ class Calls:
     def convert(self, kind: Any, value: Any) -> Any:
         """`int(value)`, `float(value)` or `len(value)`."""
         following = current_following()
-        if kind is len and following is not None and _is_tensor(value) and value.dim():
+        if kind is len and following.is_on and _is_tensor(value) and value.dim():
             return value.shape[0]
         if kind is not int and kind is not float:
             return kind(value)
         if isinstance(value, ClockReading):
             return value.converted(kind)
-        if following is not None and _is_scalar_tensor(value):
+        if following.is_on and _is_scalar_tensor(value):
             value = value.item()
-        if isinstance(value, Placeholder) and following is not None:
+        if isinstance(value, Placeholder) and following.is_on:
             converted = kind(plain(value))
             return carry(converted, following.converted(value.reads, plain(value), converted))
         return kind(value)
@@ -167,25 +166,21 @@ class Calls:
     def loop(self, kind: Any, *bounds: Any) -> Any:
         """`range(*bounds)`."""
         if kind is range and (reads := reads_of(bounds)):
-            if (following := current_following()) is not None:
-                following.decide("loop", reads)
+            current_following().decide("loop", reads)
             bounds = plain(bounds)
         return kind(*bounds)
 
     def mark(self) -> int:
         """Before a test."""
-        following = current_following()
-        return 0 if following is None else following.mark()
+        return current_following().mark()
 
     def settle(self, required: bool, mark: int, value: Any) -> Any:
         """After a test, whose outcome must be `required` for the program to go on."""
-        following = current_following()
-        return value if following is None else following.settle(mark, _tested(value), required)
+        return current_following().settle(mark, _tested(value), required)
 
     def bound(self, ends: bool, mark: int, value: Any) -> Any:
         """After a test, whose outcome `ends` leaves a loop."""
-        following = current_following()
-        return value if following is None else following.bound(mark, _tested(value), ends)
+        return current_following().bound(mark, _tested(value), ends)
 
 
 calls = Calls()

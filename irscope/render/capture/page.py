@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from html import escape
 from typing import Any
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization
-from irscope.analysis.resources.metrics import resource_rows
+from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
@@ -216,6 +217,39 @@ def render_capture(
     ]
     hint = f"irscope show {capture.id[:8]} --stage ttgir prints a stage, irscope why {capture.id[:8]} says what is slow"
     return "\n".join([head, *filter(None, sections), "\n".join(wrapped(f"{hint}.", width or len(hint) + 1)) + "\n"])
+
+
+def summary_html(capture: Capture) -> str:
+    """A capture's overview as HTML with no script; whatever stands in the capture is escaped."""
+    launch = capture.launch
+    parts = [f"<h2>{_text(capture.name)} <small>{_text(capture.target)} · {_text(capture.id[:8])}</small></h2>"]
+    if capture.failure is not None:
+        parts.append(f"<p><strong>The compile {_text(capture.failure.verdict)}:</strong></p>")
+        parts.append(f"<pre>{_text(capture.failure.message)}</pre>")
+    signature = ", ".join(f"{name}: {kind}" for name, kind in launch.signature)
+    constants = ", ".join(f"{name}={value}" for name, value in launch.constants)
+    compiled = [("signature", signature), ("constants", constants), *_options(capture), *_launch(capture)]
+    compiled += [("Triton", capture.environment.triton_version), *capture.environment.origin]
+    parts.append(_table("Compiled", compiled))
+    parts.append(_table("Resources", _resources(capture)))
+    parts.append(_table("Stages", [(stage, size, f"{time} ms") for stage, time, size in _stages(capture)]))
+    parts += [f"<p>{_text(note)}</p>" for note in capture.notes]
+    if launch.kernel.source:
+        parts.append(f"<details><summary>Source</summary><pre>{_text(launch.kernel.source)}</pre></details>")
+    return f'<div class="irscope-summary">{"".join(parts)}</div>'
+
+
+def _text(value: object) -> str:
+    return escape(str(value))
+
+
+def _table(title: str, rows: Iterable[Sequence[object]]) -> str:
+    cells = "".join(
+        f"<tr><th scope='row'>{_text(name)}</th>{''.join(f'<td>{_text(value)}</td>' for value in values)}</tr>"
+        for name, *values in rows
+        if values[0] not in ("", None)
+    )
+    return f"<table><caption>{_text(title)}</caption>{cells}</table>" if cells else ""
 
 
 def occupancy_text(capture: Capture) -> str:

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.model.capture import Capture
-
-__all__ = ["capture_json"]
+from irscope.render.text.tables import picked
 
 
 def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
@@ -16,39 +15,33 @@ def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]
     from irscope.device.occupancy import occupancy_of
 
     names = capture.stages if list(wanted) == ["all"] else wanted
-    failure, occupancy = capture.failure, occupancy_of(capture)
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "file": capture.launch.kernel.file,
-        "line": capture.launch.kernel.line,
-        "target": str(capture.target),
-        "status": capture.status,
-        "failure": asdict(failure) if failure else None,
-        "plan": str(capture.plan),
-        "signature": dict(capture.launch.signature),
-        "constants": dict(capture.launch.constants),
-        "attributes": dict(capture.launch.attributes),
-        "options": dict(capture.launch.options),
-        "grid": capture.launch.grid,
-        "autotuning": asdict(capture.launch.autotuning) if capture.launch.autotuning else None,
-        "resources": asdict(capture.resources),
-        "occupancy": occupancy and occupancy.as_json(),
-        "environment": asdict(capture.environment),
-        "metadata": dict(capture.metadata),
-        "notes": list(capture.notes),
-        "assumptions": [asdict(item) for item in capture.launch.assumptions],
-        "graphs": [asdict(origin) for origin in capture.graphs],
-        "compile_us": capture.compile_us,
-        "stages": [
-            {"stage": item.stage, "duration_us": item.duration_us, "bytes": len(item.data)}
+    occupancy, launch = occupancy_of(capture), capture.launch
+    return picked(
+        capture,
+        "id kernel=name file=launch.kernel.file line=launch.kernel.line status grid=launch.grid notes compile_us",
+        target=str(capture.target),
+        failure=asdict(capture.failure) if capture.failure else None,
+        plan=str(capture.plan),
+        signature=dict(launch.signature),
+        constants=dict(launch.constants),
+        attributes=dict(launch.attributes),
+        options=dict(launch.options),
+        autotuning=asdict(launch.autotuning) if launch.autotuning else None,
+        resources=asdict(capture.resources),
+        occupancy=occupancy and occupancy.as_json(),
+        environment=asdict(capture.environment),
+        metadata=dict(capture.metadata),
+        assumptions=[asdict(item) for item in launch.assumptions],
+        graphs=[asdict(origin) for origin in capture.graphs],
+        stages=[
+            picked(item, "stage duration_us", bytes=len(item.data))
             | ({"text": item.data} if item.stage in names and isinstance(item.data, str) else {})
             for item in capture.artifacts
         ],
-        "passes": len(list(capture.passes())),
-        "findings": _findings_json(capture),
-        "warp_specialization": _partitions_json(capture),
-    }
+        passes=len(list(capture.passes())),
+        findings=_findings_json(capture),
+        warp_specialization=_partitions_json(capture),
+    )
 
 
 def _findings_json(capture: Capture) -> list[dict[str, Any]]:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from irscope.analysis.flow.block_parts import PARTS, Part, Row, parts_of
-from irscope.analysis.flow.control_flow_fold import mentions
+from irscope.analysis.flow.control_flow_fold import PARTS, Part, PartRow, mentions, parts_of
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
 from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.mlir.short_types import base_layout, layout_of, short_layout, short_type
+from irscope.ir.mlir.attributes import base_layout, short_layout
+from irscope.ir.mlir.types import layout_of, short_type
 from irscope.model.capture import StageKind
 from irscope.render.canvas import fills, hexadecimal, mix, shade_of
 from irscope.render.dot.graph import (
@@ -29,10 +29,15 @@ from irscope.render.dot.graph import (
     PLAIN,
     SOFT,
     Drawing,
+    cell,
+    lines_text,
     new_drawing,
     plain,
+    row,
+    small,
     text,
 )
+from irscope.render.text.tables import counted
 
 _COLORS: dict[Part, str] = {
     "dot": PART_COLORS["dot"],
@@ -72,7 +77,7 @@ def render_blocks(
     }
     graph = new_drawing("blocks", title, notes, _legend(flows, rows.values()))
     for place, flow in enumerate(flows):
-        label = f"<<B>{text(flow.function, 90)}</B>  ·  {_counted(flow.instructions, 'instruction')}>"
+        label = f"<<B>{text(flow.function, 90)}</B>  ·  {counted(flow.instructions, 'instruction')}>"
         with graph.frame(f"f{place}", label, fillcolor=FRAME, fontsize="12") as frame:
             drawer = _Drawer(frame, f"f{place}", flow, kind, lines or {}, register)
             drawer.draw({block.number: rows[place, block.number] for block in flow.blocks})
@@ -101,13 +106,13 @@ class _Drawer:
             self.nested.setdefault(outer[-1] if outer else -1, []).append(place)
             self.home.update(dict.fromkeys(loop.body, place))
 
-    def draw(self, rows: Mapping[int, Sequence[Row]]) -> None:
+    def draw(self, rows: Mapping[int, Sequence[PartRow]]) -> None:
         """Add the function's blocks and jumps."""
         self._loop(self.graph, -1, rows)
         for number, jump in enumerate(self.flow.jumps):
             self._jump(number, jump)
 
-    def _loop(self, graph: Drawing, place: int, rows: Mapping[int, Sequence[Row]]) -> None:
+    def _loop(self, graph: Drawing, place: int, rows: Mapping[int, Sequence[PartRow]]) -> None:
         for block in self.flow.blocks:
             if self.home.get(block.number, -1) == place:
                 self._block(graph, block, rows[block.number])
@@ -122,9 +127,9 @@ class _Drawer:
         count = sum(len(block.instructions) for block in held)
         latches = (self.blocks.get(jump.source) for jump in self.flow.jumps if jump.back and jump.target == loop.head)
         python = self._python([block.instructions[-1] for block in latches if block is not None])
-        return f"<B>loop</B>  ·  {_counted(count, 'instruction')}" + (f"  ·  {text(python)}" if python else "")
+        return f"<B>loop</B>  ·  {counted(count, 'instruction')}" + (f"  ·  {text(python)}" if python else "")
 
-    def _block(self, graph: Drawing, block: BasicBlock, rows: Sequence[Row]) -> None:
+    def _block(self, graph: Drawing, block: BasicBlock, rows: Sequence[PartRow]) -> None:
         style = {"shape": "box", "style": "filled", "color": INK, "fillcolor": PAPER, "margin": "0.06,0.04"}
         if block.blocks > 1 or block.is_loop:
             style |= {"style": "filled,rounded,dashed", "color": SOFT}
@@ -135,35 +140,32 @@ class _Drawer:
         tooltip = plain("\n".join(item.text for item in block.instructions[:40])[:1500])
         graph.node(f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=tooltip, **style)
 
-    def _label(self, block: BasicBlock, rows: Sequence[Row]) -> str:
+    def _label(self, block: BasicBlock, rows: Sequence[PartRow]) -> str:
         kind = "loop of " if block.is_loop else ""
-        held = f"{kind}{_counted(block.blocks, 'block')}, " if block.blocks > 1 or block.is_loop else ""
+        held = f"{kind}{counted(block.blocks, 'block')}, " if block.blocks > 1 or block.is_loop else ""
         name = block.name if block.labels or block.number else "entry"
-        cells = [_wide(f"<B>{text(name, 60)}</B>  ·  {held}{_counted(len(block.instructions), 'instruction')}")]
-        for row in rows[:_MOST_ROWS]:
-            cells.append(_wide(f"{_mark(row.part)} {row.count} × {text(row.name, 44)}"))
+        cells = [_line(f"<B>{text(name, 60)}</B>  ·  {held}{counted(len(block.instructions), 'instruction')}")]
+        for one in rows[:_MOST_ROWS]:
+            cells.append(_line(f"{_mark(one.part)} {one.count} × {text(one.name, 44)}"))
         if len(rows) > _MOST_ROWS:
-            cells.append(_wide(_small(f"and {sum(row.count for row in rows[_MOST_ROWS:])} more")))
+            cells.append(_line(small(f"and {sum(row.count for row in rows[_MOST_ROWS:])} more")))
         if self.register:
             naming = [one.text for one in block.instructions if mentions(one.text, self.register)]
-            cells += [_wide(_mono(one)) for one in naming[:_MOST_ROWS]]
+            cells += [_line(_mono(one)) for one in naming[:_MOST_ROWS]]
             if len(naming) > _MOST_ROWS:
-                cells.append(_wide(_mono(f"… {len(naming) - _MOST_ROWS} more")))
+                cells.append(_line(_mono(f"… {len(naming) - _MOST_ROWS} more")))
         for name in block.calls:
-            cells.append(_wide(f"calls {text(name, 60) if name else 'what a register holds'}"))
+            cells.append(_line(f"calls {text(name, 60) if name else 'what a register holds'}"))
         if block.ending:
             ends = "the program ends" if block.ending == "exit" else "returns"
-            cells.append(_wide(_small(f"{ends} for some threads" if block.instructions[-1].predicate else ends)))
+            cells.append(_line(small(f"{ends} for some threads" if block.instructions[-1].predicate else ends)))
         python = self._python(block.instructions)
         if python:
-            cells.append(_wide(_small(python)))
+            cells.append(_line(small(python)))
         return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="1" CELLPADDING="1">{"".join(cells)}</TABLE>>'
 
     def _python(self, instructions: Iterable[Instruction]) -> str:
-        own = dict.fromkeys(self.lines[item.line] for item in instructions if item.line in self.lines)
-        if not own:
-            return ""
-        return f"line{'' if len(own) == 1 else 's'} {', '.join(ranges(own))}"
+        return lines_text(self.lines[item.line] for item in instructions if item.line in self.lines)
 
     def _jump(self, number: int, jump: Jump) -> None:
         source = f"{self.prefix}b{jump.source}"
@@ -183,41 +185,19 @@ class _Drawer:
         self.graph.edge(source, f"{self.prefix}b{jump.target}", label=plain(label), **style)
 
 
-def ranges(shown: Iterable[str]) -> list[str]:
-    """Lines as texts, those that follow one another joined: `23`, `27–30`; at most six of them."""
-    numbers = sorted({int(one) for one in shown if one.isdecimal()})
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    texts = [f"{part[0]}–{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts]
-    texts += [one for one in shown if not one.isdecimal()]
-    return [*texts[:6], *(["…"] if len(texts) > 6 else [])]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def _mark(part: Part) -> str:
     return f'<FONT COLOR="{_COLORS[part]}">■</FONT>'
 
 
-def _wide(content: str) -> str:
-    return f'<TR><TD ALIGN="LEFT">{content}</TD></TR>'
-
-
-def _small(content: str) -> str:
-    return f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(content)}</FONT>'
+def _line(content: str) -> str:
+    return row(cell(content))
 
 
 def _mono(content: str) -> str:
     return f'<FONT FACE="Courier" POINT-SIZE="9">{text(content, 76)}</FONT>'
 
 
-def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[Row]]) -> list[str]:
+def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[PartRow]]) -> list[str]:
     """What the colours and the lines mean, as far as they are drawn."""
     seen = {row.part for found in rows for row in found}
     colors = "  ".join(f"{_mark(part)} {text(meaning)}" for part, meaning in PARTS.items() if part in seen)
@@ -234,7 +214,7 @@ def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[Row]]) -> list
     if any(jump.target == UNKNOWN for flow in flows for jump in flow.jumps):
         meant.append("unknown: a register holds where it goes")
     lines = [colors] if colors else []
-    return [_wide(one) for one in (*lines, f'<FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT>')]
+    return [_line(one) for one in (*lines, f'<FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT>')]
 
 
 _FRAME = {"scf.for": LOOP, "scf.while": LOOP, "scf.if": BRANCH}
@@ -359,17 +339,12 @@ def _label(node: Node, layout: str, lines: Mapping[int, str]) -> str:
     facts = [part for part in (named, short_type(node.type)) if part]
     if facts:
         rows.append(text("  ".join(facts), _LONGEST))
-    small = [part for part in (short_layout(layout), _python(node, lines)) if part]
-    if small:
-        rows.append(f'<FONT POINT-SIZE="9">{text("  ·  ".join(small), _LONGEST + 14)}</FONT>')
+    own = node.members or (node,)
+    python = lines_text(lines[one.line] for one in own if one.line in lines and one.name)
+    details = [part for part in (short_layout(layout), python) if part]
+    if details:
+        rows.append(f'<FONT POINT-SIZE="9">{text("  ·  ".join(details), _LONGEST + 14)}</FONT>')
     return f"<{'<BR/>'.join(rows)}>"
-
-
-def _python(node: Node, lines: Mapping[int, str]) -> str:
-    own = list(dict.fromkeys(lines[one.line] for one in (node.members or (node,)) if one.line in lines and one.name))
-    if not own:
-        return ""
-    return f"line{'' if len(own) == 1 else 's'} {', '.join(own[:3])}" + (" …" if len(own) > 3 else "")
 
 
 def _draw_edge(graph: Drawing, edge: Edge) -> None:
@@ -393,16 +368,17 @@ def _draw_edge(graph: Drawing, edge: Edge) -> None:
 def _legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[str]:
     """The rows of the legend: a layout's colour and what it is, and what the shapes mean."""
     rows = [
-        f'<TR><TD BGCOLOR="{fill}"><FONT COLOR="{ink}">{text(short_layout(layout), 60)}</FONT></TD>'
-        f'<TD ALIGN="LEFT">{text(flow.aliases.get(layout, ""), 110)}</TD></TR>'
+        row(
+            cell(f'<FONT COLOR="{ink}">{text(short_layout(layout), 60)}</FONT>', f'BGCOLOR="{fill}"'),
+            cell(text(flow.aliases.get(layout, ""), 110)),
+        )
         for layout, (fill, ink) in sorted(colors.items())[:16]
     ]
     if any(not layout_of(node.type) for node in flow.nodes):
-        rows.append(f'<TR><TD BGCOLOR="{PLAIN}">no layout</TD><TD ALIGN="LEFT">scalars and tokens</TD></TR>')
+        rows.append(row(cell("no layout", f'BGCOLOR="{PLAIN}"'), cell("scalars and tokens")))
     roles = {node.role for node in flow.nodes}
     meant = [meaning for role, meaning in _LEGEND if role in roles]
     if meant:
-        rows.append(
-            f'<TR><TD COLSPAN="2" ALIGN="LEFT"><FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT></TD></TR>'
-        )
+        words = f'<FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT>'
+        rows.append(row(cell(words, 'COLSPAN="2" ALIGN="LEFT"')))
     return rows

@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from irscope.errors import IrscopeError, MissingTool, ToolTooSlow, UsageError
+from irscope.render.canvas import sized, theme_named
 from irscope.render.text.tables import visible
-from irscope.render.theme import sized, theme_named
 from irscope.tools import ToolLimits, run_tool
 
 INK, SOFT, PAPER, PLAIN = "#16181d", "#6b7280", "#ffffff", "#f1f3f5"
@@ -173,8 +173,9 @@ def new_drawing(
     """An empty graph in the house style; `legend` are the rows of an HTML table with two columns."""
     from graphviz import Digraph  # pyright: ignore[reportMissingTypeStubs]
 
-    heading = [_wide(f'<B><FONT POINT-SIZE="18">{text(title)}</FONT></B>')]
-    heading += [_wide(f'<FONT POINT-SIZE="12" COLOR="{SOFT}">{text(note)}</FONT>') for note in notes]
+    across = 'COLSPAN="2" ALIGN="LEFT"'
+    heading = [row(cell(f'<B><FONT POINT-SIZE="18">{text(title)}</FONT></B>', across))]
+    heading += [row(cell(small(note, size=12), across)) for note in notes]
     graph: Any = Digraph(name)
     graph.attr(
         "graph",
@@ -199,8 +200,41 @@ def new_drawing(
     return Drawing(graph)
 
 
-def _wide(cell: str) -> str:
-    return f'<TR><TD COLSPAN="2" ALIGN="LEFT">{cell}</TD></TR>'
+def cell(content: str, attributes: str = 'ALIGN="LEFT"') -> str:
+    """A cell of a table in an HTML label."""
+    return f"<TD {attributes}>{content}</TD>"
+
+
+def row(*cells: str) -> str:
+    """A row of cells."""
+    return f"<TR>{''.join(cells)}</TR>"
+
+
+def small(content: str, longest: int = 200, color: str = SOFT, size: int = 9) -> str:
+    """A text in small letters."""
+    return f'<FONT POINT-SIZE="{size}" COLOR="{color}">{text(content, longest)}</FONT>'
+
+
+def lines_text(shown: Iterable[str]) -> str:
+    """`lines 23, 27–30` of Python, those that follow one another joined; at most six of them; empty for none."""
+    distinct = list(dict.fromkeys(shown))
+    if not distinct:
+        return ""
+    return f"line{'' if len(distinct) == 1 else 's'} {', '.join(ranges(distinct))}"
+
+
+def ranges(shown: Iterable[str]) -> list[str]:
+    """Lines as texts, those that follow one another joined: `23`, `27–30`; at most six of them."""
+    numbers = sorted({int(one) for one in shown if one.isdecimal()})
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    texts = [f"{part[0]}–{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts]
+    texts += [one for one in shown if not one.isdecimal()]
+    return [*texts[:6], *(["…"] if len(texts) > 6 else [])]
 
 
 def text(value: str, longest: int = 200) -> str:

@@ -10,7 +10,6 @@ from textwrap import wrap
 from irscope.analysis.flow.control_flow_fold import fold_flows
 from irscope.analysis.flow.dataflow import Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import fold
-from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import (
     LoopSchedule,
     PipelinedLoop,
@@ -20,8 +19,8 @@ from irscope.analysis.flow.loop_stages import (
 )
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.ir.asm.control_flow import read_control_flow
+from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.canvas import shades
 from irscope.render.dot.flows import render_blocks, render_dataflow
@@ -42,8 +41,11 @@ from irscope.render.dot.graph import (
     UNKNOWN,
     UNKNOWN_EDGE,
     Drawing,
+    cell,
     new_drawing,
     plain,
+    row,
+    small,
     text,
 )
 from irscope.render.text.figures import milliseconds
@@ -103,7 +105,7 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
     if len(group) > 1 or group[0].is_idle:
         names = [effect.title for effect in group]
         rows = [", ".join(names[start : start + _IN_A_BOX]) for start in range(0, len(names), _IN_A_BOX)]
-        label = "<BR/>".join(f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(row)}</FONT>' for row in rows)
+        label = "<BR/>".join(map(small, rows))
         graph.node(name, label=f"<{label}>", shape="box", style="filled,rounded", fillcolor=IDLE, color=IDLE_EDGE)
         return
     effect = group[0]
@@ -126,7 +128,7 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
         rows.append(f'<FONT POINT-SIZE="9">{text("  ·  ".join(facts))}</FONT>')
     largest = ", ".join(f"{operation} {change:+d}" for operation, change in effect.by_operation[:2])
     if largest:
-        rows.append(f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(largest, 60)}</FONT>')
+        rows.append(small(largest, 60))
     graph.node(
         name,
         label=f"<{'<BR/>'.join(rows)}>",
@@ -185,11 +187,11 @@ def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[
 
     loop = f'<TD COLSPAN="{steady}" BGCOLOR="{STEADY}"><B>the loop</B></TD>'
     rows = [
-        _row(_cell("", PAPER), *beside("prologue"), loop, *beside("epilogue")),
-        _row(_cell("", PAPER), *(_cell(f"turn {turn}", PLAIN) for turn in range(turns))),
+        row(_filled("", PAPER), *beside("prologue"), loop, *beside("epilogue")),
+        row(_filled("", PAPER), *(_filled(f"turn {turn}", PLAIN) for turn in range(turns))),
     ]
     for iteration in range(iterations):
-        cells = [_cell(f"iteration {iteration}", PLAIN)]
+        cells = [_filled(f"iteration {iteration}", PLAIN)]
         for turn in range(turns):
             stage = turn - iteration
             if 0 <= stage < stages:
@@ -197,24 +199,20 @@ def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[
                 in_loop = stages - 1 <= turn < stages - 1 + steady
                 cells.append(_stage_cell(schedule, stage, fill, ink, in_loop))
             else:
-                cells.append(_cell("", PAPER))
-        rows.append(_row(*cells))
+                cells.append(_filled("", PAPER))
+        rows.append(row(*cells))
     grid = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="3" CELLPADDING="5">{"".join(rows)}</TABLE>'
     outer = [
-        _row(f'<TD ALIGN="LEFT"><B>{text(schedule.title)}</B>{text(python)}</TD>'),
-        _row(f'<TD ALIGN="LEFT">{grid}</TD>'),
+        row(f'<TD ALIGN="LEFT"><B>{text(schedule.title)}</B>{text(python)}</TD>'),
+        row(f'<TD ALIGN="LEFT">{grid}</TD>'),
         *_details(schedule, result, stages),
     ]
     attributes = f'BORDER="1" COLOR="{BORDER}" CELLBORDER="0" CELLSPACING="2" CELLPADDING="4"'
     return f"<<TABLE {attributes}>{''.join(outer)}</TABLE>>"
 
 
-def _row(*cells: str) -> str:
-    return f"<TR>{''.join(cells)}</TR>"
-
-
-def _cell(content: str, fill: str) -> str:
-    return f'<TD BGCOLOR="{fill}">{text(content)}</TD>'
+def _filled(content: str, fill: str) -> str:
+    return cell(text(content), f'BGCOLOR="{fill}"')
 
 
 def _stage_cell(schedule: LoopSchedule, stage: int, fill: str, ink: str, in_loop: bool) -> str:
@@ -250,7 +248,7 @@ def _details(schedule: LoopSchedule, result: PipelinedLoop | None, stages: int) 
     if result is not None:
         texts.append(_in_flight(result))
     style = f'POINT-SIZE="10" COLOR="{SOFT}"'
-    return [_row(f'<TD ALIGN="LEFT"><FONT {style}>{_wrapped(one)}</FONT></TD>') for one in texts]
+    return [row(f'<TD ALIGN="LEFT"><FONT {style}>{_wrapped(one)}</FONT></TD>') for one in texts]
 
 
 def _wrapped(value: str, width: int = 130) -> str:
@@ -303,7 +301,7 @@ def stage_graph(capture: Capture, stage: str) -> StageGraph | None:
         return None
     title, python = f"{capture.name} · {capture.target} · {stage}", python_lines(capture, text, kind)
     if kind == "mlir":
-        dataflow = fold(structured(read_dataflow(text)), python)
+        dataflow = fold(read_dataflow(text), python)
         drawing = render_dataflow(dataflow.flow, title=title, notes=[dataflow.note], lines=python)
         return StageGraph(drawing, {f"n{node.number}": tuple(_lines(node)) for node in dataflow.flow.nodes})
     if not (flows := read_control_flow(text, kind)):

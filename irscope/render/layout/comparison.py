@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from irscope.layout.described import DescribedLayout
-from irscope.layout.maps import MemoryMap, Moves
+from irscope.layout.maps import Moves
 from irscope.memory.between import Conversion, Relocation, between
 from irscope.memory.conflicts import first_request
 from irscope.render.layout.figure import (
@@ -74,57 +74,31 @@ def _marks_of(item: DescribedLayout, other: DescribedLayout) -> Marks | None:
     """What is framed in the picture of a layout that stands beside another; None if that would be all or nothing."""
     if item.threads is not None and other.threads is not None:
         moves = Moves(item.threads, other.threads)
-        if not 0 < moves.share < 1:
-            return None
-        # The fewer are marked: frames around nearly everything would show nothing.
-        moved = moves.share <= 0.5
-        return _Moved(moves, moved, f"framed: {'another' if moved else 'the same'} thread holds it in {other.name}")
+        return _fewer(moves.share, moves.__getitem__, "{} thread holds it", other)
     if item.memory is not None and other.memory is not None:
-        found = between(item, other)
-        assert isinstance(found, Relocation)
-        moved = found.moved_share <= 0.5
-        where = f"at {'another' if moved else 'the same'} byte in {other.name}"
-        return (
-            _OtherByte(item.memory, other.memory, moved, f"framed: it lies {where}")
-            if 0 < found.moved_share < 1
-            else None
+        ours, theirs = item.memory, other.memory
+        relocation = between(item, other)
+        assert isinstance(relocation, Relocation)
+        return _fewer(
+            relocation.moved_share,
+            lambda element: ours.place(element) != theirs.place(element),
+            "it lies at {} byte",
+            other,
         )
     threads, memory = (item.threads or other.threads), (item.memory or other.memory)
     if threads is None or memory is None:
         return None
     request = first_request(threads, memory, store=item.threads is not None, target=item.target)
-    return _Request(request, "framed: what the first lanes of warp 0 access together")
+    return Marks(request.__contains__, "framed: what the first lanes of warp 0 access together")
 
 
-@dataclass(frozen=True, slots=True)
-class _Moved:
-    moves: Moves
-    moved: bool
-    """Whether the elements that moved are framed, or the others."""
-    text: str
-
-    def __getitem__(self, element: int) -> bool:
-        return self.moves[element] is self.moved
-
-
-@dataclass(frozen=True, slots=True)
-class _OtherByte:
-    ours: MemoryMap
-    theirs: MemoryMap
-    moved: bool
-    text: str
-
-    def __getitem__(self, element: int) -> bool:
-        return (self.ours.place(element) != self.theirs.place(element)) is self.moved
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    elements: frozenset[int]
-    text: str
-
-    def __getitem__(self, element: int) -> bool:
-        return element in self.elements
+def _fewer(share: float, moves: Callable[[int], bool], text: str, other: DescribedLayout) -> Marks | None:
+    """The elements that moved, or the others, whichever are fewer: frames around nearly everything show nothing."""
+    if not 0 < share < 1:
+        return None
+    moved = share <= 0.5
+    where = text.format("another" if moved else "the same")
+    return Marks(lambda element: moves(element) is moved, f"framed: {where} in {other.name}")
 
 
 def _fitting(item: DescribedLayout, color_by: str | None) -> str | None:

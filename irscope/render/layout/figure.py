@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from irscope.errors import UsageError, did_you_mean
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import BANK_BYTES, MemoryMap, Preimage, ThreadMap
 from irscope.model.layout import LinearLayout
 from irscope.render.text.figures import percent
+from irscope.render.text.tables import counted
 
 MAX_RUNS = 2304
 """Runs that one picture shows; a plane with more is cut to a window, which a note names."""
@@ -265,15 +266,12 @@ class Figure:
     """What a mark on a run means; or an empty string if none is marked."""
 
 
-class Marks(Protocol):
+@dataclass(frozen=True, slots=True)
+class Marks:
     """Which elements are framed, and what the frame means."""
 
-    @property
-    def text(self) -> str:
-        """What the frame means."""
-        ...
-
-    def __getitem__(self, element: int) -> bool: ...
+    holds: Callable[[int], bool]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,8 +349,8 @@ def thread_facts(described: DescribedLayout) -> list[str]:
     if threads is None:
         return []
     blocks = f" × {threads.blocks} CTAs" if threads.blocks > 1 else ""
-    warps = _counted(threads.warps, "wave" if described.target.backend == "hip" else "warp")
-    sizes = f"{_counted(threads.registers, 'element')} per thread × {threads.lanes} lanes × {warps}{blocks}"
+    warps = counted(threads.warps, "wave" if described.target.backend == "hip" else "warp")
+    sizes = f"{counted(threads.registers, 'element')} per thread × {threads.lanes} lanes × {warps}{blocks}"
     copies = threads.replication
     once = "every element once"
     if copies.total > 1:
@@ -377,10 +375,6 @@ def memory_facts(described: DescribedLayout) -> list[str]:
     return [text, *([answer.note] if answer.note else [])]
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _plane(described_unit: Plane, window: Window | None) -> Plane:
     if window is None:
         return unit_worth_showing(described_unit)
@@ -400,7 +394,7 @@ def _of_registers(
 
     def joined(left: int, right: int) -> bool:
         a, b = places[left], places[right]
-        if marks is not None and marks[left] != marks[right]:
+        if marks is not None and marks.holds(left) != marks.holds(right):
             return False
         if a < 0 or b < 0:
             return a == b
@@ -421,7 +415,7 @@ def _of_registers(
             "vector": owner.register // vector,
         }
         label, detail = f"{block}{warp}t{owner.lane}", _range("r", owner.register, owner.register + length - 1)
-        return Run(row, column, length, label, detail, colors[color_by], marks is not None and marks[element])
+        return Run(row, column, length, label, detail, colors[color_by], marks is not None and marks.holds(element))
 
     figure = Figure(
         described.title,
@@ -446,7 +440,7 @@ def _of_shared_memory(
     marks = window.marks if window is not None else None
 
     def joined(left: int, right: int) -> bool:
-        if marks is not None and marks[left] != marks[right]:
+        if marks is not None and marks.holds(left) != marks.holds(right):
             return False
         a, b = places[left], places[right]
         if a < 0 or b < 0:
@@ -461,7 +455,9 @@ def _of_shared_memory(
             return Run(row, column, length, "–", "", 0)
         byte, bank = memory.byte(place % memory.offsets), memory.bank(place % memory.offsets)
         last = (byte + length * memory.element_bits // 8 - 1) // BANK_BYTES % memory.banks
-        return Run(row, column, length, f"{byte}", _range("b", bank, last), bank, marks is not None and marks[element])
+        return Run(
+            row, column, length, f"{byte}", _range("b", bank, last), bank, marks is not None and marks.holds(element)
+        )
 
     figure = Figure(
         described.title,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from irscope.render.canvas import LETTER, Elements, Rect, shades, wrapped
+from irscope.render.canvas import LEAST, LETTER, Canvas, Rect, shades, style_in, theme_named, wrapped
 from irscope.render.layout.figure import Figure, Run
 
 _AXIS_ROOM = 46
@@ -185,127 +185,92 @@ def _preferred(count: int) -> float:
 _WIDTH = 1280
 """Pixels: a slide's width."""
 _MARGIN = 28
-_FACT, _AXIS = 12.5, 11.0
-"""The sizes of facts, and of axes and the legend."""
+_FACT = 12.5
+"""The size of facts."""
 _LEAST = 7.5
 """The size of the smallest label, in pixels."""
 
-_STYLE = """
-.bg{fill:#fff}.t{fill:#16181d}.m{fill:#565c66}.g{stroke:#fff;stroke-width:1}.k{stroke:#16181d;stroke-width:1}
-.v{fill:none;stroke:#16181d;stroke-width:2}.u{stroke:#fff;stroke-width:4}.frame{fill:none;stroke:#565c66}
-text{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
-.h{font:600 19px system-ui,"DejaVu Sans",sans-serif}.p{font-size:12.5px}.a{font-size:11px}
-.l,.d{text-anchor:middle}.d{opacity:.85}.gap{fill:url(#hatch)}.padding{fill:#16181d}.hatch{stroke:#b9bec8}
-"""
-_DARK = (
-    ".bg{fill:#14161b}.t{fill:#eceef2}.m{fill:#a4abb8}.g{stroke:#14161b}.k{stroke:#eceef2}.v{stroke:#eceef2}.u{stroke:#14161b}"
-    ".frame{stroke:#a4abb8}.padding{fill:#eceef2}.hatch{stroke:#454b57}"
-)
-_HATCHES = (
-    '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<line class="hatch" y2="6" stroke-width="2"/></pattern></defs>'
-)
 
-
-def render_svg(figures: Sequence[Figure], width: int = _WIDTH, *, beside: bool = False) -> str:
+def render_svg(
+    figures: Sequence[Figure], theme: str | None = None, width: int = _WIDTH, *, beside: bool = False
+) -> str:
     """One SVG of figures.
 
     Args:
         figures: what it shows.
+        theme: `light`, `dark` or `print`; None follows the reader's system.
         width: in pixels.
         beside: whether the figures stand beside one another, at one scale, in an SVG that is half as wide again; they
             must be of one size. Otherwise they stand below one another.
     """
-    width = width * 3 // 2 if beside else width
-    drawing = Elements()
+    canvas = Canvas(theme_named(theme) if theme else None, width * 3 // 2 if beside else width)
     top = float(_MARGIN)
     for group in [figures] if beside and figures else [[figure] for figure in figures]:
-        top += _figures(drawing, group, top, (width - _MARGIN) // len(group)) + _MARGIN
-    style = _STYLE + _palettes({max(figure.colors, 1) for figure in figures})
-    title = "; ".join(figure.title for figure in figures)
-    return drawing.document(width, round(top), title, style, "bg", defined=_HATCHES)
+        top += _figures(canvas, group, top, int(canvas.width - _MARGIN) // len(group)) + _MARGIN
+    canvas.height = round(top)
+    counts = {max(figure.colors, 1) for figure in figures}
+    style = style_in(canvas.theme, lambda theme: _palettes(counts, theme.is_dark))
+    return canvas.svg("; ".join(figure.title for figure in figures), style, "on")
 
 
-def _palettes(counts: set[int]) -> str:
-    rules: list[str] = []
-    for dark in (False, True):
-        own = "".join(
-            f".f{count}-{index}{{fill:{shade.fill}}}.x{count}-{index}{{fill:{shade.text}}}"
-            for count in sorted(counts)
-            for index, shade in enumerate(shades(count, dark))
-        )
-        rules.append(f"@media(prefers-color-scheme:dark){{{_DARK}{own}}}" if dark else own)
-    return "".join(rules)
+def _palettes(counts: set[int], is_dark: bool) -> str:
+    return "".join(
+        f".f{count}-{index}{{fill:{shade.fill}}}.x{count}-{index}{{fill:{shade.text}}}"
+        for count in sorted(counts)
+        for index, shade in enumerate(shades(count, is_dark))
+    )
 
 
-def _figures(drawing: Elements, figures: Sequence[Figure], top: float, width: int) -> float:
+def _figures(canvas: Canvas, figures: Sequence[Figure], top: float, width: int) -> float:
     """Draw figures of one size beside one another, each in `width` pixels; returns how high they are."""
     lefts = [_MARGIN + place * width for place in range(len(figures))]
-    below = max(_head(drawing, *own, top, width - _MARGIN) for own in zip(figures, lefts, strict=True))
+    below = max(_head(canvas, *own, top, width - _MARGIN) for own in zip(figures, lefts, strict=True))
     if any(figure.missing for figure in figures):
         return below - top
     geometry = _geometry_of(figures, width - _MARGIN - _AXIS_ROOM)
     for figure, lettering, left in zip(figures, geometry.letterings, lefts, strict=True):
-        _grid(drawing, figure, geometry, lettering, left + _AXIS_ROOM, below + 26)
+        _grid(canvas, figure, geometry, lettering, left + _AXIS_ROOM, below + 26)
     return below + 26 + geometry.height - top
 
 
-def _head(drawing: Elements, figure: Figure, left: int, top: float, width: int) -> float:
+def _head(canvas: Canvas, figure: Figure, left: int, top: float, width: int) -> float:
     """Draw the title, the facts and the legend; returns where they end."""
-    y = top + 16
-    drawing.write(left, y, figure.title, "t h")
+    canvas.text(left, top + 16, figure.title, size=19, bold=True)
+    area = Rect(left, top + 19.5, width, 0)
     for fact in figure.facts:
-        for line in wrapped(fact, width, _FACT):
-            y += 18
-            drawing.write(left, y, line, "m p")
+        area = area._replace(top=canvas.paragraph(area, fact, look="m", size=_FACT))
     if figure.missing:
-        y += 22
-        drawing.write(left, y, f"no picture: {figure.missing}", "t p")
-        return y
-    return _legend(drawing, figure, left, y + 26, left + width)
-
-
-def _legend(drawing: Elements, figure: Figure, left: float, y: float, right: int) -> float:
-    x = float(left)
+        return canvas.paragraph(area._replace(top=area.top + 4), f"no picture: {figure.missing}", size=_FACT)
     count = max(figure.colors, 1)
-    for index, text in figure.legend:
-        room = 24 + len(text) * _AXIS * LETTER + 12
-        if x + room > right:
-            x, y = float(left), y + 20
-        drawing.rect(Rect(x, y - 11, 16, 14), f"f{count}-{index} k", radius=2)
-        drawing.write(x + 22, y, text, "t a")
-        x += room
-    notes = [text for text in (figure.cell_text, figure.detail_text) if text]
-    if figure.mark_text:
-        notes.append(figure.mark_text)
-    for line in wrapped(" · ".join(notes), right - left, _AXIS):
+    rows = [(f"f{count}-{index}", text) for index, text in figure.legend]
+    _, y = canvas.legend(left, area.top + 23, rows, left + width, look="t")
+    notes = " · ".join(filter(None, (figure.cell_text, figure.detail_text, figure.mark_text)))
+    for line in wrapped(notes, width, LEAST):
         y += 20
-        drawing.write(left, y, line, "m a")
+        canvas.text(left, y, line, look="m", size=LEAST)
     return y
 
 
-def _grid(
-    drawing: Elements, figure: Figure, geometry: _Geometry, lettering: _Lettering, left: float, top: float
-) -> None:
+def _grid(canvas: Canvas, figure: Figure, geometry: _Geometry, lettering: _Lettering, left: float, top: float) -> None:
     panels = geometry.panels(left, top)
-    drawing.write(left, top - 4, f"{figure.column_axis} →", "m a")
+    canvas.text(left, top - 4, f"{figure.column_axis} →", look="m", size=LEAST)
     if figure.row_axis:
         middle = panels[0].y + panels[0].rows * panels[0].line / 2
-        drawing.write(left - 36, middle, f"← {figure.row_axis}", "m a", anchor="middle", angle=-90)
+        canvas.text(left - 36, middle, f"← {figure.row_axis}", look="m", size=LEAST, anchor="middle", angle=-90)
     for panel in panels:
         own = [(run, Rect(*panel.box(figure, run))) for run in figure.runs if panel.holds(run)]
-        _ticks(drawing, panel, figure)
-        with drawing.group('class="g"'):
+        _ticks(canvas, panel, figure)
+        with canvas.group('class="cell"'):
             for run, box in own:
-                drawing.rect(box, "gap" if run.empty else _look("f", figure, run))
+                canvas.rect(box, "way" if run.empty else _look("f", figure, run))
         for run, box in own:
-            _label(drawing, figure, run, box, lettering)
+            _label(canvas, figure, run, box, lettering)
         if figure.mark_text:
             for run, box in own:
                 if run.marked:
-                    _frame(drawing, box)
+                    _frame(canvas, box)
         size = panel.columns * panel.cell + 1, panel.rows * panel.line + 1
-        drawing.rect(Rect(panel.x - 0.5, panel.y - 0.5, *size), "frame")
+        canvas.rect(Rect(panel.x - 0.5, panel.y - 0.5, *size), "axis")
 
 
 def _look(kind: str, figure: Figure, run: Run) -> str:
@@ -313,17 +278,17 @@ def _look(kind: str, figure: Figure, run: Run) -> str:
     return f"{kind}{count}-{run.color % count}"
 
 
-def _label(drawing: Elements, figure: Figure, run: Run, box: Rect, lettering: _Lettering) -> None:
+def _label(canvas: Canvas, figure: Figure, run: Run, box: Rect, lettering: _Lettering) -> None:
     how, size = _fitting(run, box.width, box.height, lettering)
     if not size:
         return
-    color = "padding" if run.empty else _look("x", figure, run)
+    color = "t" if run.empty else _look("x", figure, run)
     middle = box.left + box.width / 2
     first = box.top + box.height / 2 + (-size * 0.12 if how == "below" else size * 0.36)
     detail = run.detail if how == "beside" else ""
-    drawing.write(middle, first, run.label, f"l {color}", size=size, behind=detail)
+    canvas.text(middle, first, run.label, look=f"l {color}", size=size, anchor="middle", behind=detail)
     if how == "below":
-        drawing.write(middle, first + size * 1.05, run.detail, f"d {color}", size=size * _DETAIL)
+        canvas.text(middle, first + size * 1.05, run.detail, look=f"d {color}", size=size * _DETAIL, anchor="middle")
 
 
 def _fitting(run: Run, w: float, h: float, lettering: _Lettering) -> tuple[str, float]:
@@ -343,20 +308,20 @@ def _fitting(run: Run, w: float, h: float, lettering: _Lettering) -> tuple[str, 
     return "alone", 0
 
 
-def _frame(drawing: Elements, box: Rect) -> None:
+def _frame(canvas: Canvas, box: Rect) -> None:
     # In two colours: one of them stands out from any filling.
     inner = Rect(box.left + 2, box.top + 2, box.width - 4, box.height - 4)
-    drawing.rect(inner, "v u")
-    drawing.rect(inner, "v")
+    canvas.rect(inner, "around")
+    canvas.rect(inner, "frame")
 
 
-def _ticks(drawing: Elements, panel: _Panel, figure: Figure) -> None:
+def _ticks(canvas: Canvas, panel: _Panel, figure: Figure) -> None:
     for column in range(0, panel.columns, _step(panel.columns, panel.cell, 30)):
-        drawing.write(panel.x + column * panel.cell + 2, panel.y - 5, str(panel.column + column), "m a")
+        canvas.text(panel.x + column * panel.cell + 2, panel.y - 5, str(panel.column + column), look="m", size=LEAST)
     if figure.row_axis:
         for index in range(0, panel.rows, _step(panel.rows, panel.line, 14)):
             y = panel.y + index * panel.line + min(panel.line / 2 + 4, 15)
-            drawing.write(panel.x - 8, y, str(panel.row + index), "m a", anchor="end")
+            canvas.text(panel.x - 8, y, str(panel.row + index), look="m", size=LEAST, anchor="end")
 
 
 def _step(count: int, size: float, least: float) -> int:

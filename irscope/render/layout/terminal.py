@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from irscope.ir.mlir.short_types import short_type
+from irscope.ir.mlir.types import short_type
 from irscope.layout.described import DescribedLayout
 from irscope.memory.costs import Cost
 from irscope.render.canvas import Rgb, fills, ink_of
@@ -165,7 +165,7 @@ def _row(item: DescribedLayout) -> list[Any]:
         item.name,
         item.encoding.title if item.encoding.title != item.name else "",
         item.shape_text,
-        " ".join(_short(name) for name in item.row.elements),
+        " ".join(map(short_type, item.row.elements)),
         held,
         copies,
         wasted,
@@ -184,10 +184,6 @@ def _place(frame: str, usual: str) -> str:
     """`92`, or `helpers.py:12` where the file is not the usual one."""
     file, _, line = frame.rpartition(":")
     return line if file == usual else f"{short_name(file)}:{line}"
-
-
-def _short(element: str) -> str:
-    return short_type(element)
 
 
 def _counted(name: str, count: int) -> str:

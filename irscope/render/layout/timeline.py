@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 from irscope.memory.allocation import Allocation, Buffer, covered
-from irscope.render.assets import read_asset
-from irscope.render.canvas import LEAST, Elements, Rect, width_of
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, placed_labels, theme_named, width_of
 from irscope.render.text.figures import short_name
 from irscope.render.text.tables import shorten, table
 
@@ -115,86 +114,6 @@ def memory_json(allocations: Sequence[Allocation]) -> list[dict[str, Any]]:
     ]
 
 
-_LINE = 14.0
-"""Pixels of a line."""
-_PADDING = 7.0
-_GAP = 4.0
-
-
-class Label(NamedTuple):
-    """A label with its place."""
-
-    box: int
-    """The number of its box, from 0."""
-    lines: tuple[str, ...]
-    area: Rect
-    inside: bool
-
-    def baseline(self, line: int) -> float:
-        """The pixel on which a line stands."""
-        return self.area.top + 10 + _LINE * line
-
-
-def placed_labels(
-    boxes: Sequence[Rect], texts: Sequence[Sequence[tuple[str, ...]]], frame: Rect, lines: Iterable[Rect]
-) -> list[Label]:
-    """The labels for which there is room, the largest boxes' first.
-
-    Args:
-        boxes: what they are for.
-        texts: for each box its label in lines, in forms from the longest to the shortest.
-        frame: no label leaves it.
-        lines: what no label may meet either.
-    """
-    order = sorted(range(len(boxes)), key=lambda index: -boxes[index].width * boxes[index].height)
-    fixed = list(lines)
-    found: dict[int, Label] = {}
-    # First room for every shortest form, then longer ones where that leaves the others theirs.
-    for shortest in (True, False):
-        for box in order:
-            others = [*fixed, *(one for index, one in enumerate(boxes) if index != box)]
-            others += [label.area for index, label in found.items() if index != box]
-            forms = texts[box][-1:] if shortest else texts[box][:-1]
-            label = next(_free_places(box, boxes[box], forms, frame, others), None)
-            if label is not None:
-                found[box] = label
-    return [found[box] for box in order if box in found]
-
-
-def _free_places(
-    box: int, area: Rect, forms: Sequence[tuple[str, ...]], frame: Rect, others: Sequence[Rect]
-) -> Iterator[Label]:
-    """The places for a box's label, the best first: within the box in any form, then beside it."""
-    sizes = [(form, max(width_of(line, LEAST) for line in form), _LINE * len(form) - 2) for form in forms]
-    for form, width, height in sizes:
-        for place in _inside(area, width, height, others):
-            if area.holds(place) and not any(place.widened().meets(one) for one in others):
-                yield Label(box, form, place, True)
-    for form, width, height in sizes:
-        for place in _beside(area, width, height, frame):
-            if frame.holds(place) and not any(place.widened().meets(one) for one in (*others, area)):
-                yield Label(box, form, place, False)
-
-
-def _inside(area: Rect, width: float, height: float, others: Sequence[Rect]) -> Iterator[Rect]:
-    """At the left edge of a box, or behind what crosses it there."""
-    top = area.top + (area.height - height) / 2
-    yield Rect(area.left + _PADDING, top, width, height)
-    for one in others:
-        if one.meets(area):
-            yield Rect(one.right + _PADDING, top, width, height)
-    # A number fits where there is no room for a margin.
-    yield Rect(area.left + (area.width - width) / 2, top, width, height)
-
-
-def _beside(area: Rect, width: float, height: float, frame: Rect) -> Iterator[Rect]:
-    """To the right and the left of a box, at the height of its middle and its edges; and above it."""
-    for left in (area.right + _GAP, area.left - _GAP - width):
-        for top in (area.top + (area.height - height) / 2, area.top, area.bottom - height):
-            yield Rect(left, min(max(top, frame.top), frame.bottom - height), width, height)
-    yield Rect(area.left, area.top - _GAP - height, width, height)
-
-
 _WIDTH = 1280
 _LEFT = 104
 """Pixels for the offsets."""
@@ -209,27 +128,27 @@ _ROW = 17
 """Pixels of a line of the key."""
 _LOOP_ROW = 18
 """Pixels of a level of loops."""
-_COLORS = 8
 
 
-def timeline_svg(title: str, allocations: Sequence[Allocation], *, styled: bool = True) -> str:
-    """One SVG with a panel for each memory; `styled`: with its own style sheet, for a file that stands alone."""
-    drawing = Elements()
+def timeline_svg(title: str, allocations: Sequence[Allocation], theme: str | None = None) -> str:
+    """One SVG with a panel for each memory; without a theme it follows the reader's system."""
+    canvas = Canvas(theme_named(theme) if theme else None)
     y = 40.0
     before = 0
     for allocation in allocations:
-        panel = _Panel(drawing, allocation, y, before)
+        panel = _Panel(canvas, allocation, y, before)
         panel.draw(title)
         y = panel.bottom + 44
         before += len(allocation.buffers)
-    return drawing.document(_WIDTH, round(y), title, read_asset("memory.css") if styled else "", "mem-bg", look="mem")
+    canvas.height = round(y)
+    return canvas.svg(title, ground="on")
 
 
 class _Panel:
     """One memory: its boxes, the axis of Python lines, the curve of what is held, and the key to the boxes."""
 
-    def __init__(self, drawing: Elements, allocation: Allocation, top: float, before: int) -> None:
-        self.drawing = drawing
+    def __init__(self, canvas: Canvas, allocation: Allocation, top: float, before: int) -> None:
+        self.canvas = canvas
         self.memory = allocation
         self.top = top
         self.before = before
@@ -261,9 +180,9 @@ class _Panel:
 
     def draw(self, title: str) -> None:
         """Draw it."""
-        memory, drawing = self.memory, self.drawing
-        drawing.write(28, self.top, f"{title} · {memory.space} memory", "mem-t mem-h")
-        drawing.write(28, self.top + 20, f"{headline(memory)} · {peak_line(memory)}", "mem-m mem-p")
+        memory, canvas = self.memory, self.canvas
+        canvas.text(28, self.top, f"{title} · {memory.space} memory", size=19, bold=True)
+        canvas.text(28, self.top + 20, f"{headline(memory)} · {peak_line(memory)}", look="m", size=12.5)
         self._offsets()
         for loop in self.loops:
             self._loop(loop)
@@ -288,26 +207,26 @@ class _Panel:
     def _loop(self, loop: tuple[int, int]) -> None:
         area = self._loop_area(loop)
         left, right, top = area.left, area.right, area.bottom - 5
-        self.drawing.path(f"M{left:.1f} {top + 5:.1f}V{top:.1f}H{right:.1f}V{top + 5:.1f}", "mem-frame")
+        self.canvas.path(f"M{left:.1f} {top + 5:.1f}V{top:.1f}H{right:.1f}V{top + 5:.1f}", "axis")
         if right - left <= 60:
             return
         middle = (left + right) / 2
         if abs(middle - self._peak_x) < 22:
             middle = self._peak_x + 22
-        self.drawing.write(middle, top - 4, "loop", "mem-m", anchor="middle")
+        self.canvas.text(middle, top - 4, "loop", look="m", size=LEAST, anchor="middle")
 
     def _offsets(self) -> None:
         """The axis of offsets: a line at the lower edge of each buffer, and at the total."""
         marks = sorted({0, self.memory.total, *(one.offset for one in self.memory.buffers)}, reverse=True)
         middle = self.base - _HEIGHT / 2
-        self.drawing.write(36, middle, f"offset, {self.memory.unit} →", "mem-m", anchor="middle", angle=-90)
+        self.canvas.text(36, middle, f"offset, {self.memory.unit} →", look="m", size=LEAST, anchor="middle", angle=-90)
         free = -1e9
         for offset in marks:
             y = self.y(offset)
             if y - free >= 12 and (offset == 0 or self.base - y >= 12):
                 free = y
-                self.drawing.line(_LEFT, y, _WIDTH - _RIGHT, y, "mem-g")
-                self.drawing.write(_LEFT - 8, y + 4, str(offset), "mem-m", anchor="end")
+                self.canvas.line(_LEFT, y, _WIDTH - _RIGHT, y, "grid")
+                self.canvas.text(_LEFT - 8, y + 4, str(offset), look="m", size=LEAST, anchor="end")
 
     def _area(self, one: Buffer) -> Rect:
         """A buffer's box, which never leaves the plot."""
@@ -323,8 +242,8 @@ class _Panel:
 
     def _box(self, index: int) -> None:
         one = self.memory.buffers[index]
-        with self.drawing.group(f'data-buffer="{self.before + index}"', self._told(one)):
-            self.drawing.rect(self._area(one), f"mem-f{index % _COLORS} mem-k")
+        with self.canvas.group(f'data-buffer="{self.before + index}"', self._told(one)):
+            self.canvas.rect(self._area(one), f"f{index % TILES} rim")
 
     def _told(self, one: Buffer) -> str:
         size = f"{size_text(one)} {self.memory.unit} at {one.offset}"
@@ -340,17 +259,17 @@ class _Panel:
         frame = Rect(_LEFT, self.ceiling - 17, _WIDTH - _LEFT - _RIGHT, self.base - self.ceiling + 16)
         lines = [Rect(self._peak_x - 2, self.top, 4, self.base - self.top), *map(self._loop_area, self.loops)]
         for label in placed_labels([self._area(one) for one in memory.buffers], forms, frame, lines):
-            shade = f"mem-x{label.box % _COLORS}" if label.inside else "mem-t"
+            shade = f"x{label.box % TILES}" if label.inside else "t"
             for row, line in enumerate(label.lines):
-                self.drawing.write(label.area.left, label.baseline(row), line, shade)
+                self.canvas.text(label.area.left, label.baseline(row), line, look=shade, size=LEAST)
 
     def _limit(self) -> None:
         limit = self.memory.limit
         if limit is None or limit >= self.memory.total:
             return
         y = self.y(limit)
-        self.drawing.line(_LEFT, y, _WIDTH - _RIGHT, y, "mem-over")
-        self.drawing.write(_LEFT - 8, y + 4, f"limit {limit}", "mem-wrong", anchor="end")
+        self.canvas.line(_LEFT, y, _WIDTH - _RIGHT, y, "limit")
+        self.canvas.text(_LEFT - 8, y + 4, f"limit {limit}", look="bad", size=LEAST, anchor="end")
 
     @property
     def _peak_x(self) -> float:
@@ -360,11 +279,11 @@ class _Panel:
         """A line at the peak, with a gap for the axis of Python lines, and its label above it."""
         x, top = self._peak_x, self.top + 54
         path = f"M{x:.1f} {top:.1f}V{self.base + 5:.1f}M{x:.1f} {self.base + 22:.1f}V{self.floor:.1f}"
-        self.drawing.path(path, "mem-peak")
+        self.canvas.path(path, "mark")
         label = f"peak: {self.memory.held_at_peak} {self.memory.unit}"
         half = width_of(label, LEAST) / 2
         middle = min(max(x, _LEFT + half), _WIDTH - _RIGHT - half)
-        self.drawing.write(middle, top - 5, label, "mem-t", anchor="middle")
+        self.canvas.text(middle, top - 5, label, size=LEAST, anchor="middle")
 
     def _lines(self) -> None:
         """The axis of time: the Python line of each stretch of operations, where there is room."""
@@ -377,9 +296,9 @@ class _Panel:
             if x < free:
                 continue
             free = x + width_of(label, LEAST) + 8
-            self.drawing.line(x, self.base, x, self.base + 5, "mem-g")
-            self.drawing.write(x, self.base + 17, label, "mem-m")
-        self.drawing.write(_LEFT - 8, self.base + 17, "Python", "mem-m", anchor="end")
+            self.canvas.line(x, self.base, x, self.base + 5, "grid")
+            self.canvas.text(x, self.base + 17, label, look="m", size=LEAST)
+        self.canvas.text(_LEFT - 8, self.base + 17, "Python", look="m", size=LEAST, anchor="end")
 
     def _held(self) -> None:
         """What is held over time, as an area below the axis."""
@@ -388,16 +307,16 @@ class _Panel:
         for step in range(self.first, self.last):
             y = base - covered(self.memory.live_at(step)) / self.extent * _STRIP
             path += f"L{self.x(step):.1f} {y:.1f}H{self.x(step + 1):.1f}"
-        self.drawing.path(f"{path}V{base:.1f}Z", "mem-held")
-        self.drawing.write(_LEFT - 8, base - 2, "held", "mem-m", anchor="end")
-        self.drawing.line(_LEFT, base, _WIDTH - _RIGHT, base, "mem-g")
+        self.canvas.path(f"{path}V{base:.1f}Z", "curve")
+        self.canvas.text(_LEFT - 8, base - 2, "held", look="m", size=LEAST, anchor="end")
+        self.canvas.line(_LEFT, base, _WIDTH - _RIGHT, base, "grid")
 
     def _key(self, index: int) -> None:
         x = 28 + index // self.rows * (_WIDTH - 56) / self.columns
         y = self.floor + 28 + index % self.rows * _ROW
-        self.drawing.rect(Rect(x, y - 10, 14, 12), f"mem-f{index % _COLORS} mem-k")
-        text = shorten(self.key[index], _letters(self.columns))
-        self.drawing.write(x + 20, y, text, "mem-t", keeps_spaces=True)
+        self.canvas.rect(Rect(x, y - 10, 14, 12), f"f{index % TILES} rim")
+        text = shorten(self.key[index], _letters(self.columns)).replace(" ", "\u00a0")
+        self.canvas.text(x + 20, y, text, size=LEAST)
 
 
 def _letters(columns: int) -> int:

@@ -6,29 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irscope.analysis.findings.find import every_finding
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.in_flight.find import in_flight
 from irscope.analysis.in_flight.model import InFlight
-from irscope.analysis.resources.metrics import instruction_families
-from irscope.analysis.roofline.model import Roofline
-from irscope.analysis.roofline.roofline import roofline_of
-from irscope.analysis.source.operations import Operations, read_stage_operations
+from irscope.analysis.resources import instruction_families
+from irscope.analysis.roofline.roofline import Roofline, roofline_of
+from irscope.analysis.source.map import Operations, read_stage_operations
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target
 from irscope.errors import DAMAGE, UsageError
-from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.live import live_values
-from irscope.ir.body.reader import read_body
-from irscope.ir.tables.operations import opcode_of
+from irscope.ir.columns import read_body
+from irscope.ir.mlir.operations import opcode_of
+from irscope.ir.registers import live_values
+from irscope.ir.syntax import Ignored
 from irscope.layout.described import DescribedLayout
 from irscope.memory.access import Cost
 from irscope.memory.allocation import Allocation, allocations_of
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture, stage_named
-
-__all__ = ["WORST", "Facts", "Registers", "facts_of", "live_registers", "roofline_of_assumed"]
 
 _ALL = frozenset[Ignored]()
 WORST = 3
@@ -77,7 +73,7 @@ class Facts:
 
 def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Sequence[Finding] | None = None) -> Facts:
     """The facts of a capture; `costs` are those of `costs_of`, and `findings` the worst first, if they are known."""
-    known = tuple(costs if costs is not None else _costs(capture))
+    known = tuple(costs if costs is not None else known_costs(capture))
     if findings is None:
         studied = Studied(capture, known, follows_operations=False)
         findings = [one for one in every_finding(studied) if not is_silenced(one, capture)]
@@ -85,7 +81,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Se
     return Facts(
         capture,
         in_flight(capture),
-        _allocations(capture),
+        known_allocations(capture),
         known,
         tuple(findings),
         occupancy_of(capture),
@@ -108,18 +104,20 @@ def roofline_of_assumed(capture: Capture) -> Roofline | None:
         return None
 
 
-def _costs(capture: Capture) -> Sequence[Cost]:
+def known_costs(capture: Capture) -> Sequence[Cost]:
+    """The costs of layouts and accesses, the worst first; none of a damaged capture."""
     try:
         return costs_of(capture)
     except DAMAGE:
+        # Layouts come from the capture's file, which may say anything.
         return ()
 
 
-def _allocations(capture: Capture) -> tuple[Allocation, ...]:
+def known_allocations(capture: Capture) -> tuple[Allocation, ...]:
+    """The memories over time; none of a damaged capture."""
     try:
         return allocations_of(capture)
     except DAMAGE:
-        # The IR comes from the capture's file, which may say anything.
         return ()
 
 

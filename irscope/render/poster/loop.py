@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.text.figures import short_name
-
-__all__ = ["Column", "Lane", "Scale", "draw_loop", "key_of", "lanes_of", "names_of", "scale_of", "title_of"]
+from irscope.render.text.tables import counted
 
 _CELL = 15.5
 """Pixels of a step, at least."""
@@ -24,7 +23,7 @@ _SHARED = ("copy", "load", "write", "read")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class _Column:
     """A turn, or what is before or behind the loop."""
 
     turn: int
@@ -37,10 +36,10 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class _Scale:
     """Where each step that is shown stands."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[_Column, ...]
     cell: float
     gap: float | None
     """The left edge of the room for turns that are left out; None if there are none."""
@@ -67,7 +66,7 @@ class Scale:
         return min(later, default=self.right)
 
 
-def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -> Scale:
+def _scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -> _Scale:
     """The scale of a loop: as many turns as there is room for, the first and the last ones.
 
     `lanes`: the lane of each step; a step with a lane below 0 is not drawn.
@@ -76,15 +75,14 @@ def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -
     for number, step in enumerate(flight.steps):
         if lanes[number] >= 0 or flight.partitions:
             turns.setdefault(step.turn, []).append(number)
-    place = _side_by_side if flight.partitions else _places
-    marks = {turn: place(flight.steps, steps, lanes) for turn, steps in turns.items()}
+    marks = {turn: _places(flight.steps, steps, lanes) for turn, steps in turns.items()}
     places = {turn: {one: at for one, at in own.items() if lanes[one] >= 0} for turn, own in marks.items()}
     places = {turn: own for turn, own in places.items() if own}
     turns = {turn: turns[turn] for turn in places}
     chosen, cut = _chosen(sorted(turns), places, room, with_end=flight.turns is not None or not flight.line)
     cells = sum(_width(places[turn]) for turn in chosen)
     cell = min((room - (_LEFT_OUT if cut else 0)) / max(cells, 1), _WIDEST if flight.line else _WIDEST_ALONE)
-    columns: list[Column] = []
+    columns: list[_Column] = []
     gap = None
     x = left
     for at, turn in enumerate(chosen):
@@ -92,29 +90,15 @@ def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -
             gap = x
             x += _LEFT_OUT
         width = _width(places[turn]) * cell
-        columns.append(Column(turn, x, width, places[turn], marks[turn]))
+        columns.append(_Column(turn, x, width, places[turn], marks[turn]))
         x += width
     if cut and gap is None:
         gap, x = x, x + _LEFT_OUT
-    return Scale(tuple(columns), cell, gap, x)
+    return _Scale(tuple(columns), cell, gap, x)
 
 
 def _places(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    place = -1
-    taken: set[int] = set()
-    kind = ""
-    for number in numbers:
-        step = steps[number]
-        if place < 0 or step.kind != kind or kind not in _SHARED or lanes[number] in taken:
-            place, taken, kind = place + 1, set[int](), step.kind
-        taken.add(lanes[number])
-        found[number] = place
-    return found
-
-
-def _side_by_side(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
-    """Of partitions: each in its own order, and a wait behind what it waits for."""
+    """Each partition in its own order, a wait behind what it waits for; accesses of one kind together."""
     found: dict[int, int] = {}
     free: dict[str, int] = {}
     """Partition -> its next place."""
@@ -186,7 +170,7 @@ _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class _Lane:
     """A row of the picture."""
 
     name: str
@@ -195,7 +179,7 @@ class Lane:
     partition: str = ""
 
 
-def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int], int]:
+def lanes_of(flight: InFlight) -> tuple[list[_Lane], list[int], int]:
     """The lanes, for each step its lane, or -1 where there is none for it, and how many lanes are left out."""
     keys = _keys(flight)
     rows = list(zip(flight.steps, keys, strict=True))
@@ -207,13 +191,13 @@ def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int], int]:
         order = _lanes_of_partitions(found)
     else:
         order = sorted(sorted(found, key=lambda key: _WEIGHTY.index(key[1]))[:_MOST], key=_rank)
-    lanes: list[Lane] = []
+    lanes: list[_Lane] = []
     for partition, kind, name in order:
         places = {one.place for one, key in rows if key == (partition, kind, name)}
         what = "tmem" if kind == "tensor" and name else _OTHERS.get(kind, kind)
         shown = f"{what} {name if kind != 'dot' else ''}".strip()
         line = next(iter(places)).rpartition(":")[2]
-        lanes.append(Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else "", partition))
+        lanes.append(_Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else "", partition))
     return lanes, [order.index(key) if key in order else -1 for key in keys], len(found) - len(order)
 
 
@@ -232,7 +216,7 @@ def _lanes_of_partitions(keys: Sequence[_Key]) -> list[_Key]:
     return sorted(drawn, key=lambda key: (first[key[0]], key[0], keys.index(key)))
 
 
-def names_of(flight: InFlight) -> dict[str, str]:
+def _names_of(flight: InFlight) -> dict[str, str]:
     """Name of a ring in the TTGIR -> as it is shown: without its number, unless only that tells it from others."""
     plain = Counter(_plain(ring.value) for ring in flight.rings)
     return {ring.value: ring.value if plain[_plain(ring.value)] > 1 else _plain(ring.value) for ring in flight.rings}
@@ -245,7 +229,7 @@ def _plain(value: str) -> str:
 def _keys(flight: InFlight) -> list[_Key]:
     """The lane of each step: its partition and kind, and what it is about."""
     if flight.partitions:
-        names, default = names_of(flight), flight.partitions[0].name
+        names, default = _names_of(flight), flight.partitions[0].name
         return [
             (one.partition or default, one.kind, one.place if one.kind == "dot" else names.get(one.value, ""))
             for one in flight.steps
@@ -255,7 +239,7 @@ def _keys(flight: InFlight) -> list[_Key]:
         if step.until is not None and step.kind in ("copy", "dot"):
             awaited[flight.steps[step.until].line] = step.kind
     return [
-        ("", "wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else key_of(one)
+        ("", "wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else _key_of(one)
         for one in flight.steps
     ]
 
@@ -265,7 +249,7 @@ def _rank(key: _Key) -> float:
     return _ORDER.index("dot") + 0.5 if key[1:] == ("wait", "for dot") else _ORDER.index(key[1])
 
 
-def key_of(step: Step) -> _Key:
+def _key_of(step: Step) -> _Key:
     """The lane of a step that does not wait."""
     if step.kind in _OTHERS:
         return "", step.kind, ""
@@ -292,7 +276,7 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
         # What holds most first: there is seldom room for all.
         rings.sort(key=lambda ring: -ring.slots)
     labels = _LABELS + (_PARTITIONS if flight.partitions else 0)
-    scale = scale_of(flight, of_step, area.left + labels, area.width - labels)
+    scale = _scale_of(flight, of_step, area.left + labels, area.width - labels)
     y = top = _columns(canvas, area, flight, scale)
     rows = len(lanes) + sum(ring.slots for ring in rings)
     fixed = _GAP * len(lanes) + 18 + 8 * len(rings) + 22
@@ -311,7 +295,7 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
     if any(one.kind == "copy" for one in flight.steps):
         y = _count(canvas, area, flight, scale, y)
     left_out = 0
-    names = names_of(flight)
+    names = _names_of(flight)
     for ring in rings:
         if y + ring.slots * row + 22 > area.bottom + 6:
             left_out += 1
@@ -336,15 +320,14 @@ def _partition(
             canvas.path(f"M{area.left:.1f} {y - _GAP / 2:.1f}H{area.right:.1f}", "line")
         canvas.text(area.left, y + row / 2 + 4, names[number], size=LEAST, room=_PARTITIONS - 6)
     elif at == 1 and own is not None and own.warps is not None:
-        text = f"{own.warps} warp{'s' * (own.warps > 1)}"
-        canvas.text(area.left, y + row / 2 + 4, text, look="m", size=LEAST, room=_PARTITIONS - 6)
+        canvas.text(area.left, y + row / 2 + 4, counted(own.warps, "warp"), look="m", size=LEAST, room=_PARTITIONS - 6)
 
 
 def _is_drawn(ring: Ring) -> bool:
     return len(ring.stays) > 1 and any(stay.read for stay in ring.stays)
 
 
-def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> float:
+def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale) -> float:
     """The phases and the turns above the lanes; returns where they end."""
     y = area.top
     phases = _phases(flight)
@@ -371,7 +354,7 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
     return y + 40
 
 
-def _turn_name(flight: InFlight, column: Column) -> str:
+def _turn_name(flight: InFlight, column: _Column) -> str:
     if not flight.line:
         return ""
     if column.turn == BEFORE:
@@ -387,7 +370,7 @@ def _phases(flight: InFlight) -> dict[int, str]:
     if not flight.line:
         return dict.fromkeys(turns, "the whole kernel, in its order")
     begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.turn != BEFORE]
-    ahead = {key_of(step) for step in flight.steps if step.turn == BEFORE} & {key_of(step) for step in begun}
+    ahead = {_key_of(step) for step in flight.steps if step.turn == BEFORE} & {_key_of(step) for step in begun}
     last = max((step.turn for step in begun), default=turns[-1])
     before, inside, behind = (
         ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "behind it")
@@ -401,7 +384,7 @@ def _phases(flight: InFlight) -> dict[int, str]:
     return found
 
 
-def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, row: Rect) -> None:
+def _cell(canvas: Canvas, flight: InFlight, scale: _Scale, number: int, row: Rect) -> None:
     step = flight.steps[number]
     left = scale.left(number)
     if left is None:
@@ -419,17 +402,10 @@ def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, row: Rect
     look = f"f{step.tile % TILES}" if step.tile is not None else "soft"
     canvas.rect(box, f"{look} cell", radius=3, tip=tip)
     if step.tile is not None:
-        _number(canvas, box, step.tile)
+        canvas.within(box, str(step.tile), f"x{step.tile % TILES}")
 
 
-def _number(canvas: Canvas, box: Rect, tile: int) -> None:
-    text = str(tile)
-    if len(text) * LEAST * 0.6 <= box.width:
-        middle = box.left + box.width / 2
-        canvas.text(middle, box.top + box.height / 2 + 4, text, look=f"x{tile % TILES}", size=LEAST, anchor="middle")
-
-
-def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float) -> float:
+def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale, y: float) -> float:
     """How many copies are in flight at the end of each column."""
     canvas.text(area.left, y + 13, "copies in flight", look="m", size=LEAST)
     for column in scale.columns:
@@ -439,7 +415,7 @@ def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float)
     return y + 18
 
 
-def _ring(canvas: Canvas, flight: InFlight, scale: Scale, named: tuple[Ring, str], first: Rect) -> float:
+def _ring(canvas: Canvas, flight: InFlight, scale: _Scale, named: tuple[Ring, str], first: Rect) -> float:
     """The slots of a ring below one another; returns where they end. `first`: the room of the first one's name."""
     (ring, shown), row = named, first.height
     for slot in range(ring.slots):
@@ -459,7 +435,7 @@ def _ring(canvas: Canvas, flight: InFlight, scale: Scale, named: tuple[Ring, str
 
 
 def _stay(
-    canvas: Canvas, flight: InFlight, scale: Scale, stay: Stay, following: Stay | None, top: float, height: float
+    canvas: Canvas, flight: InFlight, scale: _Scale, stay: Stay, following: Stay | None, top: float, height: float
 ) -> None:
     """A tile in its slot: on its way, there, and read."""
     end = len(flight.steps)
@@ -481,40 +457,29 @@ def _stay(
     if stop > landed:
         box = Rect(landed, top, stop - landed, height)
         canvas.rect(box, f"{look} cell", radius=2, tip=f"{tip}: there")
-        _number(canvas, box, stay.tile)
+        canvas.within(box, str(stay.tile), f"x{stay.tile % TILES}")
     for step in stay.read:
         left = scale.left(step)
         if left is not None and left < stop:
             canvas.path(f"M{left + 1:.1f} {top + height:.1f}h{scale.cell - 2:.1f}", "edge")
 
 
-def _turn_lines(canvas: Canvas, scale: Scale, top: float, bottom: float) -> None:
+def _turn_lines(canvas: Canvas, scale: _Scale, top: float, bottom: float) -> None:
     for column in scale.columns[1:]:
         canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
 
 
 def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, int]) -> float:
     """What the looks mean, and how many rings and lanes are not drawn."""
-    x, y = area.left, area.top
     looks = [("f0", "tile 0 in its slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
     if any(step.kind == "copy" for step in flight.steps):
         looks.insert(0, ("way", "on its way into the slot"))
     if any(step.is_off for step in flight.steps):
         looks.append(("off", "masked off"))
-    for look, name in looks:
-        box = Rect(x, y + 3, 16, 11)
-        if look == "edge":
-            canvas.path(f"M{x:.1f} {y + 12:.1f}h16", "edge")
-        else:
-            canvas.rect(box, look)
-        x += 22 + canvas.text(x + 22, y + 13, name, look="m", size=LEAST) + 16
-    names = (
-        f"{count} more {name}{'s' * (count > 1)}"
-        for count, name in zip(left_out, ("ring", "lane"), strict=True)
-        if count
-    )
-    canvas.text(x, y + 13, ", ".join(names), look="m", size=LEAST, room=area.right - x)
-    return y + 18
+    x, y = canvas.legend(area.left, area.top + 13, looks)
+    names = [counted(count, f"more {name}") for count, name in zip(left_out, ("ring", "lane"), strict=True) if count]
+    canvas.text(x, y, ", ".join(names), look="m", size=LEAST, room=area.right - x)
+    return area.top + 18
 
 
 def title_of(flight: InFlight) -> tuple[str, str]:

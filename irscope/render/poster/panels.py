@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.roofline.model import Roofline
+from irscope.analysis.roofline.roofline import Roofline
 from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
-from irscope.ir.locations.user import line_text
+from irscope.ir.locations.model import line_text
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap
 from irscope.memory.access import MOST, Access, Cost
 from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture
-from irscope.render.canvas import LEAST, TILES, Canvas, Rect, wrapped
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect
 from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
 from irscope.render.poster.facts import WORST, Facts, Registers
@@ -34,8 +34,7 @@ def rows_of(width: float, height: float) -> int:
 def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
     """Draw the accesses, those that waste most first."""
     if not rows:
-        for number, line in enumerate(wrapped("No access to global memory could be read.", area.width, 12, 2)):
-            canvas.text(area.left, area.top + 14 + 17 * number, line, look="m")
+        canvas.paragraph(area, "No access to global memory could be read.", look="m", size=12, lines=2)
         return
     most = max(rows_of(area.width, area.height), 1)
     if len(rows) > most:
@@ -138,8 +137,7 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
     """Draw which warp holds which part of a tile."""
     if tile is None or tile.threads is None:
         why = "The capture holds no layouts." if tile is None else tile.row.reason or "Its map is not known."
-        for number, line in enumerate(wrapped(why, area.width, 12, 4)):
-            canvas.text(area.left, area.top + 14 + 17 * number, line, look="m")
+        _say(canvas, area, why)
         return
     threads = tile.threads
     named = " · ".join(dict.fromkeys((tile.name, tile.encoding.title, tile.shape_text)))
@@ -177,11 +175,8 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
         name = f"w{warp}"
         if warp not in labelled and box.width >= len(name) * 7 + 2 and box.height >= 12:
             labelled.add(warp)
-            middle = box.left + box.width / 2
-            canvas.text(
-                middle, box.top + box.height / 2 + 4, name, look=f"x{warp % TILES}", size=LEAST, anchor="middle"
-            )
-    canvas.path(f"M{left:.1f} {top:.1f}h{across:.1f}v{down:.1f}h-{across:.1f}z", "axis")
+            canvas.within(box, name, f"x{warp % TILES}")
+    canvas.outline(Rect(left, top, across, down), "axis")
 
 
 def _parts(threads: ThreadMap, rows: int, columns: int, across: int) -> Iterator[tuple[int, int, int, int, int]]:
@@ -218,9 +213,7 @@ def _parts(threads: ThreadMap, rows: int, columns: int, across: int) -> Iterator
 def draw_registers(canvas: Canvas, area: Rect, found: Registers | None, facts: Facts) -> None:
     """Draw the live registers of each instruction, and where matrix instructions, barriers and spills are."""
     if found is None:
-        text = "Not known: the capture holds no machine code that tells them."
-        for number, line in enumerate(wrapped(text, area.width, 12, 4)):
-            canvas.text(area.left, area.top + 14 + 17 * number, line, look="m")
+        _say(canvas, area, "Not known: the capture holds no machine code that tells them.")
         return
     allocated = facts.capture.resources.registers
     most = max(*found.live, allocated or 0, 1)
@@ -341,8 +334,7 @@ def draw_limits(canvas: Canvas, area: Rect, facts: Facts) -> None:
     x = area.left + max(wide, 96) + 12
     causes = " and ".join(found.limited_by)
     told = f"{found.warps_per_sm} of {found.max_warps} warps per {found.unit}, limited by {causes}"
-    for number, line in enumerate(wrapped(told, area.right - x, LEAST, 4)):
-        canvas.text(x, area.top + 6 + 14 * number, line, size=LEAST)
+    canvas.paragraph(Rect(x, area.top - 5, area.right - x, 0), told, lines=4)
     y = area.top + 54
     for cause, allowed in sorted(found.limits, key=lambda row: row[1])[:_MOST_CAUSES]:
         look = "bad" if cause in found.limited_by else "bar"
@@ -384,9 +376,7 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
     """Draw the worst findings, each with its code, its place and what it says."""
     y = area.top
     if failure:
-        for line in wrapped(failure, area.width, LEAST, 5):
-            canvas.text(area.left, y + 11, line, look="bad", size=LEAST)
-            y += 14
+        y = canvas.paragraph(area, failure, look="bad", lines=5)
     shown = findings[: min(WORST, int((area.bottom - y) // _FINDING))]
     if not shown and not failure:
         _say(canvas, area, "Nothing was found that is known to cost time.")
@@ -403,8 +393,7 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
             canvas.text(area.right, y + 12, _line_of(place), look="m", size=LEAST, anchor="end",
                         room=area.width - used - 24)  # fmt: skip
         told = f"{finding.operation} {finding.text}".strip()
-        for number, line in enumerate(wrapped(told, area.width - 12, LEAST, 2)):
-            canvas.text(area.left + 12, y + 27 + 14 * number, line, size=LEAST)
+        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told, lines=2)
         y += height
 
 
@@ -437,20 +426,10 @@ def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost], *, known:
 
 def draw_roofline(canvas: Canvas, area: Rect, roofline: Roofline) -> None:
     """Draw the least time that the memory and each unit need for the launch."""
-    y = area.top
-    for line in wrapped(floor_line(roofline), area.width, LEAST, 2):
-        canvas.text(area.left, y + 11, line, size=LEAST)
-        y += 14
-    times = {name: span for name, span in roofline.times_s.items() if span[1] > 0}
-    longest = max((span[0] for span in times.values()), default=0.0)
-    y += 5
-    for name, span in sorted(times.items(), key=lambda row: -row[1][0])[: int((area.bottom - y) // 17)]:
-        room = area.width - 106 - 66
-        wide = room * span[0] / longest if longest else 0.0
-        canvas.text(area.left, y + 11, name, size=LEAST, room=100)
-        canvas.rect(Rect(area.left + 106, y + 2, wide, 10), "bar", radius=2)
-        canvas.text(area.left + 112 + wide, y + 11, duration_text(span[0]), look="m", size=LEAST, room=60)
-        y += 17
+    top = canvas.paragraph(area, floor_line(roofline), lines=2) + 5
+    times = sorted(((name, low) for name, (low, high) in roofline.times_s.items() if high > 0), key=lambda row: -row[1])
+    rows = [(name, low, duration_text(low), "") for name, low in times[: int((area.bottom - top) // 17)]]
+    canvas.bars(Rect(area.left, top, area.width, area.bottom - top), rows, 106, 17)
 
 
 def draw_mix(canvas: Canvas, area: Rect, facts: Facts) -> None:
@@ -458,18 +437,9 @@ def draw_mix(canvas: Canvas, area: Rect, facts: Facts) -> None:
     if not facts.families:
         _say(canvas, area, "The capture holds no assembly.")
         return
-    most = int(area.height // 18)
-    chosen = sorted(facts.families.items(), key=lambda row: -row[1])[:most]
-    rows = [(name, count) for name, count in facts.families.items() if (name, count) in chosen]
-    longest = max(count for _, count in rows)
-    left = area.left + 114
-    room = area.width - 114 - 44
-    for number, (name, count) in enumerate(rows):
-        y = area.top + 18 * number
-        canvas.text(left - 8, y + 12, name, size=LEAST, anchor="end", room=106)
-        wide = room * count / longest
-        canvas.rect(Rect(left, y + 3, wide, 11), "bar", radius=2)
-        canvas.text(left + wide + 6, y + 12, f"{count}", look="m", size=LEAST)
+    chosen = sorted(facts.families.items(), key=lambda row: -row[1])[: int(area.height // 18)]
+    rows = [(name, count, f"{count}", "") for name, count in facts.families.items() if (name, count) in chosen]
+    canvas.bars(area, rows, 114, 18)
 
 
 def _line_of(place: str) -> str:
@@ -477,5 +447,4 @@ def _line_of(place: str) -> str:
 
 
 def _say(canvas: Canvas, area: Rect, text: str) -> None:
-    for number, line in enumerate(wrapped(text, area.width, 12, 4)):
-        canvas.text(area.left, area.top + 14 + 17 * number, line, look="m")
+    canvas.paragraph(area, text, look="m", size=12, lines=4)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irscope.analysis.findings.model import Finding
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture
-from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, width_of
+from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, theme_named, width_of
 from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.panels import (
@@ -24,11 +24,8 @@ from irscope.render.poster.panels import (
     rows_of,
 )
 from irscope.render.text.figures import short_name
-from irscope.render.theme import theme_named
 
-__all__ = ["poster_svg"]
-
-_MARGIN = 24.0
+_EDGE = 24.0
 _GAP = 12.0
 _MAIN = 872.0
 """The width of the loop's panel."""
@@ -65,18 +62,21 @@ def poster_svg(
 
 def _head(canvas: Canvas, capture: Capture) -> None:
     launch = capture.launch
-    kernel = launch.kernel
-    used = canvas.text(_MARGIN, 40, capture.name, size=24, bold=True, room=640)
-    place = f"{short_name(kernel.file)}:{kernel.line}" if kernel.file else ""
-    canvas.text(_MARGIN + used + 14, 40, place, look="m", size=13, room=260)
-    right = f"{capture.target} · Triton {capture.environment.triton_version or 'version not known'}"
-    canvas.text(WIDTH - _MARGIN, 40, right, size=14, anchor="end", room=330)
+    draw_head(canvas, capture)
     options = [f"{name}={launch.option(name)}" for name in ("num_warps", "num_stages", "num_ctas")]
     constants = [f"{name}={text}" for name, text in launch.constants if not name.startswith("stride")]
     grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid not known"
     parts = [grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
-    canvas.text(_MARGIN, 60, _fitting(parts, 1060), look="m", room=1060)
-    canvas.text(WIDTH - _MARGIN, 60, f"irscope {capture.id[:8]}", look="m", size=LEAST, anchor="end")
+    canvas.text(_EDGE, 60, _fitting(parts, 1060), look="m", room=1060)
+    canvas.text(WIDTH - _EDGE, 60, f"irscope {capture.id[:8]}", look="m", size=LEAST, anchor="end")
+
+
+def draw_head(canvas: Canvas, capture: Capture) -> None:
+    """Write the kernel, its place, the target and the version of Triton."""
+    kernel = capture.launch.kernel
+    place = f"{short_name(kernel.file)}:{kernel.line}" if kernel.file else ""
+    right = f"{capture.target} · Triton {capture.environment.triton_version or 'version not known'}"
+    canvas.head(capture.name, place, right)
 
 
 def _fitting(parts: Sequence[str], room: float) -> str:
@@ -91,7 +91,7 @@ def _fitting(parts: Sequence[str], room: float) -> str:
 
 def _main(canvas: Canvas, facts: Facts) -> bool:
     """Draw the loop and memory; returns whether the accesses to global memory are there."""
-    area = Rect(_MARGIN, _TOP, _MAIN, _BELOW - _GAP - _TOP)
+    area = Rect(_EDGE, _TOP, _MAIN, _BELOW - _GAP - _TOP)
     flight = facts.flight
     if flight is None or not flight.steps:
         room = canvas.panel(area, "The kernel over time", "no loop is drawn: " + _why_no_loop(facts))
@@ -132,7 +132,7 @@ def _why_no_loop(facts: Facts) -> str:
 
 def _side(canvas: Canvas, facts: Facts) -> None:
     """Draw the limits and the worst findings, and the roofline where there are few."""
-    side = Rect(_MARGIN + _MAIN + _GAP, _TOP, WIDTH - 2 * _MARGIN - _MAIN - _GAP, 206)
+    side = Rect(_EDGE + _MAIN + _GAP, _TOP, WIDTH - 2 * _EDGE - _MAIN - _GAP, 206)
     draw_limits(canvas, canvas.panel(side, "Limits and occupancy"), facts)
     top = side.bottom + _GAP
     below = Rect(side.left, top, side.width, _BELOW - _GAP - top)
@@ -154,8 +154,8 @@ def _side(canvas: Canvas, facts: Facts) -> None:
 
 
 def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
-    widths = (264.0, 300.0, 266.0, WIDTH - 2 * _MARGIN - 264 - 300 - 266 - 3 * _GAP)
-    lefts = [_MARGIN + sum(widths[:number]) + number * _GAP for number in range(4)]
+    widths = (264.0, 300.0, 266.0, WIDTH - 2 * _EDGE - 264 - 300 - 266 - 3 * _GAP)
+    lefts = [_EDGE + sum(widths[:number]) + number * _GAP for number in range(4)]
     areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
     draw_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
     if not facts.conversions and facts.accesses and not has_accesses:

@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from irscope.analysis.counters.operations import counted_launch
 from irscope.analysis.findings.find import every_finding
-from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.quick import quick_findings
-from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.lives.operations import OperationLife
-from irscope.analysis.movie.follow import Followed, follow
+from irscope.analysis.movie.make import Followed, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
-from irscope.analysis.resources.metrics import instruction_families, resource_rows
+from irscope.analysis.resources import instruction_families, resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.errors import DAMAGE
-from irscope.ir.locations.model import Chain, Frame
+from irscope.ir.locations.model import Chain, Frame, line_text
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.locations.user import line_text
 from irscope.ir.logs.source_page import Counters
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.layout.described import DescribedLayout
+from irscope.layout.rows import layout_rows
 from irscope.memory.access import Cost
-from irscope.memory.costs import costs_of
-from irscope.model.capture import Capture, stage_named
+from irscope.memory.allocation import Allocation, Buffer
+from irscope.memory.conflicts import first_request
+from irscope.memory.costs import as_json
+from irscope.model.capture import Artifact, Capture, Kernel, Launch, stage_named
+from irscope.model.layout import LayoutRefusal, layout_to_json
+from irscope.render.layout.comparison import between_facts
+from irscope.render.layout.figure import memory_facts, thread_facts
+from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
+from irscope.render.poster.facts import known_allocations
+from irscope.render.report.pictures import for_page
 from irscope.render.text.figures import percent
 from irscope.render.text.profile import stall_text
+from irscope.render.text.tables import picked
 
 _MOST = 8
 _MOST_WORST = 3
@@ -48,7 +58,7 @@ def findings_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding
 
     Args:
         capture: the capture.
-        costs: those of `costs_of_layouts`.
+        costs: those of `known_costs`.
         found: those of `findings_in`.
     """
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
@@ -63,7 +73,7 @@ def findings_in(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> 
 
     Args:
         capture: the capture.
-        costs: those of `costs_of_layouts`.
+        costs: those of `known_costs`.
         evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
     """
     if not evaluates:
@@ -116,15 +126,6 @@ def _costs(costs: Sequence[Cost]) -> list[dict[str, Any]]:
     ]
 
 
-def costs_of_layouts(capture: Capture) -> list[Cost]:
-    """The costs of layouts and accesses, the worst first; none if the capture's layouts are damaged."""
-    try:
-        return costs_of(capture)
-    except DAMAGE:
-        # Layouts come from the capture's file, which may say anything.
-        return []
-
-
 def _slow_passes(capture: Capture) -> list[dict[str, Any]]:
     timed = [(item.duration_us, item.label) for item in capture.passes() if item.duration_us]
     total = sum(duration for duration, _ in timed)
@@ -143,75 +144,51 @@ def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) 
     """All but the texts of a capture, as JSON holds it; `found` are its findings."""
     launch = capture.launch
     occupancy = occupancy_of(capture)
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "file": launch.kernel.file,
-        "line": launch.kernel.line,
-        "firstLine": launch.kernel.first_line,
-        "target": str(capture.target),
-        "warpSize": capture.target.warp_size,
-        "status": capture.status,
-        "failure": asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
-        "plan": str(capture.plan),
-        "language": launch.language,
-        "signature": list(launch.signature),
-        "constants": list(launch.constants),
-        "attributes": list(launch.attributes),
-        "options": list(launch.options),
-        "grid": launch.grid,
-        "autotuning": asdict(launch.autotuning) if launch.autotuning else None,
-        "resources": resource_rows(capture),
-        "occupancy": occupancy and occupancy.as_json(),
-        "families": instruction_families(capture),
-        "environment": {key: value for key, value in asdict(capture.environment).items() if value != ()},
-        "metadata": list(capture.metadata),
-        "notes": list(capture.notes),
-        "compileUs": capture.compile_us,
-        "snapshotLevel": capture.snapshot_level,
-        "stages": [
-            {
-                "stage": item.stage,
-                "kind": stage_named(item.stage).kind,
-                "title": stage_named(item.stage).title,
-                "us": item.duration_us,
-                "bytes": len(item.data),
-                "lines": item.data.count("\n") if isinstance(item.data, str) else None,
-                "digest": None if isinstance(item.data, str) else sha256(item.data).hexdigest()[:16],
-            }
-            for item in capture.artifacts
-        ],
-        "passes": [_pass(effect) for effect in pass_effects(capture)],
-        "findings": findings_of(capture, costs, found),
-    }
+    kernel = "kernel=name file=launch.kernel.file line=launch.kernel.line firstLine=launch.kernel.first_line"
+    compiled = "language=launch.language signature=launch.signature constants=launch.constants grid=launch.grid"
+    return picked(
+        capture,
+        f"id {kernel} {compiled} attributes=launch.attributes options=launch.options warpSize=target.warp_size status "
+        "metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
+        target=str(capture.target),
+        failure=asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
+        plan=str(capture.plan),
+        autotuning=asdict(launch.autotuning) if launch.autotuning else None,
+        resources=resource_rows(capture),
+        occupancy=occupancy and occupancy.as_json(),
+        families=instruction_families(capture),
+        environment={key: value for key, value in asdict(capture.environment).items() if value != ()},
+        stages=[_stage(item) for item in capture.artifacts],
+        passes=[_pass(effect) for effect in pass_effects(capture)],
+        findings=findings_of(capture, costs, found),
+    )
+
+
+def _stage(item: Artifact) -> dict[str, Any]:
+    is_text = isinstance(item.data, str)
+    return picked(
+        stage_named(item.stage),
+        "kind title",
+        stage=item.stage,
+        us=item.duration_us,
+        bytes=len(item.data),
+        lines=item.text.count("\n") if is_text else None,
+        digest=sha256(item.data).hexdigest()[:16] if isinstance(item.data, bytes) else None,
+    )
 
 
 def _pass(effect: PassEffect) -> dict[str, Any]:
-    snapshot = effect.snapshot
-    row: dict[str, Any] = {
-        "stage": snapshot.stage,
-        "name": snapshot.name,
-        "n": snapshot.occurrence,
-        "index": snapshot.index,
-        "argument": snapshot.argument,
-        "options": snapshot.options,
-        "outcome": snapshot.outcome,
-        "changed": snapshot.changed,
-        "us": snapshot.duration_us,
-        "group": snapshot.group,
-        "scope": snapshot.scope,
-        "leftOut": snapshot.text_left_out,
-    }
+    names = "stage name n=occurrence index argument options outcome changed us=duration_us group scope"
+    row = picked(effect.snapshot, names, leftOut=effect.snapshot.text_left_out)
     counts = [effect.lines, effect.operations, effect.layouts, effect.convert_layouts]
     if any(counts):
-        row["counts"] = counts
-        row["byOperation"] = list(effect.by_operation[:_LARGEST])
+        row |= {"counts": counts, "byOperation": list(effect.by_operation[:_LARGEST])}
     return {name: value for name, value in row.items() if value not in ("", None, False) or name == "changed"}
 
 
 NO_LIVES: dict[str, Any] = {"steps": [], "changes": [], "texts": {}}
 """Of a capture whose operations are not followed."""
-_NONE, _FIRST, _UNCLEAR = -1, -2, -3
+_NO_STEP, _FIRST, _UNCLEAR = -1, -2, -3
 
 
 def packed_lives(capture: Capture, number_of: Callable[[str], int], followed: Followed | None = None) -> dict[str, Any]:
@@ -265,12 +242,12 @@ def _maker(life: OperationLife) -> int:
 
 def _remover(life: OperationLife) -> int:
     if life.removal is None:
-        return _NONE
+        return _NO_STEP
     return _UNCLEAR if life.removal.among > 1 else life.removal.step
 
 
 def _runs(text: str, by_line: dict[int, int]) -> list[int]:
-    steps: Iterable[int] = (by_line.get(line, _NONE) for line in range(1, text.count("\n") + 2))
+    steps: Iterable[int] = (by_line.get(line, _NO_STEP) for line in range(1, text.count("\n") + 2))
     return [item for step, run in groupby(steps) for item in (step, sum(1 for _ in run))]
 
 
@@ -342,3 +319,146 @@ def stage_locations(capture: Capture) -> dict[str, Any]:
 def _owners(capture: Capture) -> list[tuple[int, int]]:
     operations = parse_mlir(capture.texts.get("ttgir", "")).walk()
     return sorted((line, one.first_line) for one in operations for line in one.lines if line != one.first_line)
+
+
+_TENSOR_MEMORY_BANKS = 32
+_NOT_RECORDED = LayoutRefusal("unasked", "the capture holds no answer of the compiler: record it again")
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What the page says of two layouts beside each other."""
+
+    facts: tuple[str, ...]
+    request: tuple[int, ...]
+    """The row-major elements that the first lanes of warp 0 access together, of an access of shared memory."""
+
+
+_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
+
+
+def packed_layouts(
+    capture: Capture, costs: Iterable[Cost], between: Mapping[tuple[int, int], Between] = _NO_PAIRS
+) -> dict[str, Any]:
+    """`rows`, one per layout, `conversions`, the costs of each one, and `between`, what is known of some pairs.
+
+    A row is that of the capture file, with `name`, `parameters` and `facts` for people. The rows of a capture that was
+    made without the compiler's answers say so in `reason`.
+    """
+    rows = capture.layouts
+    if not rows:
+        text = next((item.data for item in capture.artifacts if item.stage == "ttgir"), "")
+        rows = [replace(row, answer=_NOT_RECORDED) for row in layout_rows(text)] if isinstance(text, str) else []
+    conversions = as_json(cost for cost in costs if cost.kind == "conversion")
+    return {
+        "rows": [_packed_layout(DescribedLayout(row, capture.target)) for row in rows],
+        "conversions": conversions,
+        "between": {f"{one} {other}": asdict(found) for (one, other), found in between.items()},
+    }
+
+
+def between_layouts(
+    first: DescribedLayout, second: DescribedLayout, compiler_ways: int | None = None
+) -> tuple[Between, Between]:
+    """What moves from one layout to another, or how one accesses the other: from each side.
+
+    `compiler_ways` is the compiler's count of bank conflicts between the two, plus one, if it is known.
+    """
+    threads, memory = first.threads or second.threads, first.memory or second.memory
+    store = first.threads is not None
+    request = first_request(threads, memory, store=store, target=first.target) if threads and memory else ()
+    framed = tuple(sorted(request))
+    return (
+        Between(tuple(between_facts(first, second, compiler_ways)), framed),
+        Between(tuple(between_facts(second, first, compiler_ways)), framed),
+    )
+
+
+def capture_of_layouts(layouts: Sequence[DescribedLayout]) -> Capture:
+    """A capture of layouts alone, such as those that were given as text: it has no stage and no pass."""
+    names = ", ".join(dict.fromkeys(item.name for item in layouts))
+    return Capture(
+        launch=Launch(Kernel(names)),
+        target=layouts[0].target,
+        layouts=tuple(item.row for item in layouts),
+        notes=("This page holds layouts alone, without the compile that they are of.",),
+    )
+
+
+def _packed_layout(described: DescribedLayout) -> dict[str, Any]:
+    threads, memory = described.threads, described.memory
+    names = "name title=encoding.title space=encoding.space shapeText=shape_text parameters elementBits=element_bits"
+    return layout_to_json(described.row) | picked(
+        described,
+        names + " reason=row.reason",
+        vector=max((threads.contiguous(at) for at in range(len(threads.shape))), default=1) if threads else 1,
+        banks=memory.banks if memory else _TENSOR_MEMORY_BANKS,
+        facts=[*thread_facts(described), *memory_facts(described)],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A buffer, and what the page says of it."""
+
+    title: str
+    """`%a 3×128×64×f16`."""
+    at_peak: bool
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryOverTime:
+    """One memory over time."""
+
+    space: str
+    unit: str
+    total: int
+    limit: int | None
+    held_at_peak: int
+    headline: str
+    peak: str
+    """Where most is held, in words."""
+    holders: tuple[Holder, ...]
+    """In the order of the program, as the boxes of the picture are numbered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the page's tab of memory shows."""
+
+    costs: tuple[Cost, ...]
+    """The rows of global and shared memory of `irscope layout --costs`."""
+    assembly: str
+    """`ptx` or `amdgcn`, whose instructions the rows may count; an empty string if the capture has neither."""
+    reasons: tuple[str, ...]
+    """Why it could not be found out which operation each instruction is from, if that was tried."""
+    memories: tuple[MemoryOverTime, ...]
+    picture: str
+    """All of them over time, as SVG for the page; empty if the capture does not hold the IR after the allocation."""
+
+
+def packed_memory(capture: Capture, costs: Iterable[Cost]) -> dict[str, Any]:
+    """The memory of a capture as JSON holds it; `costs` are those of the capture."""
+    allocations = known_allocations(capture)
+    memory = Memory(
+        tuple(cost for cost in costs if cost.kind != "conversion"),
+        next((stage for stage in ("ptx", "amdgcn") if stage in capture.stages), ""),
+        tuple(dict.fromkeys(row.reason for row in capture.operations if row.reason)),
+        tuple(map(_over_time, allocations)),
+        for_page(timeline_svg(f"{capture.name} {capture.target}", allocations)) if allocations else "",
+    )
+    return asdict(memory)
+
+
+def _over_time(memory: Allocation) -> MemoryOverTime:
+    return MemoryOverTime(
+        memory.space,
+        memory.unit,
+        memory.total,
+        memory.limit,
+        memory.held_at_peak,
+        headline(memory),
+        peak_line(memory) if memory.buffers else "",
+        tuple(Holder(owner_text(one), one.is_live(memory.peak), one) for one in memory.buffers),
+    )

@@ -17,12 +17,11 @@ from urllib.parse import urlencode
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.assets import read_asset
-from irscope.render.report.memory import Between
+from irscope.render.capture.page import summary_html
+from irscope.render.report.facts import Between
 from irscope.render.report.payload import Payload
 from irscope.render.report.pictures import poster_style
 from irscope.render.report.results import Results
-from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack, printed
 
 _POLICY = (
@@ -65,7 +64,7 @@ def render_report(
     payload = Payload(captures, between, results)
     names = list(dict.fromkeys(row["kernel"] for row in payload.index["captures"]))
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style() + poster_style()
+    loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + poster_style()
     nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
     allowed = json.loads(_asset("digests.json"))
     if not payload.places_graphs:
@@ -99,14 +98,6 @@ def render_report(
         "",
     ]
     return "\n".join(parts)
-
-
-def _picture_style() -> str:
-    """The style of pictures of memory, dark where the page is: as the reader chose, or else as the system is."""
-    light, _, dark = read_asset("memory.css").partition("@media (prefers-color-scheme: dark) {")
-    dark = dark.rstrip().removesuffix("}")
-    system = f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
-    return f"{light}@media screen{{:root[data-theme=dark]{{{dark}}}{system}}}"
 
 
 def _asset(name: str) -> bytes:

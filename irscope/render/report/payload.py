@@ -10,16 +10,25 @@ from typing import Any
 from irscope import __version__
 from irscope.analysis.diff.captures import inputs_of
 from irscope.analysis.diff.texts import diff_texts
-from irscope.analysis.movie.follow import follow
-from irscope.analysis.resources.metrics import stage_operations
+from irscope.analysis.movie.make import follow
+from irscope.analysis.resources import stage_operations
 from irscope.analysis.source.map import source_map
 from irscope.ir.meanings import meanings_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.model.evidence import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.graph import has_dot
-from irscope.render.report.facts import NO_LIVES, costs_of_layouts, facts_of, findings_in, packed_lives, stage_locations
-from irscope.render.report.memory import Between, packed_layouts, packed_memory
+from irscope.render.poster.facts import known_costs
+from irscope.render.report.facts import (
+    NO_LIVES,
+    Between,
+    facts_of,
+    findings_in,
+    packed_layouts,
+    packed_lives,
+    packed_memory,
+    stage_locations,
+)
 from irscope.render.report.pictures import movie_text, packed_graphs, packed_poster
 from irscope.render.report.results import Results
 from irscope.render.report.texts import (
@@ -114,7 +123,7 @@ class Payload:
         self.chunks.append(blobs)
         self._kernel = capture.name
         self._numbers.clear()
-        costs = costs_of_layouts(capture) if self._studies else []
+        costs = known_costs(capture) if self._studies else ()
         found = findings_in(capture, costs, evaluates=self._evaluates)
         row = facts_of(capture, costs, found)
         texts = capture.texts
@@ -283,8 +292,8 @@ class Payload:
 
 def _log_rows(log: PassLog) -> tuple[str, list[list[str]]]:
     """The text of a pass's log, and the decisions in it as (place, what it says)."""
-    from irscope.ir.locations.user import line_text, place_of
-    from irscope.ir.logs.reasons.readers import read_decisions
-    from irscope.render.text.compiler_log import entries_text
+    from irscope.ir.locations.model import line_text, place_of
+    from irscope.ir.logs.reasons import read_decisions
+    from irscope.render.text.history import entries_text
 
     return entries_text(log), [[line_text(place_of(each.chain)), each.said] for each in read_decisions(log)]

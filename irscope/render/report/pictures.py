@@ -15,19 +15,17 @@ from itertools import pairwise
 from typing import Any, cast
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.movie.follow import Followed
-from irscope.analysis.movie.make import movie_of
+from irscope.analysis.movie.make import Followed, movie_of
 from irscope.analysis.movie.model import Change, Frame, Held
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture
-from irscope.render.canvas import style_of
+from irscope.render.canvas import style_of, theme_named
 from irscope.render.dot.graph import Drawing, render_svgs
 from irscope.render.dot.stages import StageGraph, loops_graph, passes_graph, stage_graph
-from irscope.render.movie.scene import Drawn, draw_tile, state_text, title_of_tile
+from irscope.render.movie.tiles import Drawn, draw_tile, state_text, title_of_tile
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import theme_named
-from irscope.render.warps.picture import warps_picture
+from irscope.render.warps import warps_picture
 
 _STYLE = re.compile(r"<style>[^<]*</style>")
 # class="t b", and .b{font-weight:600}: prefixed, for the page has looks called `bar` and `line` too.
@@ -43,10 +41,10 @@ def packed_poster(capture: Capture, costs: Sequence[Cost], found: Sequence[Findi
     except DAMAGE:
         # Layouts and texts come from the capture's file, which may say anything.
         return ""
-    return _without_style(svg)
+    return for_page(svg)
 
 
-def _without_style(svg: str) -> str:
+def for_page(svg: str) -> str:
     """A picture that was drawn on a canvas, for the page's style, whose rules are of what has the class `drawn`."""
     svg = _CLASSES.sub(lambda found: f'class="{_prefixed(found[1])}"', _STYLE.sub("", svg))
     # Lines, for what another capture of the kernel has too is not stored again.
@@ -72,7 +70,7 @@ def _rules(theme: str) -> str:
 
 
 _MOST_ROWS = 24
-"""Of a frame; `irscope movie --json` has all."""
+"""Of a frame; `irscope draw movie --json` has all."""
 
 
 def movie_text(capture: Capture, followed: Followed) -> str:
@@ -197,7 +195,7 @@ def packed_graphs(
         warps = None
     if warps is not None:
         lines = {name: _runs(own) for name, own in warps.lines.items()}
-        text = add_text(_without_style(warps.svg), "graph warps")
+        text = add_text(for_page(warps.svg), "graph warps")
         rows.append({"of": "warps", "text": text, "dot": False, "lines": lines})
     return rows, unplaced
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from irscope.analysis.passes.ablation import Ablation, SortKey, Variant
+from irscope.analysis.passes.ablation import Ablation, AblationRow, SortKey
 from irscope.analysis.upgrade.model import Row, Upgrade
 from irscope.model.capture import Capture
 from irscope.render.text.bench import Bench, BenchRow, bench_columns, bench_notes, bench_title, row_cells
@@ -96,7 +96,9 @@ def ablation_results(ablation: Ablation, capture: Capture, sort: SortKey | None 
     )
 
 
-def _cells(ablation: Ablation, variant: Variant, names: list[str], on_gpu: bool, numbers: dict[str, int]) -> list[Cell]:
+def _cells(
+    ablation: Ablation, variant: AblationRow, names: list[str], on_gpu: bool, numbers: dict[str, int]
+) -> list[Cell]:
     number = numbers.get(variant.off[0]) if len(variant.off) == 1 else None
     view: View = {} if number is None else {"tab": "passes", "pass": number}
     result = outcome(ablation, variant)
@@ -116,11 +118,11 @@ def _cells(ablation: Ablation, variant: Variant, names: list[str], on_gpu: bool,
     return cells
 
 
-def _tone(ablation: Ablation, variant: Variant) -> _Tone:
+def _tone(ablation: Ablation, variant: AblationRow) -> _Tone:
     return "idle" if variant.off and variant.compiles and not ablation.changes(variant) else ""
 
 
-def _judged(variant: Variant) -> _Tone:
+def _judged(variant: AblationRow) -> _Tone:
     """The tone of a time that was measured, and lies beyond the noise; none for what computes something else.
 
     Fewer instructions are not a gain by themselves, only a shorter time is.

@@ -27,9 +27,10 @@ from irscope.analysis.diff.texts import DiffEntry, TextDiff
 from irscope.analysis.source.beside import MACHINE_CODE, Beside, BesideInstruction, beside
 from irscope.analysis.source.map import source_map
 from irscope.errors import DAMAGE
-from irscope.ir.asm.control import column_meaning, columns_of, without_columns
-from irscope.ir.body.reader import Body, read_body
+from irscope.ir.asm.instructions import column_meaning, columns_of, without_columns
+from irscope.ir.columns import read_body
 from irscope.ir.locations.strip import lines_without_locations
+from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, StageKind
 from irscope.render.text.source import BesideColumns
 

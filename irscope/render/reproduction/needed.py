@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from irscope.model.capture import Capture
 
-__all__ = ["NeededSource", "Piece", "Place", "needed_source"]
+__all__ = ["FunctionPlace", "NeededSource", "Piece", "needed_source"]
 
 _TUNERS = ("autotune", "heuristics")
 _NOT_PARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -31,7 +31,7 @@ _USUAL_IMPORTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FunctionPlace:
     """Where a function stood: what its locations in the IR are made of."""
 
     file: str
@@ -58,7 +58,7 @@ class NeededSource:
     imports: list[str] = field(default_factory=list[str])
     pieces: list[Piece | str] = field(default_factory=list["Piece | str"])
     """In an order in which they can run; a text is a line that joins names of two modules."""
-    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    places: dict[str, FunctionPlace] = field(default_factory=dict[str, FunctionPlace])
     """Qualified name of a function → its place."""
     missing: list[str] = field(default_factory=list[str])
     """What the text uses and the capture does not hold: a name, or an import, which stays in the text."""
@@ -84,7 +84,7 @@ class _File:
 
     def defines(self, name: str) -> bool:
         """Whether a statement other than an import defines a name."""
-        return any(not isinstance(one, (ast.Import, ast.ImportFrom)) for one in self.bindings.get(name, ()))
+        return any(not isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in self.bindings.get(name, ()))
 
     def is_module(self, name: str) -> bool:
         """Whether it is the file of a module `a.b`."""
@@ -127,13 +127,13 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 def _globals_of(text: str) -> set[str]:
     """The global names that a text reads, in whatever scope."""
     top = symtable.symtable(text, "<piece>", "exec")
-    found = {one.get_name() for one in top.get_symbols() if one.is_referenced()}
+    names = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
     waiting = list(top.get_children())
     while waiting:
         table = waiting.pop()
-        found |= {one.get_name() for one in table.get_symbols() if one.is_global() and one.is_referenced()}
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
         waiting.extend(table.get_children())
-    return found
+    return names
 
 
 class _Selection:
@@ -148,7 +148,7 @@ class _Selection:
                 continue
         self._origins: dict[str, tuple[str, int] | str] = {}
         self._done: set[tuple[str, int]] = set()
-        self._ir = next((one.data for one in capture.artifacts if isinstance(one.data, str)), "")
+        self._ir = next((artifact.data for artifact in capture.artifacts if isinstance(artifact.data, str)), "")
 
     def run(self) -> NeededSource:
         """Take the kernel, and return all that was taken."""
@@ -191,7 +191,7 @@ class _Selection:
         self._need_all(file, text, statement)
         self._result.pieces.append(Piece(file.path, first, text))
         for qualname, line in _functions(statement):
-            self._result.places[qualname] = Place(file.path, line, self._module_of(qualname))
+            self._result.places[qualname] = FunctionPlace(file.path, line, self._module_of(qualname))
 
     def _take_text(self, file: _File | None) -> None:
         """Take the kernel's own text: it stands within a function, or in a file that the capture does not hold."""
@@ -214,14 +214,14 @@ class _Selection:
             self._need_all(file, cut, statement, beside={kernel.name})
         indent = len(kernel.source) - len(kernel.source.lstrip())
         self._result.pieces.append(Piece(kernel.file, kernel.first_line or kernel.line, cut))
-        self._result.places[kernel.name] = Place(kernel.file, kernel.line, "__main__", indent)
+        self._result.places[kernel.name] = FunctionPlace(kernel.file, kernel.line, "__main__", indent)
 
     def _text_of(self, file: _File, statement: ast.stmt) -> tuple[str, int]:
         """(text, first line) of a statement, a function without the decorators that tune it."""
         end = statement.end_lineno or statement.lineno
         if not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             return "\n".join(file.lines[statement.lineno - 1 : end]), statement.lineno
-        kept: list[str] = []
+        lines: list[str] = []
         is_kernel = statement.name == self._capture.launch.kernel.name
         first = statement.lineno
         for decorator in statement.decorator_list:
@@ -230,8 +230,8 @@ class _Selection:
             name = ast.unparse(called).rpartition(".")[2]
             if name in _TUNERS or (is_kernel and name != "jit"):
                 continue
-            kept += file.lines[decorator.lineno - 1 : decorator.end_lineno or decorator.lineno]
-        return "\n".join([*kept, *file.lines[statement.lineno - 1 : end]]), first
+            lines += file.lines[decorator.lineno - 1 : decorator.end_lineno or decorator.lineno]
+        return "\n".join([*lines, *file.lines[statement.lineno - 1 : end]]), first
 
     def _need_all(
         self, file: _File, text: str, statement: ast.stmt, *, beside: set[str] | frozenset[str] = frozenset()
@@ -253,7 +253,7 @@ class _Selection:
     def _need_import(
         self, file: _File, statement: ast.Import | ast.ImportFrom, name: str, user: ast.stmt | None
     ) -> None:
-        alias = next(one for one in statement.names if (one.asname or one.name.partition(".")[0]) == name)
+        alias = next(alias for alias in statement.names if (alias.asname or alias.name.partition(".")[0]) == name)
         as_ = f" as {alias.asname}" if alias.asname else ""
         if isinstance(statement, ast.Import):
             if _is_kept(alias.name):
@@ -268,11 +268,11 @@ class _Selection:
         if statement.level == 0 and _is_kept(module):
             self._import(written, name, module)
             return
-        found = self._candidates(module, alias.name)
-        if not found:
+        candidates = self._candidates(module, alias.name)
+        if not candidates:
             self._need_module(file, ".".join(filter(None, [module, alias.name])), name, user, written)
             return
-        self._need(found[0], alias.name, user)
+        self._need(candidates[0], alias.name, user)
         if name != alias.name:
             self._join(f"{name} = {alias.name}", name)
 
@@ -288,8 +288,10 @@ class _Selection:
 
     def _need_module(self, file: _File, module: str, name: str, user: ast.stmt | None, written: str) -> None:
         """Take what a statement uses of a module: `utils.helper`."""
-        found = next((one for one in self._files.values() if one.is_module(module) and one is not file), None)
-        if found is None or user is None:
+        module_file = next(
+            (other for other in self._files.values() if other.is_module(module) and other is not file), None
+        )
+        if module_file is None or user is None:
             self._lacks(written, name, module)
             return
         used = {
@@ -300,7 +302,7 @@ class _Selection:
         self._import("import types", "types")
         self._join(f'{name} = types.ModuleType("{module}")', name)
         for attribute in sorted(used):
-            self._need(found, attribute, user)
+            self._need(module_file, attribute, user)
             self._join(f"{name}.{attribute} = {attribute}", f"{name}.{attribute}")
 
     def _lacks(self, written: str, name: str, module: str) -> None:
@@ -331,8 +333,8 @@ class _Selection:
     def _module_of(self, qualname: str) -> str:
         """The name of the module that a function stood in, as the front end writes it into the name of its copy."""
         # @fla.ops.utils.exp__fp32   @"__main__.helper__i32_(4,)cconstexpr"
-        found = re.search(rf'@"?([\w.]+?)\.{re.escape(qualname)}__', str(self._ir))
-        return found[1] if found is not None else "__main__"
+        match = re.search(rf'@"?([\w.]+?)\.{re.escape(qualname)}__', str(self._ir))
+        return match[1] if match is not None else "__main__"
 
 
 def _is_kept(module: str) -> bool:

@@ -2,40 +2,235 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 from irscope.errors import RecordingError
-from irscope.model.capture import Capture
+from irscope.ir.mlir.tokens import split_commas
+from irscope.model.capture import Capture, Launch
+from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.render.reproduction import support
 from irscope.render.reproduction.needed import NeededSource, Piece, needed_source
-from irscope.render.reproduction.values import (
-    NotExpressible,
-    argument_expressions,
-    attributes_dict,
-    constants_dict,
-    expected_rows,
-    functions_among_constants,
-    options_dict,
-    quoted,
-    signature_dict,
-)
 
-__all__ = [
-    "Reproduction",
-    "compiling_code",
-    "driver_of",
-    "future_import",
-    "launch_tables",
-    "pieces_text",
-    "python_text",
-    "render_reproduction",
-    "sorted_imports",
-    "target_line",
-]
+_FLOATS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+_DTYPE = re.compile(r"(?:u?int\d+|fp8\w+|void)$")
+_ELEMENT = re.compile(r"\[([0-9]{1,9})\]")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_NAMESPACES = {
+    "TensorMemoryLayout": "gl.nvidia.blackwell",
+    "TensorMemoryScalesLayout": "gl.nvidia.blackwell",
+    "AMDMFMALayout": "gl.amd",
+    "AMDWMMALayout": "gl.amd",
+}
+
+_MOST_TUPLES = 100
+
+# What the backend sets by itself: given to it, they would be given twice.
+_BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
+
+
+class NotExpressible(Exception):
+    """A recorded value that no Python expression makes again; its text says which, and why."""
+
+
+def _signature(launch: Launch) -> dict[str, str]:
+    """Parameter → expression of its type; raises NotExpressible."""
+    for name, text in launch.signature:
+        if text.count("(") > _MOST_TUPLES:
+            raise NotExpressible(f"the type of {name} has more than {_MOST_TUPLES} tuples")
+    return {quoted(name): _type(text) for name, text in launch.signature}
+
+
+def _type(text: str) -> str:
+    # (i32, constexpr, (*fp16, i64))
+    if not text.startswith("("):
+        return quoted(text)
+    return _tuple(_type(item) for item in _items_of(text))
+
+
+def _items_of(text: str) -> list[str]:
+    """The types in that of a tuple."""
+    return [item for item in split_commas(text[1:-1]) if item]
+
+
+def _tuple(items: Iterable[str]) -> str:
+    """The expression of a tuple of expressions."""
+    parts = list(items)
+    comma = "," if len(parts) == 1 else ""
+    return f"({', '.join(parts)}{comma})"
+
+
+def quoted(text: str) -> str:
+    """A text as a Python literal, in double quotes where it needs no escape."""
+    plain = text.isprintable() and '"' not in text and "\\" not in text
+    return f'"{text}"' if plain else repr(text)
+
+
+def _key(path: str) -> str:
+    """`"BLOCK"`, and of an element `("sizes", 0)`."""
+    name, bracket, _ = path.partition("[")
+    if not bracket:
+        return quoted(path)
+    return f"({quoted(name)}, {', '.join(str(int(index)) for index in _ELEMENT.findall(path))})"
+
+
+def _constants(launch: Launch, functions: Mapping[str, str]) -> dict[str, str]:
+    """Key → expression of a constant; `functions`: the name in the file of each function that is one.
+
+    Raises NotExpressible.
+    """
+    return {_key(path): _constant(path, text, functions) for path, text in launch.constants}
+
+
+def _functions_among_constants(launch: Launch) -> tuple[str, ...]:
+    """The constants that are functions, as `module.name`."""
+    return tuple(text for _, text in launch.constants if _is_function(text))
+
+
+def _is_function(text: str) -> bool:
+    words = text.split(".")
+    return len(words) > 1 and all(word.isidentifier() for word in words) and not text.startswith("triton.language.")
+
+
+def _constant(path: str, text: str, functions: Mapping[str, str]) -> str:
+    if text in functions:
+        return functions[text]
+    try:
+        tree = ast.parse(text, mode="eval")
+        return ast.unparse(_AsWritten().visit(tree).body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, NotExpressible) as error:
+        raise NotExpressible(f"the constant {path} was {text}, which is no Python expression") from error
+
+
+_LITERALS = (
+    ast.Expression, ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Load, ast.UnaryOp, ast.USub, ast.UAdd,
+)  # fmt: skip
+
+
+class _AsWritten(ast.NodeTransformer):
+    """A printed value as the expression that makes it: fp16, inf, constexpr[4], BlockedLayout(...)."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, _LITERALS):
+            raise NotExpressible(ast.unparse(node))
+        return super().generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        name = node.id
+        if name in ("inf", "nan"):
+            return ast.parse(f'float("{name}")', mode="eval").body
+        if name in _FLOATS or _DTYPE.match(name):
+            return ast.parse(f"triton.language.{_FLOATS.get(name, name)}", mode="eval").body
+        if name == "int1":
+            return ast.parse("triton.language.int1", mode="eval").body
+        raise NotExpressible(name)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if not ast.unparse(node).startswith("triton.language."):
+            raise NotExpressible(ast.unparse(node))
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if ast.unparse(node.value) != "constexpr":
+            raise NotExpressible(ast.unparse(node))
+        return self.visit(node.slice)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if not isinstance(node.func, ast.Name) or not node.func.id.endswith("Layout"):
+            raise NotExpressible(ast.unparse(node))
+        namespace = _NAMESPACES.get(node.func.id, "gl")
+        node.func = ast.parse(f"{namespace}.{node.func.id}", mode="eval").body
+        node.args = [self.visit(argument) for argument in node.args]
+        node.keywords = [
+            ast.keyword(keyword_argument.arg, self.visit(keyword_argument.value)) for keyword_argument in node.keywords
+        ]
+        return node
+
+
+def _attributes(launch: Launch) -> dict[str, str]:
+    """Key → expression of the attributes of an argument, as Triton takes them."""
+    rows: dict[str, str] = {}
+    for path, text in launch.attributes:
+        pairs: list[str] = []
+        for attribute in text.split(", "):
+            name, _, value = attribute.partition("=")
+            pairs.append(f"[{quoted(name)}, {int(value) if _INTEGER.fullmatch(value) else quoted(value)}]")
+        rows[_key(path)] = f"[{', '.join(pairs)}]"
+    return rows
+
+
+def _options(capture: Capture) -> dict[str, str]:
+    """Option → expression of its value, all that the backend parses."""
+    return {quoted(name): _value(value) for name, value in capture.launch.options if name not in _BACKENDS_OWN}
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return _tuple(map(_value, cast("tuple[Any, ...]", value)))
+    if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")):
+        return f'float("{value}")'
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _arguments(launch: Launch, record: LaunchRecord, functions: Mapping[str, str]) -> dict[str, str]:
+    """Parameter → expression of an argument like the recorded one; raises NotExpressible."""
+    constants = {path: _constant(path, text, functions) for path, text in launch.constants}
+    return {name: _argument(name, kind, constants, record) for name, kind in launch.signature}
+
+
+def _expected_rows(launch: Launch, record: LaunchRecord) -> list[str] | None:
+    """Rows (argument, its place among the arguments, data) of what the launch left; None without all of its inputs.
+
+    What it left as it was is expected so.
+    """
+    tensors = [argument for argument in record.arguments if argument.kind != "scalar"]
+    if not any(argument.result for argument in tensors) or not all(argument.data for argument in tensors):
+        return None
+    places = {name: place for place, (name, _) in enumerate(launch.signature)}
+    rows: list[str] = []
+    for argument in tensors:
+        path = argument.path
+        place = (places[path.partition("[")[0]], *map(int, _ELEMENT.findall(path)))
+        rows.append(f"({quoted(path)}, {place}, {quoted(argument.result or argument.data)})")
+    return rows
+
+
+def _argument(path: str, kind: str, constants: Mapping[str, str], record: LaunchRecord) -> str:
+    if path in constants:
+        return constants[path]
+    if kind.startswith("("):
+        items = enumerate(_items_of(kind))
+        return _tuple(_argument(f"{path}[{index}]", item, constants, record) for index, item in items)
+    argument = record.argument(path)
+    if argument is None:
+        raise NotExpressible(f"nothing was recorded of the argument {path}")
+    if argument.kind == "scalar":
+        return f"float({quoted(argument.value)})" if isinstance(argument.value, str) else repr(argument.value)
+    if argument.kind == "descriptor":
+        if "Layout" in kind:
+            raise NotExpressible(f"{path} is a descriptor with a layout")
+        base = _tensor(argument)
+        return f"descriptor({base}, {argument.shape}, {argument.strides}, {list(argument.block_shape)})"
+    return _tensor(argument)
+
+
+def _tensor(argument: Argument) -> str:
+    row = [quoted(argument.dtype), repr(argument.shape), repr(argument.strides)]
+    if argument.storage_offset:
+        row.append(f"offset={argument.storage_offset}")
+    if argument.storage_bytes is not None:
+        row.append(f"storage_bytes={argument.storage_bytes}")
+    if argument.data:
+        row.append(f"data={quoted(argument.data)}")
+    elif argument.least is not None and argument.greatest is not None:
+        row.append(f"least={argument.least}, greatest={argument.greatest}")
+    return f"tensor({', '.join(row)})"
+
 
 _DRIVER = """
 PATH = {path!r}
@@ -53,7 +248,7 @@ compile_kernel()
 def python_text(capture: Capture) -> str:
     """The kernel with the functions and constants that it uses, as Python; raises RecordingError without them."""
     needed = _needed(capture)
-    return f"{future_import(capture)}{sorted_imports(needed.imports)}\n\n{pieces_text(needed)}"
+    return f"{_future_import(capture)}{_sorted_imports(needed.imports)}\n\n{pieces_text(needed)}"
 
 
 def driver_of(capture: Capture, path: Path) -> str:
@@ -62,16 +257,18 @@ def driver_of(capture: Capture, path: Path) -> str:
     Functions stay where that file has them, and locations too.
     """
     try:
-        tables, imports = launch_tables(capture, _needed(capture))
+        tables, imports = _launch_tables(capture, _needed(capture))
     except NotExpressible as reason:
         raise _refusal(capture, str(reason)) from reason
     lines = ["import gc", "import triton", "from triton.backends.compiler import GPUTarget", *imports]
-    code = compiling_code(capture, "{}")
-    return sorted_imports(lines) + _DRIVER.format(path=str(path), tables=tables, target=target_line(capture), code=code)
+    code = _compiling_code(capture, "{}")
+    return _sorted_imports(lines) + _DRIVER.format(
+        path=str(path), tables=tables, target=_target_line(capture), code=code
+    )
 
 
 def _needed(capture: Capture) -> NeededSource:
-    needed = needed_source(capture, functions_among_constants(capture.launch))
+    needed = needed_source(capture, _functions_among_constants(capture.launch))
     if lacks := [*needed.obstacles, *(f"the capture does not hold {name}" for name in needed.missing)]:
         raise _refusal(capture, "; ".join(dict.fromkeys(lacks)))
     return needed
@@ -120,7 +317,7 @@ def render_reproduction(capture: Capture) -> Reproduction:
         )
     stage = next((name for name in _FROM_IR if name in capture.stages), "")
     try:
-        needed = needed_source(capture, functions_among_constants(capture.launch))
+        needed = needed_source(capture, _functions_among_constants(capture.launch))
         if needed.obstacles:
             raise NotExpressible("; ".join(dict.fromkeys(needed.obstacles)))
         if needed.missing and stage:
@@ -140,28 +337,28 @@ def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
     notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
     if "torch" in needed.other_modules:
         notes.append("It needs torch to compile: the kernel's own text uses it.")
-    tables, more_imports = launch_tables(capture, needed)
+    tables, more_imports = _launch_tables(capture, needed)
     imports = [*needed.imports, *more_imports]
     places = {quoted(name): _place(place) for name, place in needed.places.items()}
     launching, why_not = _launching(capture, needed)
     if why_not:
         notes.append(f"It compiles and does not launch: {why_not}.")
-    code = compiling_code(capture, _rows(places)) + launching
+    code = _compiling_code(capture, _rows(places)) + launching
     text = _file(capture, notes, ["import gc", *imports], f"{body}\n\n{tables}\n", code)
     return Reproduction(text, "python", tuple(notes))
 
 
-def launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
+def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
     """(signature, constants, attributes and options as code, the imports of that and of the compile).
 
     Raises NotExpressible.
     """
     launch = capture.launch
     tables = [
-        ("SIGNATURE", {quoted(name): text for name, text in signature_dict(launch).items()}),
-        ("CONSTANTS", constants_dict(launch, needed.functions)),
-        ("ATTRIBUTES", attributes_dict(launch)),
-        ("OPTIONS", options_dict(capture)),
+        ("SIGNATURE", _signature(launch)),
+        ("CONSTANTS", _constants(launch, needed.functions)),
+        ("ATTRIBUTES", _attributes(launch)),
+        ("OPTIONS", _options(capture)),
     ]
     text = "\n\n".join(_table(name, rows) for name, rows in tables)
     is_gluon = launch.language == "gluon"
@@ -178,7 +375,7 @@ def launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str
     return text, imports
 
 
-def compiling_code(capture: Capture, places: str) -> str:
+def _compiling_code(capture: Capture, places: str) -> str:
     """The functions that compile the kernel; `places`: where functions stood, as code."""
     is_gluon = capture.launch.language == "gluon"
     if not _is_name(capture.name):
@@ -190,7 +387,7 @@ def compiling_code(capture: Capture, places: str) -> str:
     )
 
 
-def target_line(capture: Capture) -> str:
+def _target_line(capture: Capture) -> str:
     """The target as code."""
     target = capture.target
     arch = str(int(target.arch)) if target.arch.isdecimal() else quoted(target.arch)
@@ -203,7 +400,7 @@ def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
         f"It compiles on from the IR of stage {stage}, and not from Python: {reason}. Names of loop variables are not "
         "in that text: later stages may differ in names and debug information.",
     )
-    tables = f"{_table('OPTIONS', options_dict(capture))}\n\nIR = {_literal_text(text)}\n"
+    tables = f"{_table('OPTIONS', _options(capture))}\n\nIR = {_literal_text(text)}\n"
     imports = [
         "from triton._C import libtriton",
         "from triton.backends.compiler import Language",
@@ -234,15 +431,15 @@ def _file(capture: Capture, notes: list[str], imports: list[str], body: str, cod
     lines = [*imports, "import triton", "from triton.backends.compiler import GPUTarget"]
     lines += ["from triton.compiler.compiler import make_backend"] if plan else []
     standard |= {line for line in lines if line in ("import gc", "import types")}
-    others = sorted_imports(line for line in lines if line not in standard)
+    others = _sorted_imports(line for line in lines if line not in standard)
     parts = [
         _header(capture, notes),
-        future_import(capture),
+        _future_import(capture),
         "\n".join(sorted(standard)) + "\n\n",
         _variables(capture),
         others + "\n",
         body,
-        f"\n{target_line(capture)}",
+        f"\n{_target_line(capture)}",
         plan,
         code,
         support.MAIN.format(
@@ -256,16 +453,16 @@ def _file(capture: Capture, notes: list[str], imports: list[str], body: str, cod
     return "".join(parts)
 
 
-def sorted_imports(lines: Iterable[str]) -> str:
+def _sorted_imports(lines: Iterable[str]) -> str:
     """Lines of imports, each once, by what they import."""
     return "".join(f"{line}\n" for line in sorted(set(lines), key=lambda line: (line.split()[1], line)))
 
 
-def future_import(capture: Capture) -> str:
+def _future_import(capture: Capture) -> str:
     """The line that the kernel's file began with, if it did."""
     line = "from __future__ import annotations"
     file = capture.launch.kernel.file
-    return f"{line}\n\n" if any(line in one.text for one in capture.sources if one.path == file) else ""
+    return f"{line}\n\n" if any(line in source.text for source in capture.sources if source.path == file) else ""
 
 
 def _header(capture: Capture, notes: list[str]) -> str:
@@ -346,17 +543,17 @@ def _place(place: object) -> str:
 
 def _plan(capture: Capture) -> tuple[str, list[str]]:
     """(code that leaves passes out, lines that switch them)."""
-    skipped = [one for one in capture.passes() if one.outcome == "skipped"]
+    skipped = [snapshot for snapshot in capture.passes() if snapshot.outcome == "skipped"]
     if not skipped:
         return "", []
-    switches = [_SWITCHES[one.name] for one in skipped if one.name in _SWITCHES]
-    off = [
-        f"({quoted(one.stage)}, {quoted(one.name)}, {one.occurrence})" for one in skipped if one.name not in _SWITCHES
-    ]
-    if not off:
+    switches = [_SWITCHES[snapshot.name] for snapshot in skipped if snapshot.name in _SWITCHES]
+    rows = ""
+    for snapshot in skipped:
+        if snapshot.name not in _SWITCHES:
+            rows += f"    ({quoted(snapshot.stage)}, {quoted(snapshot.name)}, {snapshot.occurrence}),\n"
+    if not rows:
         return "", switches
-    rows = "{\n" + "".join(f"    {row},\n" for row in off) + "}"
-    return support.PLAN.format(off=rows), [*switches, "    leave_passes_out()\n"]
+    return support.PLAN.format(off=f"{{\n{rows}}}"), [*switches, "    leave_passes_out()\n"]
 
 
 def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
@@ -368,10 +565,10 @@ def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
         why = "no launch was recorded"
         return support.NO_LAUNCH.format(why=quoted(f"not launched: {why}")), why
     try:
-        rows = argument_expressions(launch, launch.record, needed.functions)
+        rows = _arguments(launch, launch.record, needed.functions)
     except NotExpressible as reason:
         return support.NO_LAUNCH.format(why=quoted(f"not launched: {reason}")), str(reason)
     arguments = "\n".join(f"        {text},  # {_in_comment(name)}" for name, text in rows.items())
-    rows = expected_rows(launch, launch.record)
+    rows = _expected_rows(launch, launch.record)
     check = support.NO_CHECK if rows is None else support.CHECK.format(rows="\n".join(f"    {row}," for row in rows))
     return support.LAUNCH.format(grid=launch.grid, arguments=arguments) + check, ""

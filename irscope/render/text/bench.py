@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from irscope.device.measurement import Agreement, Ratio, Timing
-from irscope.render.text.figures import percent
-from irscope.render.text.tables import table
+from irscope.render.text.figures import percent, scaled
+from irscope.render.text.tables import picked, table
 
 
 def error_text(value: float | None) -> str:
@@ -52,7 +52,7 @@ def render_agreements(
     return table(columns, cells, width=width, color=color)
 
 
-_RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,34 +97,21 @@ class Bench:
 
 def bench_json(bench: Bench) -> dict[str, Any]:
     """As JSON."""
-    return {
-        "kernel": bench.kernel,
-        "launch": bench.launch,
-        "grid": bench.grid,
-        "device": bench.device,
-        "bytes": bench.bytes,
-        "bytes_source": bench.bytes_source,
-        "flops": bench.flops,
-        "flops_source": bench.flops_source,
-        "ceilings": {
-            "bytes_per_s": bench.ceiling_bytes_per_s,
-            "flops_per_s": bench.ceiling_flops_per_s,
-            "dtype": bench.dtype,
-        },
-        "noise": bench.noise,
-        "variants": [
-            {
-                "name": row.name,
-                "time": row.timing and row.timing.as_json(),
-                "ratio": row.ratio and row.ratio.as_json(),
-                "result": row.agreement and row.agreement.as_json(),
-                "same_binary": row.same_binary,
-                "bytes_per_s": _per_second(bench.bytes, row.timing),
-                "flops_per_s": _per_second(bench.flops, row.timing),
-            }
-            for row in bench.rows
-        ],
-    }
+    variants = [
+        picked(
+            row,
+            "name same_binary",
+            time=row.timing and row.timing.as_json(),
+            ratio=row.ratio and row.ratio.as_json(),
+            result=row.agreement and row.agreement.as_json(),
+            bytes_per_s=_per_second(bench.bytes, row.timing),
+            flops_per_s=_per_second(bench.flops, row.timing),
+        )
+        for row in bench.rows
+    ]
+    ceilings = picked(bench, "bytes_per_s=ceiling_bytes_per_s flops_per_s=ceiling_flops_per_s dtype")
+    names = "kernel launch grid device bytes bytes_source flops flops_source noise"
+    return picked(bench, names, ceilings=ceilings, variants=variants)
 
 
 def render_bench(bench: Bench, *, width: int | None = None, color: bool = False) -> str:
@@ -201,10 +188,7 @@ def _per_second(amount: int | None, timing: Timing | None) -> float | None:
 
 def rate_text(rate: float, unit: str) -> str:
     """A rate with three digits: `4.18 TB/s`."""
-    for factor, prefix in _RATES:
-        if rate >= factor:
-            return f"{rate / factor:.3g} {prefix}{unit}"
-    return f"{rate:.3g} {unit}"
+    return scaled(rate, [(factor, f"{prefix}{unit}") for factor, prefix in _RATES])
 
 
 def _notes(bench: Bench) -> Sequence[str]:

@@ -9,13 +9,11 @@ from itertools import takewhile, zip_longest
 from pathlib import PurePath
 from typing import Any
 
-from irscope.analysis.diff.captures import Change, Comparison
-from irscope.analysis.diff.entries import DiffEntry, DiffOp, TextDiff
-from irscope.analysis.diff.marks import Span
-from irscope.analysis.diff.schedule import ScheduleDiff
+from irscope.analysis.diff.captures import Change, Comparison, ScheduleDiff
+from irscope.analysis.diff.texts import DiffEntry, DiffOp, Span, TextDiff
 from irscope.model.capture import Capture
 from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
-from irscope.render.text.tables import WIDE, masked, shorten, table, visible
+from irscope.render.text.tables import WIDE, masked, picked, shorten, table, visible
 
 _RESET = "\x1b[0m"
 _STYLES = {
@@ -473,30 +471,23 @@ def _schedule(schedule: ScheduleDiff | None, *, width: int | None, color: bool) 
 
 def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, Any]:
     """A comparison as JSON: all tables, and the entries of the diffs asked for."""
+    sides = {name: getattr(comparison, name) for name in ("left", "right")}
+    changes = {name: getattr(comparison, name) for name in ("differences", "resources", "instructions", "passes")}
     return {
-        "left": {"id": comparison.left.id, "kernel": comparison.left.name, "target": str(comparison.left.target)},
-        "right": {"id": comparison.right.id, "kernel": comparison.right.name, "target": str(comparison.right.target)},
+        **{name: picked(one, "id kernel=name", target=str(one.target)) for name, one in sides.items()},
+        **{name: [asdict(row) for row in rows] for name, rows in changes.items()},
         "empty": comparison.is_empty,
-        "differences": [asdict(change) for change in comparison.differences],
         "stages": [
-            {
-                "stage": stage.stage,
-                "state": stage.state,
-                "operations": list(stage.operations),
-                "changes": {change.name: change.difference for change in stage.largest},
-                "summary": stage.summary,
-            }
+            picked(stage, "stage state operations summary")
+            | {"changes": {change.name: change.difference for change in stage.largest}}
             for stage in comparison.stages
         ],
-        "resources": [asdict(change) for change in comparison.resources],
-        "instructions": [asdict(change) for change in comparison.instructions],
-        "lines": [{"file": row.file, "line": row.line, "stages": dict(row.stages)} for row in comparison.lines],
-        "passes": [asdict(row) for row in comparison.passes],
+        "lines": [picked(row, "file line", stages=dict(row.stages)) for row in comparison.lines],
         "schedule": comparison.schedule and asdict(comparison.schedule),
-        "diffs": {stage: text_diff_json(found) for stage in stages if (found := comparison.diff(stage)) is not None},
+        "diffs": {stage: text_diff_json(diff) for stage in stages if (diff := comparison.diff(stage)) is not None},
     }
 
 
 def text_diff_json(text_diff: TextDiff) -> dict[str, Any]:
     """The comparison of two texts as JSON."""
-    return {"fallback": text_diff.fallback, "counts": dict(text_diff.counts), "unified": text_diff.unified()}
+    return picked(text_diff, "fallback", counts=dict(text_diff.counts), unified=text_diff.unified())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from irscope.model.capture import Capture
 
-__all__ = ["failure_text"]
+__all__ = ["edited_failure_text", "failure_text"]
 
 _FRAMES_OF_OUTPUT = 15
 
@@ -15,6 +16,9 @@ _LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Asser
 _SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
 _TELLING_COLUMNS = 60
 _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
+
+# loc("/tmp/irscope-recording-x/thin.ttgir":19:15): error: custom op 'arith.constnt' is unknown
+_PARSER = re.compile(r'loc\("[^"\n]*":(\d{1,7}):(\d{1,5})\): (?=error: )')
 
 
 def failure_text(capture: Capture) -> str:
@@ -45,3 +49,19 @@ def _diagnostic_lines(diagnostics: str) -> list[str]:
             caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
             kept += lines[number : number + 3] if caret else [line]
     return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
+
+
+def edited_failure_text(fresh: Capture, text: str, path: Path) -> str:
+    """Why a compile of an edited text failed; where the parser refuses it with its line, and a caret under that.
+
+    Other failures name lines themselves, of the text or of Python, which are in its locations.
+    """
+    said = failure_text(fresh)
+    if fresh.failure is None or fresh.failure.kind != "parse" or (place := _PARSER.search(said)) is None:
+        return said
+    line, column = int(place[1]), int(place[2])
+    lines = text.splitlines()
+    message = said[place.end() :].partition("\n")[0]
+    shown = lines[line - 1] if 0 < line <= len(lines) else ""
+    caret = re.sub(r"[^\t]", " ", shown[: column - 1]) + "^"
+    return f"{path}:{line}:{column}: {message}\n{shown}\n{caret}"

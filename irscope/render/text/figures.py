@@ -5,9 +5,10 @@ JSON holds the numbers themselves, unrounded; the report's page has the same rul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from irscope.ir.locations.user import is_library
+from irscope.ir.locations.model import is_library
 
 _PERCENT = "_percent"
 
@@ -38,6 +39,12 @@ def resource_value(name: str, value: Any) -> str:
     if value is None:
         return "–"
     return percent(value / 100) if name.endswith(_PERCENT) else str(value)
+
+
+def scaled(value: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
+    """`4.18 TB/s`: a value in the first unit that it reaches, (factor, name) from the largest on; else in the last."""
+    factor, name = next((one for one in units if value >= one[0]), units[-1])
+    return f"{value / factor:.{digits}g} {name}".rstrip()
 
 
 def difference(value: float | None) -> str:

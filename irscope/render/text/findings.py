@@ -10,8 +10,7 @@ from os.path import basename
 from typing import Any
 
 from irscope.analysis.findings.model import Finding, Proof, Suggestion
-
-__all__ = ["findings_json", "line_of_finding", "render_findings"]
+from irscope.render.text.tables import picked
 
 # %acc_66      #blocked1      line 95 of ttgir
 _NAME = re.compile(r"[%#][\w.$-]+|\bline \d+ of ttgir")
@@ -43,7 +42,17 @@ def line_of_finding(finding: Finding) -> str:
 
 def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Findings as plain values, in their order."""
-    return [_as_json(one) for one in findings]
+    return [
+        picked(
+            one,
+            "code name=kind.name operation values text cost weight",
+            ttgir_line=one.line or None,
+            place=[{"file": file, "line": line} for file, line in one.place],
+            causes=[asdict(cause) for cause in one.causes],
+            suggestions=[_suggestion_json(suggestion) for suggestion in one.suggestions],
+        )
+        for one in findings
+    ]
 
 
 def _lines(finding: Finding, others: Sequence[Finding], color: bool) -> Iterator[str]:
@@ -92,46 +101,22 @@ def _unseen(proof: Proof) -> str:
     return f"not looked at: {', '.join(proof.unseen)}" if proof.unseen else ""
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "name": finding.kind.name,
-        "operation": finding.operation,
-        "ttgir_line": finding.line or None,
-        "values": list(finding.values),
-        "place": [{"file": file, "line": line} for file, line in finding.place],
-        "text": finding.text,
-        "cost": finding.cost,
-        "weight": finding.weight,
-        "causes": [asdict(one) for one in finding.causes],
-        "suggestions": [
-            {
-                "text": one.text,
-                "changes": [str(change) for change in one.changes],
-                "compiled_with": list(map(str, one.proof.together or one.changes)) if one.proof is not None else [],
-                "outcome": _outcome(one),
-                "effects": list(one.proof.effects) if one.proof is not None else [],
-                "failure": one.proof.failure if one.proof is not None else "",
-                "not_looked_at": list(one.proof.unseen) if one.proof is not None else [],
-                "time": _time(one),
-            }
-            for one in finding.suggestions
-        ],
+def _suggestion_json(one: Suggestion) -> dict[str, Any]:
+    head = {"text": one.text, "changes": [str(change) for change in one.changes]}
+    proof = one.proof
+    if proof is None:
+        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_looked_at": []}
+        return head | nothing | {"outcome": "not tried", "failure": "", "time": None}
+    time = {
+        "verdict": proof.agreement.verdict if proof.agreement is not None else None,
+        "ratio": proof.ratio.as_json() if proof.ratio is not None else None,
+        "untimed": proof.untimed,
     }
-
-
-def _time(one: Suggestion) -> dict[str, Any] | None:
-    if one.proof is None or not one.proof.timing:
-        return None
-    agreement, ratio = one.proof.agreement, one.proof.ratio
-    return {
-        "verdict": agreement.verdict if agreement is not None else None,
-        "ratio": ratio.as_json() if ratio is not None else None,
-        "untimed": one.proof.untimed,
-    }
-
-
-def _outcome(one: Suggestion) -> str:
-    if one.proof is None:
-        return "not tried"
-    return "helps" if one.proof.helps else "failed" if one.proof.failure else "no help"
+    return picked(
+        proof,
+        "effects failure not_looked_at=unseen",
+        **head,
+        compiled_with=list(map(str, proof.together or one.changes)),
+        outcome="helps" if proof.helps else "failed" if proof.failure else "no help",
+        time=time if proof.timing else None,
+    )

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
-from irscope.analysis.counters.predicted import Comparison, Quantity
+from irscope.analysis.counters.predicted import CounterComparison, Quantity
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
 from irscope.render.text.figures import percent
-from irscope.render.text.tables import table
-
-__all__ = ["counters_json", "profile_json", "render_profile", "render_side_by_side", "stall_text"]
+from irscope.render.text.tables import picked, table
 
 _REASONS = {
     "barrier": "a barrier",
@@ -141,21 +139,16 @@ def _waits(row: CountedOperation, names: Mapping[int, str]) -> str:
 
 
 def _cell(row: CountedOperation, quantity: Quantity) -> str:
-    found = [one for one in row.comparisons if one.quantity == quantity]
-    if found:
-        return ", ".join(
-            f"{_figure(one.measured)} =" if one.verdict == "equal" else f"{_figure(one.measured)} ({_predicted(one)})"
-            for one in found
-        )
-    counters = row.counters
-    if quantity == "sectors":
-        return _number(counters.sectors or None)
-    if quantity == "lines":
-        return _number(counters.lines or None)
-    return ""
+    comparisons = [one for one in row.comparisons if one.quantity == quantity]
+    if not comparisons:
+        measured = {"sectors": row.counters.sectors, "lines": row.counters.lines}
+        return _number(measured.get(quantity) or None)
+    return ", ".join(
+        f"{_figure(one.measured)} {'=' if one.verdict == 'equal' else f'({_predicted(one)})'}" for one in comparisons
+    )
 
 
-def _predicted(one: Comparison) -> str:
+def _predicted(one: CounterComparison) -> str:
     if one.least == one.most:
         return _figure(one.least)
     return f"at least {_figure(one.least)}" if one.most >= MOST else f"{_figure(one.least)}–{_figure(one.most)}"
@@ -173,92 +166,57 @@ def render_side_by_side(
     rows: Sequence[tuple[str, CountedLaunch]], *, width: int | None = None, color: bool = False
 ) -> str:
     """Several profiles of one launch, by line of Python: the stalls, instructions and sectors of each."""
-    names = [name for name, _ in rows]
-    found = [_by_place(counted) for _, counted in rows]
-    places = sorted(dict.fromkeys(place for one in found for place in one), key=lambda place: -_most(found, place))
-    columns = ["python"] + [f"{what} {name}" for what in ("stalls", "executed", "sectors") for name in names]
-    lines: list[list[object]] = []
-    for place in places:
-        counters = [Counters.sum(one.get(place, ())) for one in found]
-        lines.append([place.rpartition("/")[2], *_side_by_side(counters)])
+    by_place: dict[str, list[list[Counters]]] = {}
+    for number, (_, counted) in enumerate(rows):
+        for row in counted.operations:
+            by_place.setdefault(row.place or "no line", [[] for _ in rows])[number].append(row.counters)
+    sums = {place: [Counters.sum(own) for own in counters] for place, counters in by_place.items()}
+    order = sorted(sums, key=lambda place: -max(one.stalled for one in sums[place]))
+    columns = ["python", *(f"{what} {name}" for what in ("stalls", "executed", "sectors") for name, _ in rows)]
+    lines = [[place.rpartition("/")[2], *_side_by_side(sums[place])] for place in order]
     lines.append(["all", *_side_by_side([counted.counters for _, counted in rows])])
     return table(columns, lines, width=width, color=color)
 
 
 def _side_by_side(counters: Sequence[Counters]) -> list[object]:
-    figures = [[one.stalled for one in counters], [one.executed for one in counters], [one.sectors for one in counters]]
-    return [value for row in figures for value in row]
-
-
-def _by_place(counted: CountedLaunch) -> dict[str, list[Counters]]:
-    found: dict[str, list[Counters]] = {}
-    for row in counted.operations:
-        found.setdefault(row.place or "no line", []).append(row.counters)
-    return found
-
-
-def _most(found: Sequence[dict[str, list[Counters]]], place: str) -> int:
-    return max(Counters.sum(one.get(place, ())).stalled for one in found)
+    return [getattr(one, name) for name in ("stalled", "executed", "sectors") for one in counters]
 
 
 def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") -> dict[str, Any]:
     """As JSON."""
     profile = capture.profile
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "target": str(capture.target),
-        "variant": variant,
-        "grid": capture.launch.grid,
-        "device": profile.device if profile else "",
-        "tool": profile.tool if profile else "",
-        "own_binary": bool(profile and profile.own_binary),
-        "by_operation": counted.by_operation,
-        "why_not": counted.why_not,
-        "uncompared": counted.uncompared,
-        "counters": counters_json(counted.counters),
-        "predicted_executed": counted.predicted_executed,
-        "operations": [_operation_json(row) for row in counted.operations],
-    }
+    return picked(
+        capture,
+        "id kernel=name grid=launch.grid",
+        target=str(capture.target),
+        variant=variant,
+        device=profile.device if profile else "",
+        tool=profile.tool if profile else "",
+        own_binary=bool(profile and profile.own_binary),
+        **picked(counted, "by_operation why_not uncompared predicted_executed"),
+        counters=counters_json(counted.counters),
+        operations=[_operation_json(row) for row in counted.operations],
+    )
 
 
 def counters_json(counters: Counters) -> dict[str, Any]:
     """As docs/json.md describes it."""
-    return {
-        "executed": counters.executed,
-        "threads": counters.threads,
-        "samples": counters.samples,
-        "stalled": counters.stalled,
-        "stalls": dict(counters.stalls),
-        "sectors": counters.sectors,
-        "ideal_sectors": counters.ideal_sectors,
-        "lines": counters.lines,
-        "wavefronts": counters.wavefronts,
-    }
+    names = "executed threads samples stalled sectors ideal_sectors lines wavefronts"
+    return picked(counters, names, stalls=dict(counters.stalls))
 
 
 def _operation_json(row: CountedOperation) -> dict[str, Any]:
-    return {
-        "line": row.line,
-        "operation": row.operation,
-        "place": row.place,
-        "chain": list(row.chain),
-        "layouts": list(row.layouts),
-        "awaited": list(row.awaited),
-        "loops": row.loops,
-        "counters": counters_json(row.counters),
-        "comparisons": [
-            {
-                "quantity": one.quantity,
-                "predicted": [one.least, None if one.most >= MOST else one.most],
-                "measured": one.measured,
-                "verdict": one.verdict,
-                "reason": one.reason,
-            }
+    return picked(
+        row,
+        "line operation place chain layouts awaited loops",
+        counters=counters_json(row.counters),
+        comparisons=[
+            picked(
+                one, "quantity measured verdict reason", predicted=[one.least, None if one.most >= MOST else one.most]
+            )
             for one in row.comparisons
         ],
-        "instructions": [
-            {"line": one.line, "offset": one.offset, "text": one.text, "counters": counters_json(one.counters)}
-            for one in row.instructions
+        instructions=[
+            picked(one, "line offset text", counters=counters_json(one.counters)) for one in row.instructions
         ],
-    }
+    )

@@ -6,18 +6,18 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, SortKey, Variant
-from irscope.analysis.passes.bisected import Bisection, Step
-from irscope.analysis.reduce.model import Reduced, ReducedPython, Size
+from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, AblationRow, SortKey
+from irscope.analysis.passes.bisection import Bisection, BisectStep
+from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.model.capture import Failure, PassSnapshot
 from irscope.plan import PassPlan
 from irscope.render.text.diff import render_unified
 from irscope.render.text.figures import difference as signed
 from irscope.render.text.figures import percent
-from irscope.render.text.tables import WIDE, display_width, table
+from irscope.render.text.tables import WIDE, display_width, fenced, picked, table
 
 _TITLES = {
     "instructions": "instructions",
@@ -92,7 +92,7 @@ def column_title(ablation: Ablation, name: str) -> str:
     return amd.get(name, _TITLES[name])
 
 
-def cell(ablation: Ablation, variant: Variant, name: str) -> _Cell:
+def cell(ablation: Ablation, variant: AblationRow, name: str) -> _Cell:
     """One count of one variant."""
     value = getattr(variant.counts, name)
     if value is None:
@@ -102,7 +102,7 @@ def cell(ablation: Ablation, variant: Variant, name: str) -> _Cell:
     return _Cell(text, signed(difference) if difference else "")
 
 
-def outcome(ablation: Ablation, variant: Variant) -> str:
+def outcome(ablation: Ablation, variant: AblationRow) -> str:
     """The outcome: where it fails, or from which stage on it differs."""
     unfit = "" if variant.fits else "does not fit"
     if not variant.off:
@@ -118,7 +118,7 @@ def outcome(ablation: Ablation, variant: Variant) -> str:
     return ", ".join(filter(None, [result, unfit]))
 
 
-def measured(variant: Variant) -> tuple[str, str]:
+def measured(variant: AblationRow) -> tuple[str, str]:
     """(whether it computes the same, its time against the baseline's), empty strings if nothing was measured."""
     result = ""
     if variant.agreement is not None:
@@ -132,7 +132,7 @@ def measured(variant: Variant) -> tuple[str, str]:
     return result, time
 
 
-def _table(ablation: Ablation, variants: Sequence[Variant], width: int | None, color: bool) -> str:
+def _table(ablation: Ablation, variants: Sequence[AblationRow], width: int | None, color: bool) -> str:
     everything = [ablation.baseline, *variants]
     cells = _columns(ablation, everything)
     whole = table([*cells], [*zip(*cells.values(), strict=True)], color=color)
@@ -149,7 +149,7 @@ def _table(ablation: Ablation, variants: Sequence[Variant], width: int | None, c
     )
 
 
-def _columns(ablation: Ablation, variants: Sequence[Variant]) -> dict[str, list[str]]:
+def _columns(ablation: Ablation, variants: Sequence[AblationRow]) -> dict[str, list[str]]:
     """The cells of each column, by its heading."""
     cells = {
         "off": [one.name or "every pass on" for one in variants],
@@ -199,58 +199,45 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
         )
         parts.append(f"before and after {found.diff.label}: {found.diff.text_diff.summary}\n{body}")
     elif len(found.guilty) == 1:
-        commands = f"irscope diff {found.subject} {_plan_options(found.right.plan)}"
+        commands = " ".join(["irscope diff", found.subject, *_plan_options(found.right.plan)])
         parts.append(f"{found.guilty[0]} works on no MLIR that could be shown; {commands} shows what comes of it.\n")
     return "\n".join(parts)
 
 
-def _plan_options(plan: str) -> str:
-    """A plan as options of a command: `--disable-pass ttgir:pipeline#1`."""
-    parsed = PassPlan.parse(plan)
-    words = [f"--disable-pass {_quoted(str(rule))}" for rule in parsed.disabled]
-    return " ".join([*words, *(f"--enable-only {_quoted(str(rule))}" for rule in parsed.only)])
-
-
-def _command_of(found: Bisection, step: Step) -> str:
+def _command_of(result: Bisection, step: BisectStep) -> str:
     """The command that compiles one side."""
-    return " ".join(filter(None, ["irscope dump", found.subject, _plan_options(step.plan)]))
+    return " ".join(["irscope dump", result.subject, *_plan_options(step.plan)])
 
 
-def bisection_json(found: Bisection) -> dict[str, Any]:
+def _plan_options(plan: str) -> list[str]:
+    """A plan as options of a command: `--disable-pass ttgir:pipeline#1`."""
+    # A # within a word, and a * that matches no file, need no quotes; with them both are safe in every shell.
+    rules = PassPlan.parse(plan)
+    words = [("--disable-pass", str(rule)) for rule in rules.disabled] + [
+        ("--enable-only", str(rule)) for rule in rules.only
+    ]
+    return [f"{option} '{rule}'" if "*" in rule else f"{option} {rule}" for option, rule in words]
+
+
+def bisection_json(result: Bisection) -> dict[str, Any]:
     """What was found, as JSON holds it."""
-    return {
-        "capture": found.base.id,
-        "kernel": found.base.name,
-        "target": str(found.base.target),
-        "triton_version": found.base.environment.triton_version,
-        "check": found.check,
-        "mode": found.mode,
-        "guilty": list(found.guilty),
-        "is_steady": found.is_steady,
-        "left": _step_json(found, found.left),
-        "right": _step_json(found, found.right),
-        "passes": list(found.passes),
-        "kept": list(found.kept),
-        "fixed": list(found.fixed),
-        "tries": found.tries,
-        "steps": [_step_json(found, step) for step in found.steps],
-        "diff": found.diff and {"pass": found.diff.label, "unified": found.diff.text_diff.unified()},
-    }
+    names = (
+        "capture=base.id kernel=base.name triton_version=base.environment.triton_version check mode guilty is_steady"
+    )
+    return picked(
+        result,
+        names + " passes kept fixed tries",
+        target=str(result.base.target),
+        left=_step_json(result, result.left),
+        right=_step_json(result, result.right),
+        steps=[_step_json(result, step) for step in result.steps],
+        diff=result.diff and {"pass": result.diff.label, "unified": result.diff.text_diff.unified()},
+    )
 
 
-def _step_json(found: Bisection, step: Step) -> dict[str, Any]:
-    return {
-        "off": list(step.off),
-        "plan": step.plan,
-        "judgement": step.verdict.judgement,
-        "saw": step.verdict.saw,
-        "command": _command_of(found, step),
-    }
-
-
-def _quoted(rule: str) -> str:
-    # A # within a word, and a * that matches no file, need none; quotes keep both safe in every shell.
-    return f"'{rule}'" if "*" in rule else rule
+def _step_json(result: Bisection, step: BisectStep) -> dict[str, Any]:
+    names = "off plan judgement=verdict.judgement saw=verdict.saw"
+    return picked(step, names, command=_command_of(result, step))
 
 
 def _scope(found: Bisection) -> str:
@@ -289,7 +276,7 @@ def _sentences(found: Bisection) -> Iterator[str]:
             saw = left.saw if left.judgement == "skip" else right.saw
             yield f"Nothing to bisect: {side} it cannot be judged ({saw})."
             if found.is_planned:
-                yield "--check-compiles finds which pass of the plan the compile cannot do without."
+                yield "--check compiles finds which pass of the plan the compile cannot do without."
         else:
             saw = f"({left.saw}, {right.saw})"
             yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {saw}."
@@ -356,12 +343,11 @@ def _versions(rows: tuple[tuple[str, str], ...]) -> str:
 
 
 def _sentences_of_reduction(made: Reduced) -> list[str]:
-    rows = [f"What is kept: {_one_line(made.kept)}"]
-    rows.append(
-        f"Reduced from {made.capture.name} ({made.origin}): {_change(made)}"
-        + ("" if made.is_complete else "; interrupted, so it may be smaller yet")
-    )
-    return rows
+    end = "" if made.is_complete else "; interrupted, so it may be smaller yet"
+    return [
+        f"What is kept: {_one_line(made.kept)}",
+        f"Reduced from {made.capture.name} ({made.origin}): {_change(made)}{end}",
+    ]
 
 
 def _change(made: Reduced) -> str:
@@ -379,9 +365,9 @@ def _one_line(text: str) -> str:
 
 def _python_command(made: ReducedPython, file: str) -> str:
     """The command line of irscope that compiles the reduced Python text."""
-    words = ["irscope dump", f"{file}::{made.kernel}", f"--signature {shlex.quote(made.case.signature)}"]
+    words = ["irscope dump", f"{file}::{made.capture.name}", f"--signature {shlex.quote(made.case.signature)}"]
     words += [f"--constexpr {shlex.quote(f'{name}={value}')}" for name, value in made.case.constants]
-    return " ".join([*words, f"--target {made.target}", *_switches(made.plan, made.options)])
+    return " ".join([*words, f"--target {made.capture.target}", *_switches(made.capture.plan, made.options)])
 
 
 def _switches(plan: PassPlan, options: tuple[tuple[str, Any], ...]) -> list[str]:
@@ -392,7 +378,7 @@ def _switches(plan: PassPlan, options: tuple[tuple[str, Any], ...]) -> list[str]
 
 def python_file(made: ReducedPython) -> str:
     """The reduced Python text, with its command as a comment before it."""
-    head = [f"RUN: {_python_command(made, '%s')}", "", f"{made.target}, {_versions(made.versions)}"]
+    head = [f"RUN: {_python_command(made, '%s')}", "", f"{made.capture.target}, {_versions(made.versions)}"]
     head += [f"What is kept: {_one_line(made.kept)}"]
     return "\n".join([*(f"# {line}".rstrip() for line in head), made.case.text])
 
@@ -434,34 +420,27 @@ def _steps_of_reduction(taken: tuple[tuple[str, int], ...]) -> str:
 
 def reduction_markdown(made: Reduced | None, python: ReducedPython | None = None) -> str:
     """A text ready for an issue."""
-    one = made or python
-    if one is None:
+    result = made or python
+    if result is None:
         return ""
-    title = f"{one.kept[0].upper()}{one.kept[1:]}"
-    rows = [f"### {_one_line(title)[:200]}", "", f"Target `{one.capture.target}`, {_versions(one.versions)}.", ""]
+    title = f"{result.kept[0].upper()}{result.kept[1:]}"
+    parts = [f"### {_one_line(title)[:200]}", f"Target `{result.capture.target}`, {_versions(result.versions)}."]
     if made is not None:
-        rows += [
+        parts += [
             f"Reduced from a kernel of {made.before.operations} operations ({made.origin}) by `irscope reduce`:",
-            "",
-            _fenced(made.text.strip(), "mlir"),
-            "",
+            fenced(made.text.strip(), "mlir"),
             "Save it as `reduced.mlir`, and run" + (" one of:" if len(commands(made)) > 1 else ":"),
-            "",
-            _fenced("\n".join(commands(made, "reduced.mlir")), "sh"),
-            "",
+            fenced("\n".join(commands(made, "reduced.mlir")), "sh"),
         ]
     if python is not None:
-        rows += [
+        parts += [
             f"As Python, reduced from {python.lines_before} lines:",
-            "",
-            _fenced(python.case.text.strip(), "python"),
-            "",
-            _fenced(_python_command(python, "reduced.py"), "sh"),
-            "",
+            fenced(python.case.text.strip(), "python"),
+            fenced(_python_command(python, "reduced.py"), "sh"),
         ]
-    if one.failure is not None:
-        rows += ["What it says:", "", _fenced(_said(one.failure), ""), ""]
-    return "\n".join(rows)
+    if result.failure is not None:
+        parts += ["What it says:", fenced(_said(result.failure), "")]
+    return "\n\n".join(parts) + "\n"
 
 
 def _said(failure: Failure) -> str:
@@ -469,67 +448,44 @@ def _said(failure: Failure) -> str:
     return "\n".join([f"{failure.verdict}:", *lines[:_MOST_SAID], *(["…"] if len(lines) > _MOST_SAID else [])])
 
 
-def _fenced(text: str, language: str) -> str:
-    # A text may have a fence of its own.
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
 def reduction_json(made: Reduced | None, python: ReducedPython | None = None) -> dict[str, Any]:
     """The result as JSON holds it."""
-    one = made or python
-    if one is None:
+    result = made or python
+    if result is None:
         return {}
-    document: dict[str, Any] = {
-        "capture": one.capture.id,
-        "kernel": one.capture.name,
-        "target": str(one.capture.target),
-        "kept": one.kept,
-        "complete": all(side is None or side.is_complete for side in (made, python)),
-        "versions": dict(one.versions),
-        "failure": _failure(one.failure),
-        "ir": None,
-        "python": None,
-    }
+    document = picked(
+        result,
+        "capture=capture.id kernel=capture.name kept",
+        target=str(result.capture.target),
+        complete=all(side is None or side.is_complete for side in (made, python)),
+        versions=dict(result.versions),
+        failure=result.failure and picked(result.failure, "kind stage pass=pass_label message"),
+        ir=None,
+        python=None,
+    )
     if made is not None:
-        document["ir"] = {
-            "origin": made.origin,
-            "into": made.into,
-            "steady": made.is_steady,
-            "before": _size(made.before),
-            "after": _size(made.after),
-            "text": made.text,
-            "plan": str(made.case.pipeline.plan),
-            "passes": [step.label for step in made.passes],
-            "options": dict(made.case.options),
-            "commands": list(commands(made)),
+        document["ir"] = picked(
+            made,
+            "origin into steady=is_steady text repeated",
+            before=asdict(made.before),
+            after=asdict(made.after),
+            plan=str(made.case.pipeline.plan),
+            passes=[step.label for step in made.passes],
+            options=dict(made.case.options),
+            commands=list(commands(made)),
             **_work(made),
-            "repeated": made.repeated,
-        }
+        )
     if python is not None:
-        document["python"] = {
-            "lines_before": python.lines_before,
-            "lines": python.lines,
-            "text": python.case.text,
-            "signature": python.case.signature,
-            "constexprs": dict(python.case.constants),
-            "command": _python_command(python, "%s"),
+        document["python"] = picked(
+            python,
+            "lines_before lines text=case.text signature=case.signature",
+            constexprs=dict(python.case.constants),
+            command=_python_command(python, "%s"),
             **_work(python),
-        }
+        )
     return document
 
 
 def _work(made: Reduced | ReducedPython) -> dict[str, Any]:
     steps = [{"name": name, "count": count} for name, count in made.taken]
-    return {"steps": steps, "compiled": made.compiled, "seconds": round(made.seconds, 3)}
-
-
-def _failure(failure: Failure | None) -> dict[str, str] | None:
-    if failure is None:
-        return None
-    return {"kind": failure.kind, "stage": failure.stage, "pass": failure.pass_label, "message": failure.message}
-
-
-def _size(size: Size) -> dict[str, int]:
-    return {"operations": size.operations, "characters": size.characters, "passes": size.passes}
+    return picked(made, "compiled", steps=steps, seconds=round(made.seconds, 3))

@@ -7,17 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from irscope.analysis.resources.metrics import family_rank
+from irscope.analysis.resources import family_rank
 from irscope.analysis.source.beside import Beside, BesideInstruction, BesideLines
-from irscope.analysis.source.blocks import function_blocks
-from irscope.analysis.source.map import SourceMap, StageCount, StageMap
-from irscope.ir.locations.model import text_lines
+from irscope.analysis.source.map import SourceMap, StageCount, StageMap, function_blocks
+from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
-from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.text.figures import percent, short_name
 from irscope.render.text.profile import counters_json, stall_text
-from irscope.render.text.tables import display_width, shorten, visible, wrapped
+from irscope.render.text.tables import display_width, picked, shorten, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Column = Literal["registers", "marks", "stalls"]
@@ -129,18 +127,15 @@ def _lines(
 
 def beside_json(found: Beside) -> dict[str, Any]:
     """As docs/json.md describes it."""
-    return {
-        "stage": found.stage,
-        "registers": found.registers,
-        "counted_by": found.counted_by,
-        "peak": found.peak and {"line": found.peak.line, "live": found.peak.live},
-        "stalled": found.stalled,
-        "instructions": [
-            {"line": one.line, "live": one.live, "spill": one.spill, "tick": one.tick}
-            | {"counters": one.counters and counters_json(one.counters)}
+    return picked(
+        found,
+        "stage registers counted_by stalled",
+        peak=found.peak and picked(found.peak, "line live"),
+        instructions=[
+            picked(one, "line live spill tick", counters=one.counters and counters_json(one.counters))
             for one in found.instructions
         ],
-    }
+    )
 
 
 Line = tuple[str, int]
@@ -335,7 +330,7 @@ def _footer(found: SourceMap) -> list[str]:
         for (file, line), stages in library.items():
             counts = ", ".join(f"{stage} {number}" for stage, number in stages.items())
             lines.append(f"  {short_name(file)}:{line}  {counts}")
-    if missing := without_location(found):
+    if missing := _without_location(found):
         lines.extend(["", f"without a location: {', '.join(f'{stage} {number}' for stage, number in missing.items())}"])
     return lines
 
@@ -352,7 +347,7 @@ def _library_lines(found: SourceMap) -> dict[Line, dict[str, int]]:
     return dict(sorted(rows.items()))
 
 
-def without_location(found: SourceMap) -> dict[str, int]:
+def _without_location(found: SourceMap) -> dict[str, int]:
     """How many operations of each stage have no location; stages where all have one are left out."""
     counts = {
         stage.stage: sum(1 for line in stage.operations.lines if not stage.locations.chain_at(line))
@@ -443,32 +438,26 @@ def _paint(style: str, text: str, color: bool) -> str:
 def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> dict[str, Any]:
     """For each line of Python that something comes from, the counts at each stage."""
     rows = [
-        {
-            "file": block.file,
-            "line": row.line,
-            "text": row.text,
-            "stages": {one.stage: _count_json(one) for one in row.counts},
-        }
+        picked(row, "line text", file=block.file, stages={one.stage: _count_json(one) for one in row.counts})
         for block in source_blocks(capture, found, only)
         for row in block.rows
         if row.counts
     ]
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "target": str(capture.target),
-        "file": found.kernel_file,
-        "lines": rows,
-        "library": [
-            {"file": file, "line": line, "stages": counts} for (file, line), counts in _library_lines(found).items()
-        ],
-        "without_location": without_location(found),
-    }
+    library = [{"file": file, "line": line, "stages": counts} for (file, line), counts in _library_lines(found).items()]
+    return picked(
+        capture,
+        "id kernel=name",
+        target=str(capture.target),
+        file=found.kernel_file,
+        lines=rows,
+        library=library,
+        without_location=_without_location(found),
+    )
 
 
 def _count_json(count: StageCount) -> dict[str, Any]:
-    row: dict[str, Any] = {"own": count.own, "called": count.called, "kinds": dict(count.kinds)}
-    return row | ({} if count.live_registers is None else {"live_registers": count.live_registers})
+    live = {} if count.live_registers is None else {"live_registers": count.live_registers}
+    return picked(count, "own called", kinds=dict(count.kinds), **live)
 
 
 def operations_json(
@@ -477,25 +466,20 @@ def operations_json(
     """The operations of one stage, each with its whole chain of calls."""
     the_map = found.stage(stage)
     operations = the_map.operations
-    wanted = set(operations.matching(pattern)) if pattern is not None else None
+    wanted = set(range(len(operations.lines))) if pattern is None else set(operations.matching(pattern))
     rows: list[dict[str, Any]] = []
     for index, number in enumerate(operations.lines):
         places = [found.places[place] for place in the_map.places_at(number)]
-        if (wanted is not None and index not in wanted) or (
-            only is not None and not any(frame in only for place in places for frame in place)
-        ):
+        is_on_lines = only is None or any(frame in only for place in places for frame in place)
+        if index not in wanted or not is_on_lines:
             continue
-        row: dict[str, Any] = {
+        row = {
             "text_line": number,
             "operation": operations.full_names[operations.names[index]],
             "kind": operations.kind_names[operations.kinds[index]],
-            "chain": [
-                {"file": frame.file, "line": frame.line, "column": frame.column}
-                for frame in the_map.locations.chain_at(number)
-            ],
+            "chain": [picked(frame, "file line column") for frame in the_map.locations.chain_at(number)],
             "python": [[{"file": file, "line": line} for file, line in place] for place in places],
         }
-        if operations.live:
-            row["live_registers"] = operations.live[index]
-        rows.append(row)
+        live = {"live_registers": operations.live[index]} if operations.live else {}
+        rows.append(row | live)
     return rows

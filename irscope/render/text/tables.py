@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, cast
 
 # -1,234.5      3.2 %      1.8×      +12      –
 _NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
@@ -106,6 +108,34 @@ def table_rows(
     elif color:
         texts[0] = "".join(f"{_HEADER.format(line)}\n" for line in texts[0].splitlines())
     return texts
+
+
+def picked(value: object, names: str, /, **others: Any) -> dict[str, Any]:
+    """Attributes of a value as JSON holds them, then others.
+
+    Args:
+        value: any value.
+        names: `"id kernel=name file=launch.kernel.file"`: the keys, each with its attribute where that is another.
+        others: what is no attribute.
+    """
+    found: dict[str, Any] = {}
+    for name in names.split():
+        key, _, path = name.partition("=")
+        item: object = attrgetter(path or key)(value)
+        found[key] = list(cast("tuple[Any, ...]", item)) if type(item) is tuple else item
+    return found | others
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 warp`, `2 warps`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def fenced(text: str, language: str) -> str:
+    """A block of code in Markdown, whose text may have a fence of its own."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def display_width(text: str) -> int:

@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from irscope.analysis.diff.entries import TextDiff
+from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
 from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
 from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
 from irscope.model.trial import Side, other_side
 from irscope.render.text.bench import error_text, microseconds
-from irscope.render.text.tables import table, visible
-
-__all__ = ["changes_text", "explanation", "headline", "render_upgrade", "sorted_rows", "stages_text", "upgrade_json"]
+from irscope.render.text.tables import counted, picked, table, visible
 
 _CHANGES = 4
 _LINES = 7
@@ -78,20 +76,13 @@ def sorted_rows(rows: Sequence[Row], every: bool) -> list[Row]:
 def headline(upgrade: Upgrade) -> str:
     """`Triton 3.6.0 → 3.9.0: 44 variants of 13 kernels. 3 worse, 5 better, …`."""
     counts = Counter(one.verdict for one in upgrade.rows)
-    words = {
-        "worse": "worse",
-        "better": "better",
-        "other": "changed",
-        "same": "the same",
-        "unpaired": "not compared",
-    }
-    said = ", ".join(f"{counts[key]} {text}" for key, text in words.items() if counts[key])
+    words = {"other": "changed", "same": "the same", "unpaired": "not compared"}
+    verdicts = ("worse", "better", *words)
+    summary = ", ".join(f"{counts[key]} {words.get(key, key)}" for key in verdicts if counts[key])
     kernels = len({(one.capture.name, one.capture.launch.kernel.file) for one in upgrade.rows})
     before, after = upgrade.versions
-    counted = [
-        f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((len(upgrade.rows), "variant"), (kernels, "kernel"))
-    ]
-    return f"Triton {before} → {after}: {' of '.join(counted)}. {said[:1].upper()}{said[1:]}."
+    number = f"{counted(len(upgrade.rows), 'variant')} of {counted(kernels, 'kernel')}"
+    return f"Triton {before} → {after}: {number}. {summary[:1].upper()}{summary[1:]}."
 
 
 def _time_text(row: Row) -> str:
@@ -207,19 +198,13 @@ def _stages_of(row: Row) -> tuple[str, ...]:
 
 
 def _guilty(guilty: Guilty, versions: tuple[str, str]) -> str:
-    if guilty.outcome[0] != guilty.outcome[1]:
-        how = f" ({guilty.outcome[0]} → {guilty.outcome[1]})"
-    elif guilty.options[0] != guilty.options[1]:
-        how = f" ({guilty.options[0]} → {guilty.options[1]})"
-    else:
-        how = ""
-    sure = {
-        True: "confirmed",
-        False: "or what follows it, not confirmed",
-        None: "",
-    }[guilty.is_confirmed]
+    how = ""
+    for before, after in (guilty.options, guilty.outcome):
+        if before != after:
+            how = f" ({before} → {after})"
+    sure = {True: ", confirmed", False: ", or what follows it, not confirmed", None: ""}[guilty.is_confirmed]
     more = f": {guilty.diff.summary}" if guilty.diff is not None else ""
-    return f"by {guilty.label}{how}{f', {sure}' if sure else ''}{guilty.proof and f', {guilty.proof}'}{more}"
+    return f"by {guilty.label}{how}{sure}{guilty.proof and f', {guilty.proof}'}{more}"
 
 
 def _diff_lines(diff: TextDiff, most: int) -> list[str]:
@@ -229,70 +214,37 @@ def _diff_lines(diff: TextDiff, most: int) -> list[str]:
 
 def upgrade_json(upgrade: Upgrade) -> dict[str, Any]:
     """The same as plain values, every row in it."""
-    return {
-        "before": upgrade.versions[0],
-        "after": upgrade.versions[1],
-        "source_versions": list(upgrade.source_versions),
-        "grafts": upgrade.grafts,
-        "device": upgrade.device,
-        "notes": list(upgrade.notes),
-        "rows": [_row_json(one) for one in sorted_rows(upgrade.rows, every=True)],
-    }
+    before, after = upgrade.versions
+    rows = [_row_json(one) for one in sorted_rows(upgrade.rows, every=True)]
+    return picked(upgrade, "source_versions grafts device notes", before=before, after=after, rows=rows)
 
 
 def _row_json(row: Row) -> dict[str, Any]:
-    capture = row.capture
-    return {
-        "kernel": capture.name,
-        "file": capture.launch.kernel.file,
-        "line": capture.launch.kernel.line,
-        "target": str(capture.target),
-        "variant": row.variant,
-        "verdict": row.verdict,
-        "before": _side_json(row.before),
-        "after": _side_json(row.after),
-        "changes": [_change_json(one) for one in row.changes],
-        "measured": None if row.measured is None else row.measured.as_json(),
-        "why_not_measured": row.why_not_measured,
-        "findings": [
-            {"code": one.code, "name": one.kind.name, "text": one.text, "line": one.line} for one in row.findings
-        ],
-        "blame": None if row.blame is None else _blame_json(row.blame),
-    }
+    names = "kernel=capture.name file=capture.launch.kernel.file line=capture.launch.kernel.line variant verdict"
+    return picked(
+        row,
+        names + " why_not_measured",
+        target=str(row.capture.target),
+        before=_side_json(row.before),
+        after=_side_json(row.after),
+        changes=[picked(one, "fact=name before after verdict text") for one in row.changes],
+        measured=None if row.measured is None else row.measured.as_json(),
+        findings=[picked(one, "code name=kind.name text line") for one in row.findings],
+        blame=None if row.blame is None else _blame_json(row.blame),
+    )
 
 
 def _side_json(capture: Capture | None) -> dict[str, Any] | None:
     if capture is None:
         return None
-    return {"id": capture.id, "status": capture.status, "failure": capture.failure.verdict if capture.failure else ""}
-
-
-def _change_json(change: FactChange) -> dict[str, Any]:
-    return {
-        "fact": change.name,
-        "before": change.before,
-        "after": change.after,
-        "verdict": change.verdict,
-        "text": change.text,
-    }
+    return picked(capture, "id status", failure=capture.failure.verdict if capture.failure else "")
 
 
 def _blame_json(blame: Blame) -> dict[str, Any]:
     guilty = blame.guilty
-    return {
-        "fact": blame.change.name,
-        "stages": list(blame.stages),
-        "sure": blame.is_sure,
-        "probes": [asdict(one) for one in blame.probes],
-        "doubts": list(blame.doubts),
-        "pass": None
-        if guilty is None
-        else {
-            "label": guilty.label,
-            "outcome": list(guilty.outcome),
-            "options": list(guilty.options),
-            "confirmed": guilty.is_confirmed,
-            "proof": guilty.proof,
-            "diff": "" if guilty.diff is None else guilty.diff.unified(),
-        },
-    }
+    fact = None
+    if guilty is not None:
+        diff = "" if guilty.diff is None else guilty.diff.unified()
+        fact = picked(guilty, "label outcome options confirmed=is_confirmed proof", diff=diff)
+    probes = [asdict(one) for one in blame.probes]
+    return picked(blame, "fact=change.name stages sure=is_sure doubts", probes=probes) | {"pass": fact}

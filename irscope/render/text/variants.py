@@ -9,31 +9,34 @@ from os.path import basename
 from typing import Any
 
 from irscope.analysis.findings.model import KINDS
-from irscope.analysis.sweep.summary import CRITERIA, Summary
+from irscope.analysis.sweep import CRITERIA, Summary
 from irscope.analysis.variants.merges import Merge, remaining
 from irscope.analysis.variants.site import Site
-from irscope.render.text.tables import table
-
-__all__ = ["render_summary", "render_variants", "summary_json", "variants_json"]
+from irscope.render.text.tables import picked, table
 
 _BAR = 40
 
 
 def render_summary(summary: Summary, *, width: int | None, color: bool) -> str:
     """What was compiled, the best of each kernel, what fails where, and a histogram."""
-    return "\n".join(_parts(summary, width, color))
-
-
-def _parts(summary: Summary, width: int | None, color: bool) -> Iterator[str]:
-    failed = summary.rows - summary.ok
-    yield f"{summary.rows} compiles: {summary.ok} ok, {failed} failed.\n"
+    parts = [f"{summary.rows} compiles: {summary.ok} ok, {summary.rows - summary.ok} failed.\n"]
     if summary.foreign:
-        yield f"{summary.foreign} are by another Triton than the one whose front end made the IR.\n"
-    if summary.best:
-        most = "most" if CRITERIA[summary.by] else "fewest"
-        columns = ["kernel", "target", "constants", f"{most} {summary.by}", "with", "as it was", "as good", "of"]
-        cells = [
-            [
+        parts.append(f"{summary.foreign} are by another Triton than the one whose front end made the IR.\n")
+    for columns, rows in _tables(summary):
+        if rows:
+            parts.append(table(columns, rows, width=width, color=color))
+        if rows and columns[0] == "kernel":
+            parts.append("Nothing was run: the figures are the compiler's. irscope bench times them on a GPU.\n")
+    return "\n".join(parts)
+
+
+def _tables(summary: Summary) -> Iterator[tuple[Sequence[str], Sequence[Sequence[object]]]]:
+    """The heads and the rows of each table."""
+    title = f"{'most' if CRITERIA[summary.by] else 'fewest'} {summary.by}"
+    yield (
+        ("kernel", "target", "constants", title, "with", "as it was", "as good", "of"),
+        [
+            (
                 one.row.kernel,
                 one.row.target,
                 one.row.constants,
@@ -42,30 +45,29 @@ def _parts(summary: Summary, width: int | None, color: bool) -> Iterator[str]:
                 _number(one.own),
                 one.tied,
                 one.compiles,
-            ]
+            )
             for one in summary.best
-        ]
-        yield table(columns, cells, width=width, color=color)
-        yield "Nothing was run: the figures are the compiler's. irscope bench times them on a GPU.\n"
-    if summary.failures:
-        columns = ["failure", "target", "with", "failed", "of", "kernels", "message"]
-        cells = [
-            [one.failure, one.target, one.vs or "–", one.count, one.of, " ".join(one.kernels), one.message]
+        ],
+    )
+    yield (
+        ("failure", "target", "with", "failed", "of", "kernels", "message"),
+        [
+            (one.failure, one.target, one.vs or "–", one.count, one.of, " ".join(one.kernels), one.message)
             for one in summary.failures
-        ]
-        yield table(columns, cells, width=width, color=color)
-    if summary.findings:
-        columns = ["finding", "name", "compiles"]
-        cells = [[code, KINDS[code].name if code in KINDS else "", count] for code, count in summary.findings]
-        yield table(columns, cells, width=width, color=color)
-    if summary.bins:
-        most_in_one = max(count for _, _, count in summary.bins)
-        columns = [summary.by, "compiles", ""]
-        cells = [
-            [f"{_number(low)} to {_number(high)}", count, "█" * round(_BAR * count / most_in_one)]
+        ],
+    )
+    yield (
+        ("finding", "name", "compiles"),
+        [(code, KINDS[code].name if code in KINDS else "", count) for code, count in summary.findings],
+    )
+    most = max((count for _, _, count in summary.bins), default=1)
+    yield (
+        (summary.by, "compiles", ""),
+        [
+            (f"{_number(low)} to {_number(high)}", count, "█" * round(_BAR * count / most))
             for low, high, count in summary.bins
-        ]
-        yield table(columns, cells, width=width, color=color)
+        ],
+    )
 
 
 def _number(value: float | None) -> str:
@@ -74,30 +76,17 @@ def _number(value: float | None) -> str:
 
 def summary_json(summary: Summary) -> dict[str, Any]:
     """The same as plain values."""
-    return {
-        "by": summary.by,
-        "rows": summary.rows,
-        "ok": summary.ok,
-        "best": [
-            {
-                "kernel": one.row.kernel,
-                "file": one.row.file,
-                "target": one.row.target,
-                "capture": one.row.capture,
-                "id": one.row.id,
-                "vs": one.row.vs,
-                "value": getattr(one.row, summary.by),
-                "own": one.own,
-                "tied": one.tied,
-                "compiles": one.compiles,
-            }
-            for one in summary.best
-        ],
-        "failures": [asdict(one) | {"kernels": list(one.kernels)} for one in summary.failures],
-        "bins": [{"least": low, "greatest": high, "compiles": count} for low, high, count in summary.bins],
-        "findings": dict(summary.findings),
-        "foreign": summary.foreign,
-    }
+    names = (
+        "kernel=row.kernel file=row.file target=row.target capture=row.capture id=row.id vs=row.vs own tied compiles"
+    )
+    return picked(
+        summary,
+        "by rows ok foreign",
+        best=[picked(one, names, value=getattr(one.row, summary.by)) for one in summary.best],
+        failures=[asdict(one) | {"kernels": list(one.kernels)} for one in summary.failures],
+        bins=[{"least": low, "greatest": high, "compiles": count} for low, high, count in summary.bins],
+        findings=dict(summary.findings),
+    )
 
 
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -212,7 +201,9 @@ def _what_to_do(merge: Merge) -> str:
         return f"drop tl.constexpr, with @triton.jit(do_not_specialize={quoted}): {after}"
     if merge.how == "one value" and cause.same_code == cause.pairs:
         return f"launch with one value, it makes no difference here: {after}"
-    unknown = "; whether it can be a plain argument, --try compiles" if merge.as_argument and not merge.proofs else ""
+    unknown = (
+        "; whether it can be a plain argument, --tries all compiles" if merge.as_argument and not merge.proofs else ""
+    )
     if merge.how == "one value":
         groups = "; ".join(", ".join(one[:8] for one in group.members) for group in merge.groups)
         return f"launch with one value where it makes no difference ({groups}): {after}{unknown}"
@@ -223,40 +214,23 @@ def _what_to_do(merge: Merge) -> str:
 def variants_json(site: Site, merges: Sequence[Merge]) -> dict[str, Any]:
     """The same as plain values."""
     codes = _codes(site)
-    return {
-        "kernel": site.kernel.name,
-        "file": site.kernel.file,
-        "line": site.kernel.line,
-        "target": str(site.target),
-        "plan": site.plan,
-        "triton": site.triton_version,
-        "remaining": remaining(site, [one for one in merges if one.how != "warm up"]),
-        "variants": [
+    names = "name=cause.name aspects=cause.aspects use=cause.use lines=cause.lines autotuned=cause.is_tuned"
+    return picked(
+        site,
+        "kernel=kernel.name file=kernel.file line=kernel.line plan triton=triton_version",
+        target=str(site.target),
+        remaining=remaining(site, [one for one in merges if one.how != "warm up"]),
+        variants=[
             {"id": one.id, "code": codes[at], "states": {cause.name: cause.states[at] for cause in site.causes}}
             for at, one in enumerate(site.variants)
         ],
-        "causes": [
-            {
-                "name": one.cause.name,
-                "along": [other.name for other in one.along],
-                "aspects": list(one.cause.aspects),
-                "use": one.cause.use,
-                "lines": list(one.cause.lines),
-                "autotuned": one.cause.is_tuned,
-                "pairs": one.cause.pairs,
-                "same_code": one.cause.same_code,
-                "merge": one.how,
-                "remaining": one.remaining,
-                "proofs": [
-                    {
-                        "id": proof.variant,
-                        "same_code": proof.same_code,
-                        "effects": list(proof.effects),
-                        "failure": proof.failure,
-                    }
-                    for proof in one.proofs
-                ],
-            }
+        causes=[
+            picked(
+                one,
+                names + " pairs=cause.pairs same_code=cause.same_code merge=how remaining",
+                along=[other.name for other in one.along],
+                proofs=[picked(proof, "id=variant same_code effects failure") for proof in one.proofs],
+            )
             for one in merges
         ],
-    }
+    )

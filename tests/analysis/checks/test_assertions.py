@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from irscope.analysis.checks.assertions import (
-    Compiles,
+    Compiled,
     FileChecked,
     Golden,
     MaxRegisters,
@@ -67,14 +67,14 @@ def failing(kind: str, message: str) -> Callable[[Capture], Capture]:
 SMALL = Resources(registers=32, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=4096)
 
 PLANTED: dict[str, tuple[Assertion, str, Callable[[Capture], Capture], str]] = {
-    "registers": (MaxRegisters(64), TILE, taking(registers=65), "takes 65 registers a thread, 64 are allowed"),
-    "accumulators": (MaxRegisters(64), TILE, taking(accumulator_registers=33), "takes 65 registers a thread"),
+    "registers": (MaxRegisters(64), TILE, taking(registers=65), "takes 65 registers per thread, 64 are allowed"),
+    "accumulators": (MaxRegisters(64), TILE, taking(accumulator_registers=33), "takes 65 registers per thread"),
     "unknown registers": (MaxRegisters(64), TILE, lambda one: replace(one, resources=Resources()), "is not known"),
-    "spills": (NoSpills(), TILE, taking(spill_load_bytes=8), "spills 8 bytes of registers a thread"),
+    "spills": (NoSpills(), TILE, taking(spill_load_bytes=8), "spills 8 bytes of registers per thread"),
     "scalar spills": (NoSpills(), TILE, taking(scalar_spills=2), "spills 2 scalar registers"),
-    "shared": (MaxShared(4096), TILE, taking(shared_bytes=4097), "takes 4097 bytes of shared memory a block"),
-    "fit": (Compiles(), TILE, failing("fit", "out of resource: shared memory"), "it does not fit: out of resource"),
-    "compile": (Compiles(), TILE, failing("assembler", "ptxas fatal: no"), "it does not compile: ptxas: ptxas fatal"),
+    "shared": (MaxShared(4096), TILE, taking(shared_bytes=4097), "takes 4097 bytes of shared memory per CTA"),
+    "fit": (Compiled(), TILE, failing("fit", "out of resource: shared memory"), "it does not fit: out of resource"),
+    "compile": (Compiled(), TILE, failing("assembler", "ptxas fatal: no"), "it does not compile: ptxas: ptxas fatal"),
     "wgmma": (Uses("wgmma"), ATTENTION, rewritten("ptx", r"wgmma\.mma_async\S*", "mov.b32"), "has no wgmma in its ptx"),
     "operation": (Uses("tt.reduce"), ATTENTION, rewritten("ttgir", r'"tt\.reduce"', '"tt.scan"'), "has no tt.reduce"),
     "width of copies": (

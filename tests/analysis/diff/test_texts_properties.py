@@ -7,8 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.analysis.diff.marks import word_marks
-from irscope.analysis.diff.texts import Ignored, diff_texts
+from irscope.analysis.diff.texts import Ignored, diff_texts, word_marks
 from irscope.model.capture import StageKind
 from irscope.render.text.diff import render_side_by_side, render_unified
 from tests.analysis.patching import check

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from irscope.analysis.findings.needs import needs_operations
+from irscope.analysis.findings.find import needs_operations
 from irscope.analysis.findings.studied import Studied
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from irscope.analysis.findings.model import Change, Finding
+from irscope.analysis.findings.model import Finding, FixChange
 from irscope.model.capture import Capture
 
 __all__ = ["contradictions"]
@@ -35,7 +35,7 @@ _BUFFERS = re.compile(r"ttg\.local_alloc.*!ttg\.memdesc<(\d+)x\d+x\d+x")
 
 
 def contradictions(
-    before: Capture, findings: Sequence[Finding], tried: Mapping[tuple[Change, ...], Capture]
+    before: Capture, findings: Sequence[Finding], tried: Mapping[tuple[FixChange, ...], Capture]
 ) -> tuple[int, list[str]]:
     """(figures that were held against an artifact, those that are not there).
 
@@ -162,12 +162,12 @@ def _conversions(capture: Capture, _: Finding) -> int:
 
 
 _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool] | None]] = {
-    " bits a lane": _widths,
+    " bits per thread": _widths,
     " registers": _registers,
     " bytes spilled": _spilled,
     "→ pipelined": _pipelined,
     " buffers": _buffers,
-    " dots waited for at once": _waits,
+    " dots that block at once": _waits,
     " bytes of shared memory, fits": _fits,
     " conversions": _conversions,
     " to shared memory": _stores_to_shared,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.findings.changed import with_changes, with_run
-from irscope.analysis.findings.model import Change
-from irscope.ir.body.clean import clean
+from irscope.analysis.findings.model import FixChange
+from irscope.ir.columns import clean
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled
@@ -30,22 +30,22 @@ SOURCE = """module {
 NAMES = ("%x", "%s", "%s2")
 
 
-def changed(*changes: Change) -> str:
+def changed(*changes: FixChange) -> str:
     text = with_changes(SOURCE, NAMES, changes)
     assert text is not None
     return text
 
 
 def test_an_attribute_is_added() -> None:
-    assert '%s: i32 {tt.divisibility = 16 : i32} loc("s"(#loc)), %s2' in changed(Change("divisible", "s", 16))
+    assert '%s: i32 {tt.divisibility = 16 : i32} loc("s"(#loc)), %s2' in changed(FixChange("divisible", "s", 16))
 
 
 def test_an_attribute_is_replaced_and_the_others_stay() -> None:
-    assert "%s2: i32 {tt.divisibility = 16 : i32, tt.other = 1 : i32} loc" in changed(Change("divisible", "s2", 16))
+    assert "%s2: i32 {tt.divisibility = 16 : i32, tt.other = 1 : i32} loc" in changed(FixChange("divisible", "s2", 16))
 
 
 def test_a_constant_stands_in_for_every_use_in_the_kernel_and_in_no_other_function() -> None:
-    lines = changed(Change("constant", "s", 1)).split("\n")
+    lines = changed(FixChange("constant", "s", 1)).split("\n")
     assert lines[2].strip() == "%s_is = arith.constant 1 : i32"
     assert lines[3].strip() == "%0 = arith.muli %s_is, %s2 : i32"
     assert "@help(%s_is)" in lines[4]
@@ -53,10 +53,10 @@ def test_a_constant_stands_in_for_every_use_in_the_kernel_and_in_no_other_functi
 
 
 def test_a_hint_stands_on_the_products_with_an_argument_and_on_nothing_else() -> None:
-    text = changed(Change("hint", "s2", 8))
+    text = changed(FixChange("hint", "s2", 8))
     assert "%0 = arith.muli %s, %s2 {tt.divisibility = dense<8> : tensor<1xi32>} : i32" in text
     assert text.count("dense<8>") == 1
-    assert with_changes(SOURCE, NAMES, (Change("hint", "x", 8),)) is None
+    assert with_changes(SOURCE, NAMES, (FixChange("hint", "x", 8),)) is None
 
 
 WIDE = """module {
@@ -70,7 +70,7 @@ WIDE = """module {
 
 
 def test_a_hint_has_a_number_for_each_dimension() -> None:
-    text = with_changes(WIDE, ("%s",), (Change("hint", "s", 4),))
+    text = with_changes(WIDE, ("%s",), (FixChange("hint", "s", 4),))
     assert text is not None
     assert "%0, %0 {tt.divisibility = dense<4> : tensor<2xi32>} : tensor<64x1xi32> loc(#loc3)" in text
 
@@ -81,7 +81,7 @@ BLOCKED = "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [4, 8], warpsP
 def test_a_layout_gets_a_longer_run_of_the_dimension_that_comes_first() -> None:
     wider = with_run(BLOCKED, 0, 8)
     assert wider == BLOCKED.replace("[1, 2]", "[8, 2]").replace("order = [1, 0]", "order = [0, 1]")
-    change = Change("layout", BLOCKED, wider)
+    change = FixChange("layout", BLOCKED, wider)
     assert str(change) == "sizePerThread [1, 2] → [8, 2], order [1, 0] → [0, 1]"
     assert with_changes(f"#blocked = {BLOCKED}\n{SOURCE}", NAMES, (change,)) == f"#blocked = {wider}\n{SOURCE}"
     assert with_changes(SOURCE, NAMES, (change,)) is None
@@ -105,7 +105,7 @@ def rows(x, y, stride, n, BLOCK: tl.constexpr):
 def test_hints_do_what_they_do_in_the_kernel(tmp_path: Path) -> None:
     texts: list[list[str]] = []
     product, remainder = "tl.program_id(0) * stride", "(tl.program_id(0) * BLOCK + columns) % n"
-    hints = (Change("hint", "stride", 8), Change("contiguous", "n", 8))
+    hints = (FixChange("hint", "stride", 8), FixChange("contiguous", "n", 8))
     for name, of_product, of_remainder in (
         ("plain", product, remainder),
         ("hinted", f"tl.multiple_of({product}, 8)", f"tl.max_contiguous(tl.multiple_of({remainder}, 8), 8)"),
@@ -134,14 +134,18 @@ def test_hints_do_what_they_do_in_the_kernel(tmp_path: Path) -> None:
 
 
 def test_several_changes() -> None:
-    text = changed(Change("constant", "s", 1), Change("divisible", "s2", 16), Change("option", "num_warps", 8))
+    text = changed(
+        FixChange("constant", "s", 1),
+        FixChange("divisible", "s2", 16),
+        FixChange("option", "num_warps", 8),
+    )
     assert "%s_is = arith.constant 1" in text
     assert "%s2: i32 {tt.divisibility = 16" in text
 
 
 @pytest.mark.parametrize("names", [("%x", "%s"), ("%s", "%s", "%s2")])
 def test_an_argument_that_cannot_be_told_changes_nothing(names: tuple[str, ...]) -> None:
-    assert with_changes(SOURCE, names, (Change("divisible", "s", 16),)) is None
+    assert with_changes(SOURCE, names, (FixChange("divisible", "s", 16),)) is None
 
 
 CALLED = """module {
@@ -168,27 +172,27 @@ PARAMETERS = ("%x", "%s", "%t")
 
 
 def test_a_hint_stands_in_a_function_that_is_called_with_nothing_else() -> None:
-    text = with_changes(CALLED, PARAMETERS, (Change("hint", "s", 8),))
+    text = with_changes(CALLED, PARAMETERS, (FixChange("hint", "s", 8),))
     assert text is not None
     assert "%0 = arith.muli %row, %stride {tt.divisibility = dense<8> : tensor<1xi32>} : i32" in text
     # Another call would be told what does not hold for it.
     twice = CALLED.replace(
         "    %1 = tt.splat", "    %9 = tt.call @help(%pid, %t) : (i32, i32) -> i32\n    %1 = tt.splat"
     )
-    assert with_changes(twice, PARAMETERS, (Change("hint", "s", 8),)) is None
+    assert with_changes(twice, PARAMETERS, (FixChange("hint", "s", 8),)) is None
 
 
 def test_remainders_are_said_to_be_contiguous_and_divisible() -> None:
-    text = with_changes(CALLED, PARAMETERS, (change := Change("contiguous", "t", 8),))
+    text = with_changes(CALLED, PARAMETERS, (change := FixChange("contiguous", "t", 8),))
     assert text is not None
     hint = "{tt.contiguity = dense<8> : tensor<1xi32>, tt.divisibility = dense<8> : tensor<1xi32>}"
     assert f"%3 = arith.remsi %2, %1 {hint} : tensor<64xi32> loc(#loc3)" in text
     assert str(change) == "tl.max_contiguous(tl.multiple_of(… % t, 8), 8)"
-    assert with_changes(CALLED, PARAMETERS, (Change("contiguous", "s", 8),)) is None
+    assert with_changes(CALLED, PARAMETERS, (FixChange("contiguous", "s", 8),)) is None
 
 
 def test_another_constant_stands_in_products_and_comparisons_alone() -> None:
-    text = with_changes(CALLED, PARAMETERS, (change := Change("factor", "PITCH", 104, 100),))
+    text = with_changes(CALLED, PARAMETERS, (change := FixChange("factor", "PITCH", 104, 100),))
     assert text is not None
     lines = [line.strip() for line in text.split("\n")]
     at = lines.index("%4 = arith.muli %pid, %factor_100_0 : i32 loc(#loc3)")
@@ -196,5 +200,5 @@ def test_another_constant_stands_in_products_and_comparisons_alone() -> None:
     at = lines.index("%5 = arith.cmpi slt, %2, %factor_100_1 : tensor<64xi32> loc(#loc4)")
     assert lines[at - 1] == "%factor_100_1 = arith.constant dense<104> : tensor<64xi32>"
     assert "%6 = arith.addi %pid, %c100_i32 : i32" in lines
-    assert (str(change), str(Change("factor", "100", 104, 100))) == ("PITCH = 104", "104 in place of 100")
-    assert with_changes(CALLED, PARAMETERS, (Change("factor", "PITCH", 8, 7),)) is None
+    assert (str(change), str(FixChange("factor", "100", 104, 100))) == ("PITCH = 104", "104 in place of 100")
+    assert with_changes(CALLED, PARAMETERS, (FixChange("factor", "PITCH", 8, 7),)) is None

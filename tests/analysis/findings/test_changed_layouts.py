@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.findings.changed import edited, laid_along
-from irscope.analysis.findings.model import Change
+from irscope.analysis.findings.model import FixChange
 from irscope.analysis.findings.studied import Studied
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, PassSnapshot
@@ -51,7 +51,9 @@ def _after_coalesce(*lines: str) -> Capture:
 
 
 def _edited(capture: Capture, line: int) -> list[str]:
-    text = edited(capture, Change("snapshot", "#ttg.blocked<{order = [1, 0]}>", "#ttg.blocked<{order = [0, 1]}>", line))
+    text = edited(
+        capture, FixChange("snapshot", "#ttg.blocked<{order = [1, 0]}>", "#ttg.blocked<{order = [0, 1]}>", line)
+    )
     return [] if text is None else text.split("\n")[3:-2]
 
 

@@ -1,4 +1,4 @@
-"""Every kind of finding has a section in docs/findings.md, whose kernel gives it."""
+"""Findings as values, as JSON, and silenced by comments."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.findings.find import findings_of
-from irscope.analysis.findings.model import KINDS, Change, Suggestion
-from irscope.analysis.findings.needs import log_needs, needs_operations
+from irscope.analysis.findings.find import findings_of, log_needs, needs_operations
+from irscope.analysis.findings.model import KINDS, Finding, FixChange, Suggestion, codes_of, is_silenced
 from irscope.analysis.findings.quick import quick_findings
-from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.analysis.findings.studied import Studied
+from irscope.api.explain import read_grid, read_sizes, with_launch
+from irscope.errors import UsageError
+from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.second import find_log, find_operations
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.target import Target
 from tests.analysis.findings.cases import DISASSEMBLED
 
 PAGE = (Path(__file__).parents[3] / "docs" / "findings.md").read_text("utf-8")
@@ -49,7 +51,11 @@ def test_codes_and_names_are_distinct() -> None:
 
 
 def test_changes_as_text() -> None:
-    changes = (Change("divisible", "k", 16), Change("constant", "s", 1), Change("option", "num_warps", 8))
+    changes = (
+        FixChange("divisible", "k", 16),
+        FixChange("constant", "s", 1),
+        FixChange("option", "num_warps", 8),
+    )
     assert Suggestion("", changes).tried == "k divisible by 16, s = 1, num_warps=8"
 
 
@@ -87,3 +93,47 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
     quick = quick_findings(capture)
     assert {(one.code, one.place) for one in quick} <= {(one.code, one.place) for one in found}
     assert (code in {one.code for one in quick}) == (code in QUICK)
+
+
+SOURCE = """def kernel(x):{of_kernel}
+    a = tl.load(x){comment}
+    b = tl.load(x)"""
+
+
+def silenced(code: str, lines: tuple[int, ...], comment: str = "", of_kernel: str = "") -> bool:
+    source = SOURCE.format(comment=comment, of_kernel=of_kernel)
+    launch = Launch(Kernel("kernel", "a.py", 11, source, 11))
+    place = tuple(("a.py", line) for line in lines)
+    finding = Finding(code, "tt.load", 1, (), (), place, "", "", 0, ())
+    return is_silenced(finding, Capture(launch=launch, target=Target.parse("cuda:90")))
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "  # irscope: ignore",
+        "  # irscope: ignore[IRS101]",
+        "  # irscope: ignore[IRS402, narrow-load]",
+        "#irscope:ignore[irs101]",
+    ],
+)
+def test_a_comment_on_the_line_silences(comment: str) -> None:
+    assert silenced("IRS101", (12,), comment)
+    assert silenced("IRS101", (99, 12), comment)
+    assert not silenced("IRS101", (13,), comment)
+
+
+@pytest.mark.parametrize("comment", ["", "  # ignore", "  # irscope: ignore[IRS102]", "  # irscope: ignore[]"])
+def test_other_comments_do_not(comment: str) -> None:
+    assert not silenced("IRS101", (12,), comment)
+
+
+def test_what_has_no_line_is_silenced_on_the_def() -> None:
+    assert silenced("IRS501", (), of_kernel="  # irscope: ignore[IRS501]")
+    assert not silenced("IRS501", (), comment="  # irscope: ignore[IRS501]")
+
+
+def test_codes_and_names_of_an_option() -> None:
+    assert codes_of(["irs101", "narrow-store"]) == {"IRS101", "IRS102"}
+    with pytest.raises(UsageError, match="narrow-load"):
+        codes_of(["narow-load"])

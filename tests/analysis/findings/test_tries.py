@@ -1,17 +1,21 @@
-"""Which compiles `why` does of the changes that it would try."""
+"""Suggestions that are tried: which compiles, how far, and what each of them gave."""
 
 from __future__ import annotations
 
-from irscope.analysis.findings.model import Change, Finding, Suggestion
+from dataclasses import replace
+
+import pytest
+
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Proof, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget, Tries, shared_compiles
-from irscope.model.capture import Artifact, Capture, Kernel, Launch
+from irscope.analysis.findings.tries import Budget, Tries, compare, shared_compiles, without_refuted
+from irscope.model.capture import Artifact, Capture, Failure, Kernel, Launch, Resources
 from irscope.record.variants.compiles import Compiles
 from irscope.target import Target
 
-WARPS, STAGES = (Change("option", "num_warps", 8),), (Change("option", "num_stages", 1),)
-M, N = (Change("divisible", "m", 16),), (Change("divisible", "n", 16),)
-N_IS_1 = (Change("constant", "n", 1), Change("divisible", "k", 16))
+WARPS, STAGES = (FixChange("option", "num_warps", 8),), (FixChange("option", "num_stages", 1),)
+M, N = (FixChange("divisible", "m", 16),), (FixChange("divisible", "n", 16),)
+N_IS_1 = (FixChange("constant", "n", 1), FixChange("divisible", "k", 16))
 
 
 def test_each_change_has_a_compile_of_its_own_while_there_are_enough() -> None:
@@ -42,7 +46,7 @@ TEXT = """module {
 """
 
 
-def narrow(code: str, *changes: Change) -> Finding:
+def narrow(code: str, *changes: FixChange) -> Finding:
     suggestions = tuple(Suggestion("", (one,)) for one in changes)
     return Finding(code, "tt.load", 2, (), (), (), "", "", 1, (), suggestions)
 
@@ -55,9 +59,9 @@ def tries(budget: Budget) -> Tries:
 
 
 def test_what_cannot_be_written_into_the_source_takes_no_compile() -> None:
-    hint = Change("hint", "n", 4)
-    (plan,) = tries(Budget()).choose([narrow("IRS101", hint, Change("divisible", "n", 16))])
-    assert plan.changes == (Change("divisible", "n", 16),)
+    hint = FixChange("hint", "n", 4)
+    (plan,) = tries(Budget()).choose([narrow("IRS101", hint, FixChange("divisible", "n", 16))])
+    assert plan.changes == (FixChange("divisible", "n", 16),)
     assert tries(Budget()).choose([narrow("IRS101", hint)]) == []
 
 
@@ -72,3 +76,39 @@ def test_by_default_one_compile_goes_past_the_ttgir() -> None:
     every = tries(Budget.parse("all")).choose([spills, pipelined, narrowed, narrow("IRS502", *STAGES)])
     assert {(one.changes, one.reach) for one in every} == {(WARPS, "binary"), (N, "assembly"), (STAGES, "binary")}
     assert tries(Budget.parse("0")).choose([spills]) == []
+
+
+SPILLS = Finding("IRS501", "", 0, (), (), (), "", "", 0, ())
+NARROW = replace(
+    SPILLS, code="IRS101", causes=(Cause("16 bits", "assembly", "ptx"), Cause("n is 7", "launch", "the arguments"))
+)
+
+
+def capture(spilled: int, registers: int = 255, failure: Failure | None = None) -> Capture:
+    resources = Resources(registers=registers, spill_store_bytes=spilled)
+    launch = Launch(Kernel("k"))
+    status = "failed" if failure is not None else "ok"
+    return Capture(launch=launch, target=Target.parse("cuda:90"), resources=resources, failure=failure, status=status)
+
+
+def test_fewer_spills_help_and_more_do_not() -> None:
+    assert compare(SPILLS, Studied(capture(64)), Studied(capture(0, 128))) == Proof(
+        True, ("64 bytes spilled → 0 bytes spilled", "255 → 128 registers")
+    )
+    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(64))).helps
+    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(65))).helps
+
+
+def test_what_fits_no_longer_does_not_help() -> None:
+    proof = compare(SPILLS, Studied(capture(64)), Studied(capture(0, failure=Failure("fit", "too much"))))
+    assert not proof.helps
+    assert proof.failure
+
+
+@pytest.mark.parametrize(
+    ("proof", "blamed"),
+    [(Proof(True), True), (Proof(False), False), (Proof(False, failure="it does not compile"), True), (None, True)],
+)
+def test_a_launch_that_a_compile_clears_is_not_blamed(proof: Proof | None, blamed: bool) -> None:
+    one = replace(NARROW, suggestions=(Suggestion("", (FixChange("divisible", "n", 16),), proof),))
+    assert ("n is 7" in [cause.text for cause in without_refuted(one).causes]) == blamed

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from irscope.analysis.findings.find import findings_of
-from irscope.analysis.findings.model import Change, Finding, Suggestion
+from irscope.analysis.findings.model import Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget
 from irscope.api.explain import Explainer
@@ -94,7 +94,7 @@ def _proven(studied: Studied, found: Sequence[Finding], most: int) -> tuple[int,
     """(figures that were held against artifacts, those that are not there, suggestions of the first finding)."""
     held: list[tuple[int, list[str]]] = []
 
-    def checked(findings: Sequence[Finding], captures: Mapping[tuple[Change, ...], Capture]) -> tuple[Finding, ...]:
+    def checked(findings: Sequence[Finding], captures: Mapping[tuple[FixChange, ...], Capture]) -> tuple[Finding, ...]:
         held.append(contradictions(studied.capture, findings, captures))
         return tuple(findings)
 

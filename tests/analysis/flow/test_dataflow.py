@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
-from irscope.analysis.flow.dataflow_fold import HARDEST, at_level, fold
-from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
-from irscope.analysis.flow.dataflow_select import around, on_lines
-from irscope.analysis.flow.dataflow_view import structured
+from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
+from irscope.analysis.flow.dataflow_fold import HARDEST, around, at_level, fold, on_lines
 from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.errors import UsageError
+from irscope.ir.mlir.attributes import short_layout
 from irscope.ir.mlir.reader import Operation, parse_mlir
-from irscope.ir.mlir.short_types import layout_of, short_layout, short_type
+from irscope.ir.mlir.types import layout_of, short_type
 from tests.analysis.recorded import example, stored
 
 CUDA, HIP = "cuda:90", "hip:gfx942"
@@ -92,11 +90,16 @@ def ours(text: str) -> tuple[list[str], int, Counter[tuple[object, int]]]:
 
     for operation in parse_mlir(text).operations:
         walk(operation)
-    place = {(one.first_line, one.name): number for number, one in enumerate(order)}
-    flow = read_dataflow(text)
-    number = {node.number: place[node.line, node.name] if node.name else "argument" for node in flow.nodes}
-    uses = Counter((number[edge.source], number[edge.target]) for edge in flow.edges)
-    return [one.name for one in order], sum(not node.name for node in flow.nodes), uses
+    makers: dict[tuple[int, int], object] = {}
+    for number, one in enumerate(order):
+        makers.update({(value.number, value.index): number for value in one.results})
+        blocks = [block for region in one.regions for block in region.blocks]
+        makers.update({(value.number, value.index): "argument" for block in blocks for value in block.arguments})
+    uses = Counter(
+        (makers[value.number, value.index], number) for number, one in enumerate(order) for value in one.operands
+    )
+    arguments = sum(maker == "argument" for maker in makers.values())
+    return [one.name for one in order], arguments, uses
 
 
 @pytest.mark.triton
@@ -128,7 +131,7 @@ def drawn(flow: Dataflow) -> set[tuple[str, str, bool]]:
 
 
 def test_what_a_loop_yields_goes_to_the_next_turn_and_to_who_reads_its_result() -> None:
-    flow = structured(read_dataflow(LOOP))
+    flow = read_dataflow(LOOP)
     edges = drawn(flow)
     assert {("%first", "%a", False), ("%x", "%a", True), ("%x", "%s", False), ("%n", "%i", False)} <= edges
     # The branch's result comes from both sides.
@@ -143,7 +146,7 @@ def test_what_a_loop_yields_goes_to_the_next_turn_and_to_who_reads_its_result() 
 
 
 def test_values_have_types() -> None:
-    flow = structured(read_dataflow(LOOP))
+    flow = read_dataflow(LOOP)
     types = {node.values[0]: node.type for node in flow.nodes if node.values}
     assert types["%a"] == types["%x"] == "tensor<4xf32, #blocked>"
     assert types["%b"] == types["%i"] == "i32"
@@ -188,7 +191,7 @@ def test_types_in_short() -> None:
 
 @pytest.mark.parametrize("level", range(HARDEST + 1))
 def test_folding_loses_no_operation_that_computes(level: int) -> None:
-    flow = structured(read_dataflow(stored("product", CUDA).ttgir))
+    flow = read_dataflow(stored("product", CUDA).ttgir)
     folded = at_level(flow, {}, level)
     numbers = {node.number for node in folded.nodes}
     assert all(edge.source in numbers and edge.target in numbers for edge in folded.edges)
@@ -202,7 +205,7 @@ def test_folding_loses_no_operation_that_computes(level: int) -> None:
 
 
 def test_chains_are_folded_without_a_cycle() -> None:
-    folded = at_level(structured(read_dataflow(stored("product", CUDA).ttgir)), {}, 1)
+    folded = at_level(read_dataflow(stored("product", CUDA).ttgir), {}, 1)
     after: dict[int, set[int]] = {}
     for edge in folded.edges:
         if not edge.carried:
@@ -223,14 +226,14 @@ def test_chains_are_folded_without_a_cycle() -> None:
 def test_a_large_graph_is_folded_harder_and_says_so() -> None:
     lines = "\n".join(f"    %{n} = tt.load %{n - 1} : tensor<4x!tt.ptr<f16>, #b{n % 3}>" for n in range(1, 5000))
     text = f"module {{\n  tt.func @k(%0: i32) {{\n{lines}\n    tt.return\n  }}\n}}\n"
-    folded = fold(structured(read_dataflow(text)), {}, None)
+    folded = fold(read_dataflow(text), {}, None)
     assert len(folded.flow.nodes) <= 120
     assert folded.level > 1
     assert "operations and arguments in" in folded.note
 
 
 def test_around_a_value() -> None:
-    flow = structured(read_dataflow(LOOP))
+    flow = read_dataflow(LOOP)
     assert {node.values[0] for node in around(flow, "%x", 0).nodes} == {"%x"}
     assert {"%a", "%x", "%s"} == {node.values[0] for node in around(flow, "x", 1).nodes}
     assert {"tt.store", "tt.reduce"} <= {node.name for node in around(flow, "x", 100).nodes}
@@ -239,7 +242,7 @@ def test_around_a_value() -> None:
 
 
 def test_lines_keep_their_neighbours_faded() -> None:
-    flow = structured(read_dataflow(LOOP))
+    flow = read_dataflow(LOOP)
     part = on_lines(flow, {7})
     assert {(node.values[0], node.faded) for node in part.nodes} == {("%x", False), ("%a", True), ("%s", True)}
     with pytest.raises(UsageError, match="irscope source"):
@@ -249,7 +252,7 @@ def test_lines_keep_their_neighbours_faded() -> None:
 def test_llvm_instructions_are_nodes_in_their_blocks() -> None:
     capture = stored("twice", CUDA)
     flow = read_llvm_dataflow(capture.llir)
-    from irscope.ir.body.counts import operation_counts
+    from irscope.ir.columns import operation_counts
 
     assert sum(bool(node.name) for node in flow.nodes) == operation_counts(capture.llir, "llvm").total()
     names = {node.number: node.name for node in flow.nodes}
@@ -301,12 +304,12 @@ def test_every_operation_with_a_stage_is_in_the_schedule() -> None:
 
 @given(text=st.text(alphabet='%^@#!{}[]()<>:=,-."/;scf.or yield\n01', max_size=300))
 def test_any_text_is_read_without_an_error(text: str) -> None:
-    fold(structured(read_dataflow(text)), {})
+    fold(read_dataflow(text), {})
     fold(read_llvm_dataflow(text), {})
 
 
 def test_deep_nesting_is_no_error() -> None:
     depth = 3000
     text = "".join(f"scf.if %{n} {{\n" for n in range(depth)) + "}\n" * depth
-    flow = structured(read_dataflow(text))
+    flow = read_dataflow(text)
     assert len(flow.nodes) == depth

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.lives.identity import Compared
-from irscope.analysis.lives.steps import trail_of
-from irscope.ir.body.reader import read_body
+from irscope.analysis.lives.identity import Compared, trail_of
+from irscope.ir.columns import read_body
 from irscope.ir.locations.operations import with_operation_locations
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.strip import strip_locations

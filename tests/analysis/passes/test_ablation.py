@@ -10,8 +10,8 @@ import pytest
 from irscope.analysis.code import code_of
 from irscope.analysis.passes.ablation import (
     Ablation,
-    Counts,
-    Variant,
+    AblationRow,
+    RowCounts,
     first_difference,
     measure_variant,
     pairs_worth_trying,
@@ -22,28 +22,28 @@ from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.capture import Artifact, Capture, Failure, Kernel, Launch, PassSnapshot, Resources, Target
 from irscope.plan import PassPlan, PassRule
 
-BASE = Variant((), "", Counts(100, 32, None, 0, 1024, 50.0, 2), program="p")
-IDLE = Variant(("ttgir:idle#1",), "-ttgir:idle#1", BASE.counts, program="p")
-RENAMED = Variant(("ttgir:renames#1",), "-ttgir:renames#1", BASE.counts, program="p", differs_from="ttgir")
-SMALL = Variant(
+BASE = AblationRow((), "", RowCounts(100, 32, None, 0, 1024, 50.0, 2), program="p")
+IDLE = AblationRow(("ttgir:idle#1",), "-ttgir:idle#1", BASE.counts, program="p")
+RENAMED = AblationRow(("ttgir:renames#1",), "-ttgir:renames#1", BASE.counts, program="p", differs_from="ttgir")
+SMALL = AblationRow(
     ("ttgir:small#1",), "-ttgir:small#1", replace(BASE.counts, instructions=110), program="s", differs_from="ttgir"
 )
-LARGE = Variant(
+LARGE = AblationRow(
     ("ttgir:large#1",),
     "-ttgir:large#1",
     replace(BASE.counts, shared=0, registers=30),
     program="l",
     differs_from="ttgir",
 )
-FAILS = Variant(("ttgir:needed#1",), "-ttgir:needed#1", Counts(), failed_in="llir:to_llvmir#1", message="no")
+FAILS = AblationRow(("ttgir:needed#1",), "-ttgir:needed#1", RowCounts(), failed_in="llir:to_llvmir#1", message="no")
 EFFECT = (FAILS, LARGE, SMALL, RENAMED, IDLE)
 
 
-def ablation(*variants: Variant) -> Ablation:
+def ablation(*variants: AblationRow) -> Ablation:
     return Ablation("kernel", "cuda:90", ("ttgir",), BASE, variants)
 
 
-def timed(variant: Variant, ratio: float, verdict: str = "identical") -> Variant:
+def timed(variant: AblationRow, ratio: float, verdict: str = "identical") -> AblationRow:
     agreement = Agreement(verdict)  # pyright: ignore[reportArgumentType]
     return replace(
         variant,
@@ -54,7 +54,7 @@ def timed(variant: Variant, ratio: float, verdict: str = "identical") -> Variant
 
 
 @pytest.mark.parametrize("order", list(permutations(EFFECT))[::17])
-def test_by_effect_what_fails_comes_first_and_what_does_nothing_last(order: tuple[Variant, ...]) -> None:
+def test_by_effect_what_fails_comes_first_and_what_does_nothing_last(order: tuple[AblationRow, ...]) -> None:
     assert ablation(*order).sorted() == EFFECT
     assert ablation(*order).sorted("pass") == order
 
@@ -101,7 +101,7 @@ def test_pairs_are_of_what_changes_the_program_alone() -> None:
 
 
 def test_a_pair_that_adds_nothing_changes_nothing() -> None:
-    both = Variant((*SMALL.off, *LARGE.off), "", LARGE.counts, program="l", differs_from="ttgir")
+    both = AblationRow((*SMALL.off, *LARGE.off), "", LARGE.counts, program="l", differs_from="ttgir")
     rows = ablation(SMALL, LARGE, both)
     assert rows.adds_nothing(both)
     assert not rows.changes(both)
@@ -141,7 +141,7 @@ def with_artifact(capture: Capture, stage: str, data: str | bytes) -> Capture:
 
 def test_counts_of_a_capture() -> None:
     counts = measure_variant(compiled(), compiled()).counts
-    assert counts == Counts(9, 32, None, 12, 0, 100.0, 2)
+    assert counts == RowCounts(9, 32, None, 12, 0, 100.0, 2)
 
 
 def test_the_first_stage_that_differs() -> None:
@@ -173,7 +173,7 @@ def test_a_failure_says_what_the_capture_says() -> None:
     assert row.failed_in == "llir:membar#1"
     assert row.message == "k.py:3:4: error: not legal\nPassManager::run failed"
     assert row.program == ""
-    assert row.counts == Counts(convert_layouts=2)
+    assert row.counts == RowCounts(convert_layouts=2)
 
 
 def test_what_does_not_fit_was_compiled_and_is_counted() -> None:

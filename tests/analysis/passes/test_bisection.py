@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irscope.analysis.passes.bisection import (
+    BisectVerdict,
     Flip,
     Judge,
     Judgement,
@@ -20,6 +21,10 @@ from irscope.analysis.passes.bisection import (
 )
 
 COUNTS = st.integers(1, 120)
+
+
+def asking(ask: Callable[[Off], Judgement]) -> Judge:
+    return Judge(lambda off: BisectVerdict(ask(off)))
 
 
 def otherwise(judgement: Judgement) -> Judgement:
@@ -34,7 +39,7 @@ def log(count: int) -> int:
 def test_one_pass_whose_absence_flips(data: st.DataObject, count: int, with_all: Judgement) -> None:
     guilty = data.draw(st.integers(0, count - 1))
     kept = frozenset(data.draw(st.sets(st.integers(0, count - 1)))) - {guilty}
-    judge = Judge(lambda off: otherwise(with_all) if guilty in off else with_all)
+    judge = asking(lambda off: otherwise(with_all) if guilty in off else with_all)
     flip = absent_passes(judge, count, kept)
     assert flip.guilty
     assert (flip.left.off, flip.right.off) == (frozenset(), {guilty})
@@ -47,7 +52,7 @@ def test_one_pass_whose_absence_flips(data: st.DataObject, count: int, with_all:
 def test_one_pass_whose_presence_flips_counted_from_the_front(data: st.DataObject, count: int) -> None:
     guilty = data.draw(st.integers(0, count - 1))
     kept = frozenset(data.draw(st.sets(st.integers(0, count - 1)))) - {guilty}
-    judge = Judge(lambda off: "good" if guilty in off else "bad")
+    judge = asking(lambda off: "good" if guilty in off else "bad")
     flip = first_passes(judge, count, kept)
     assert flip.guilty
     assert flip.guilty == (guilty,)
@@ -58,7 +63,7 @@ def test_one_pass_whose_presence_flips_counted_from_the_front(data: st.DataObjec
 @given(st.data(), st.integers(2, 80))
 def test_several_that_must_be_absent_together(data: st.DataObject, count: int) -> None:
     together = data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=5))
-    judge = Judge(lambda off: "bad" if together <= off else "good")
+    judge = asking(lambda off: "bad" if together <= off else "good")
     flip = absent_passes(judge, count)
     assert flip.guilty
     assert flip.right.off == together
@@ -70,7 +75,7 @@ def test_several_that_must_be_absent_together(data: st.DataObject, count: int) -
 def test_any_one_of_several_will_do(data: st.DataObject, count: int) -> None:
     """Monotone too: the fewest whose absence flips is one of them."""
     alternatives = data.draw(st.sets(st.integers(0, count - 1), min_size=1))
-    judge = Judge(lambda off: "bad" if off & alternatives else "good")
+    judge = asking(lambda off: "bad" if off & alternatives else "good")
     flip = absent_passes(judge, count)
     assert flip.guilty
     assert len(flip.right.off) == 1
@@ -97,7 +102,7 @@ def test_what_is_found_is_true_whatever_the_answers(
     search: Callable[..., Flip], seed: int, count: int, skips: float
 ) -> None:
     ask = arbitrary(seed, skips)
-    judge = Judge(ask)
+    judge = asking(ask)
     flip = search(judge, count)
     ends = {ask(frozenset()), ask(frozenset(range(count)))}
     if len(ends) == 1 or "skip" in ends:
@@ -115,7 +120,7 @@ def test_what_is_found_is_true_whatever_the_answers(
 @settings(max_examples=300)
 @given(st.integers(), st.integers(1, 40))
 def test_of_several_each_is_needed(seed: int, count: int) -> None:
-    judge = Judge(arbitrary(seed, 0.0))
+    judge = asking(arbitrary(seed, 0.0))
     flip = absent_passes(judge, count)
     if flip.guilty:
         for one in flip.right.off:
@@ -133,7 +138,7 @@ def test_around_what_cannot_be_judged(data: st.DataObject, count: int) -> None:
     def ask(off: Off) -> Judgement:
         return "skip" if len(off) in skipped else "bad" if guilty in off else "good"
 
-    flip = first_passes(Judge(ask), count)
+    flip = first_passes(asking(ask), count)
     assert flip.guilty
     assert guilty in flip.guilty
     sizes = (len(flip.left.off), len(flip.right.off))
@@ -147,12 +152,12 @@ def test_a_question_is_asked_once() -> None:
         asked.append(off)
         return "bad" if {3, 60} <= off else "good"
 
-    absent_passes(Judge(ask), 64)
+    absent_passes(asking(ask), 64)
     assert len(asked) == len(set(asked))
 
 
 def test_the_same_at_both_ends_is_no_flip() -> None:
-    judge = Judge(lambda off: "good")
+    judge = asking(lambda off: "good")
     answer = absent_passes(judge, 50)
     assert not answer.guilty
     assert len(judge.questions) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.analysis.reduce.program import Block, Op, Program
+from irscope.analysis.reduce.program import Op, OpBlock, Program
 
 LOOP = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 #blocked1 = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
@@ -103,7 +103,7 @@ def _check(operation: Op, known: set[int], found: list[str], program: Program) -
                 found += [f"{one.name} branches away" for key in one.successors if key not in keys]
 
 
-def _check_branch(branch: Op, block: Block, region: list[Block], found: list[str]) -> None:
+def _check_branch(branch: Op, block: OpBlock, region: list[OpBlock], found: list[str]) -> None:
     if branch is not block.operations[-1]:
         found.append(f"{branch.name} is not the last of its block")
     taken = sum(len(one.arguments) for key in branch.successors for one in region if one.key == key)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from irscope.analysis.reduce.python import PythonCase, PythonSearch
+from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
+from irscope.analysis.reduce.search import Search
 
 KERNEL = """
 import triton
@@ -35,6 +36,9 @@ def kernel(x_ptr, n, scale, BLOCK: tl.constexpr = 64):
 PARAMETERS = (("x_ptr", "*fp32:16", False), ("n", "i32", False), ("scale", "fp32", False), ("BLOCK", "64", True))
 
 
+PythonSearch = Search[PythonProgram, PythonCase]
+
+
 def reduced(*words: str) -> PythonSearch:
     def holds(case: PythonCase) -> bool:
         tree = ast.parse(case.text)
@@ -46,7 +50,8 @@ def reduced(*words: str) -> PythonSearch:
     def first(cases: Iterable[PythonCase]) -> int | None:
         return next((place for place, case in enumerate(cases) if holds(case)), None)
 
-    search = PythonSearch(PythonCase(ast.unparse(ast.parse(KERNEL)) + "\n", PARAMETERS), "kernel", first)
+    case = PythonCase(ast.unparse(ast.parse(KERNEL)) + "\n", PARAMETERS)
+    search = PythonSearch(PythonProgram.of(case, "kernel"), case, first, PYTHON_STEPS)
     search.run()
     return search
 
@@ -75,7 +80,7 @@ def test_a_loop_is_its_first_turn() -> None:
 
 def test_the_same_again_finds_nothing() -> None:
     search = reduced("broken(", "tl.store")
-    again = PythonSearch(search.best, "kernel", search.first)
+    again = PythonSearch(PythonProgram.of(search.best, "kernel"), search.best, search.first, PYTHON_STEPS)
     again.run()
     assert again.best == search.best
     assert again.taken == {}

@@ -9,11 +9,9 @@ from itertools import combinations, islice
 
 import pytest
 
-from irscope.analysis.reduce.case import Case, Pipeline
-from irscope.analysis.reduce.halving import halved
-from irscope.analysis.reduce.search import Search
-from irscope.analysis.reduce.steps.all import STEPS
-from irscope.analysis.reduce.text import read_program, write_program
+from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program, write_program
+from irscope.analysis.reduce.search import Search, halved
+from irscope.analysis.reduce.steps import STEPS
 from irscope.model.capture import PassSnapshot
 from irscope.plan import PassPlan, PassRule
 from tests.analysis.reduce.programs import LOOP
@@ -49,11 +47,12 @@ class Judge:
         return None
 
 
-def begun(judge: Judge) -> Search:
+def begun(judge: Judge) -> Search[Program, Case]:
     program = read_program(LOOP)
-    case = Case(write_program(program), Pipeline.of(PASSES, ("ttgir", "llir")), (("num_stages", 3), ("maxnreg", 64)))
-    assert judge.holds(case)
-    return Search(program, case, judge.first, STEPS)
+    program.pipeline = Pipeline.of(PASSES, ("ttgir", "llir"))
+    program.options = (("num_stages", 3), ("maxnreg", 64))
+    assert judge.holds(program.case())
+    return Search(program, program.case(), judge.first, STEPS)
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])

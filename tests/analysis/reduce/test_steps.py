@@ -6,20 +6,17 @@ import random
 
 import pytest
 
-from irscope.analysis.reduce.program import Program
-from irscope.analysis.reduce.steps.all import STEPS
-from irscope.analysis.reduce.steps.control import BlockArguments, Branches, OneBlock, Regions, Turns
-from irscope.analysis.reduce.steps.step import Edit, Step
-from irscope.analysis.reduce.steps.types import Attributes, Elements, Extents, Layouts, Properties
-from irscope.analysis.reduce.steps.values import Carried, Functions, Merged, Operations, Optional, Unused
-from irscope.analysis.reduce.text import read_program, write_program
+from irscope.analysis.lives.identity import Step
+from irscope.analysis.reduce.program import Program, read_program, write_program
+from irscope.analysis.reduce.steps import STEPS, Edit
 from irscope.errors import ParseError
 from tests.analysis.reduce.programs import BRANCHES, LOOP, WHILE, faults_of
 
+STEP = {one.name: one for one in STEPS}
 TEXTS = {"loop": LOOP, "branches": BRANCHES, "while": WHILE}
 
 
-def shrunk(text: str, step: Step, chosen: list[Edit] | None = None) -> str:
+def shrunk(text: str, step: Step[Program], chosen: list[Edit] | None = None) -> str:
     program = read_program(text)
     step.apply(program, frozenset(step.edits(program) if chosen is None else chosen))
     assert faults_of(program) == []
@@ -30,7 +27,7 @@ def names(text: str) -> list[str]:
     return [one.name for one in read_program(text).walk()]
 
 
-def only(text: str, step: Step, name: str) -> str:
+def only(text: str, step: Step[Program], name: str) -> str:
     """The text after a step on the operations of a name."""
     program = read_program(text)
     keys = {one.key for one in program.walk() if one.name == name}
@@ -55,14 +52,14 @@ def test_the_custom_form_is_refused() -> None:
 
 
 def test_a_new_argument_stands_in_for_a_result() -> None:
-    made = only(LOOP, Operations("argument"), "scf.for")
+    made = only(LOOP, STEP["operations"], "scf.for")
     assert "scf.for" not in made
     assert "(!tt.ptr<f16>, i32, tensor<64xf16, #blocked>, tensor<64x!tt.ptr<f16>, #blocked>) -> ()" in made
     assert made.count("tt.divisibility") == 1
 
 
 def test_an_operand_stands_in_for_a_result() -> None:
-    made = only(LOOP, Operations("operand"), "arith.addf")
+    made = only(LOOP, STEP["operations by operands"], "arith.addf")
     assert "arith.addf" not in made
     # %arg3 of the loop
     assert '"arith.mulf"(%11, %11)' in made
@@ -70,32 +67,32 @@ def test_an_operand_stands_in_for_a_result() -> None:
 
 
 def test_a_constant_stands_in_for_a_result() -> None:
-    made = only(LOOP, Operations("constant"), "tt.load")
+    made = only(LOOP, STEP["operations by constants"], "tt.load")
     assert "tt.load" not in made
     assert names(made).count("arith.constant") == 4
 
 
 def test_what_goes_together_leaves_nothing_behind() -> None:
-    made = shrunk(LOOP, Operations("argument"))
+    made = shrunk(LOOP, STEP["operations"])
     assert names(made) == ["builtin.module"]
     program = read_program(LOOP)
     chosen = [one.key for one in program.walk() if one.name in ("tt.splat", "tt.addptr", "scf.for")]
     # The splat is used by what goes too: it needs no argument.
     assert "(!tt.ptr<f16>, i32, tensor<64xf16, #blocked>, tensor<64x!tt.ptr<f16>, #blocked>) -> ()" in shrunk(
-        LOOP, Operations("argument"), [*chosen]
+        LOOP, STEP["operations"], [*chosen]
     )
 
 
 def test_a_function_goes_with_its_calls() -> None:
     program = read_program(BRANCHES)
     callee = next(one.key for one in program.walk() if one.properties.get("sym_name") == '"f"')
-    made = shrunk(BRANCHES, Functions(), [callee])
+    made = shrunk(BRANCHES, STEP["functions"], [callee])
     assert "tt.call" not in made
     assert names(made).count("tt.func") == 1
 
 
 def test_a_loop_makes_one_turn() -> None:
-    made = only(LOOP, Regions(), "scf.for")
+    made = only(LOOP, STEP["regions"], "scf.for")
     assert "scf.for" not in made
     assert "arith.mulf" in made
     # The first value of the accumulator is the constant.
@@ -106,33 +103,33 @@ def test_a_loop_makes_one_turn() -> None:
 def test_a_condition_takes_a_side(side: int, has_mulf: bool) -> None:
     program = read_program(LOOP)
     key = next(one.key for one in program.walk() if one.name == "scf.if")
-    made = shrunk(LOOP, Regions(), [(key, side)])
+    made = shrunk(LOOP, STEP["regions"], [(key, side)])
     assert "scf.if" not in made
     assert ("arith.mulf" in made) == has_mulf
 
 
 def test_a_while_loop_makes_one_turn() -> None:
-    made = shrunk(WHILE, Regions())
+    made = shrunk(WHILE, STEP["regions"])
     assert names(made) == ["builtin.module", "tt.func", "arith.cmpi", "arith.addi", "tt.print", "tt.return"]
 
 
 def test_loops_get_constant_bounds() -> None:
-    made = shrunk(LOOP, Turns())
+    made = shrunk(LOOP, STEP["loop bounds"])
     assert '"scf.for"(%8, %9, %9, %4, %7)' in made
-    assert Turns().edits(read_program(made)) == []
+    assert STEP["loop bounds"].edits(read_program(made)) == []
 
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_loop_carries_less(index: int) -> None:
     program = read_program(LOOP)
     key = next(one.key for one in program.walk() if one.name == "scf.for")
-    made = shrunk(LOOP, Carried(), [(key, "result", index)])
+    made = shrunk(LOOP, STEP["carried values"], [(key, "result", index)])
     loop = next(one for one in read_program(made).walk() if one.name == "scf.for")
     assert (len(loop.results), len(loop.operands), len(loop.regions[0][0].arguments)) == (1, 4, 2)
 
 
 def test_a_while_loop_carries_nothing() -> None:
-    made = shrunk(WHILE, Carried())
+    made = shrunk(WHILE, STEP["carried values"])
     loop = next(one for one in read_program(made).walk() if one.name == "scf.while")
     assert [*loop.results, *loop.operands, *(one for block in loop.blocks for one in block.arguments)] == []
 
@@ -143,15 +140,15 @@ def test_optional_operands_go() -> None:
     masked = LOOP.replace(without, masked)
     program = read_program(masked)
     key = next(one.key for one in program.walk() if one.name == "tt.load")
-    made = shrunk(masked, Optional(), [(key, 1)])
+    made = shrunk(masked, STEP["optional operands"], [(key, 1)])
     assert "operandSegmentSizes = array<i32: 1, 0, 0>" in made
 
 
 def test_arguments_go_and_merge() -> None:
     two = 'sym_name = "k"}> ({\n  ^bb0(%0: i32, %1: i32, %2: f32):\n    "tt.print"(%0, %1) : (i32, i32) -> ()\n'
     text = f'"builtin.module"() ({{\n  "tt.func"() <{{function_type = (i32, i32, f32) -> (), {two}    "tt.return"() : () -> ()\n  }}) : () -> ()\n}}) : () -> ()\n'  # noqa: E501
-    assert "^bb0(%0: i32, %1: i32):" in shrunk(text, Unused()).replace("bb1", "bb0")
-    merged = shrunk(text, Merged())
+    assert "^bb0(%0: i32, %1: i32):" in shrunk(text, STEP["arguments"]).replace("bb1", "bb0")
+    merged = shrunk(text, STEP["arguments of one type"])
     assert '"tt.print"(%0, %0)' in merged
     assert "function_type = (i32, f32) -> ()" in merged
 
@@ -159,7 +156,7 @@ def test_arguments_go_and_merge() -> None:
 def test_a_branch_takes_a_side() -> None:
     program = read_program(BRANCHES)
     key = next(one.key for one in program.walk() if one.name == "cf.cond_br")
-    first, second = (shrunk(BRANCHES, Branches(), [(key, side)]) for side in (0, 1))
+    first, second = (shrunk(BRANCHES, STEP["branches"], [(key, side)]) for side in (0, 1))
     assert ("tt.call" in first, "tt.call" in second) == (True, False)
     assert "cf.br" not in first + second
 
@@ -168,38 +165,38 @@ def test_a_function_is_one_block() -> None:
     program = read_program(BRANCHES)
     function = program.functions[0]
     for block, name in zip(function.regions[0], ("arith.addi", "tt.call", "tt.print"), strict=True):
-        made = shrunk(BRANCHES, OneBlock(), [(function.key, block.key)])
+        made = shrunk(BRANCHES, STEP["blocks"], [(function.key, block.key)])
         assert names(made)[2:4] == [name, "tt.return"]
 
 
 def test_branches_pass_nothing() -> None:
-    made = shrunk(BRANCHES, BlockArguments())
+    made = shrunk(BRANCHES, STEP["block arguments"])
     assert "operandSegmentSizes = array<i32: 1, 0, 0>" in made
 
 
 def test_attributes_and_properties_go() -> None:
-    made = shrunk(LOOP, Attributes())
+    made = shrunk(LOOP, STEP["attributes"])
     assert not [word for word in ("tt.divisibility", "note", "noinline", "num-warps") if word in made]
-    made = shrunk(LOOP, Properties())
+    made = shrunk(LOOP, STEP["properties"])
     assert "fastmath" not in made
     assert "sym_name" in made
 
 
 def test_extents_get_smaller_everywhere() -> None:
-    made = shrunk(LOOP, Extents(), [(64, 16), (64, 32)])
+    made = shrunk(LOOP, STEP["extents"], [(64, 16), (64, 32)])
     assert "64x" not in made
     assert "end = 16 : i32" in made
     assert "tensor<16xf16, #blocked>" in made
 
 
 def test_elements_are_f32() -> None:
-    made = shrunk(LOOP, Elements())
+    made = shrunk(LOOP, STEP["element types"])
     assert "f16" not in made
     assert "!tt.ptr<f32>" in made
 
 
 def test_one_layout_stands_in_for_another() -> None:
-    made = shrunk(LOOP, Layouts(), [("#blocked1", "#blocked")])
+    made = shrunk(LOOP, STEP["layouts"], [("#blocked1", "#blocked")])
     assert "convert_layout" not in made
     assert "#blocked1" not in made
 

@@ -15,8 +15,8 @@ from irscope.errors import UsageError
 from irscope.ir.asm.instructions import spill_of
 from irscope.ir.asm.operands import registers_of
 from irscope.ir.asm.sass import format_sass, parse_sass, with_live_registers
-from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.reader import read_body
+from irscope.ir.columns import read_body
+from irscope.ir.syntax import Ignored
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.model.evidence import Profile
 from irscope.store.file import load

@@ -11,14 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.source.blocks import function_blocks
-from irscope.analysis.source.map import SourceMap, StageMap, source_map
-from irscope.analysis.source.operations import read_stage_operations
+from irscope.analysis.source.map import SourceMap, StageMap, function_blocks, read_stage_operations, source_map
 from irscope.errors import StageNotFound
 from irscope.ir.asm.control_flow import read_functions
-from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.model import Frame
-from irscope.ir.locations.user import is_library, place_of
+from irscope.ir.columns import operation_counts
+from irscope.ir.locations.model import Frame, is_library, place_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.report.facts import stage_locations
 from tests.analysis.recorded import example, stored, without_sources

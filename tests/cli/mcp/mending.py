@@ -164,7 +164,7 @@ async def _over_a_pipe(slow: list[Slow], timed: bool) -> int:
 
     with tempfile.TemporaryDirectory() as home:
         server = StdioServerParameters(
-            command=sys.executable, args=["-m", "irscope", "mcp"], env={**os.environ, "IRSCOPE_HOME": home}
+            command=sys.executable, args=["-m", "irscope", "serve", "mcp"], env={**os.environ, "IRSCOPE_HOME": home}
         )
         async with Client(server) as client:
 

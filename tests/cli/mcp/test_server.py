@@ -115,7 +115,16 @@ def test_pages_hold_all_that_there_is(call: Call, flash: str, irscope: Run) -> N
     ]
     for file, key, name, words, same in (
         (WITH_PASSES, "passes", "passes", (), "plan_name"),
-        (STRIDED, "findings", "why", ("--no-try",), "text"),
+        (
+            STRIDED,
+            "findings",
+            "why",
+            (
+                "--tries",
+                "0",
+            ),
+            "text",
+        ),
     ):
         printed = json.loads(irscope(name, file, *words, "--json")[1])[0][key]
         assert printed
@@ -270,7 +279,7 @@ def test_a_process_serves_over_its_standard_streams(flash: str) -> None:
     from mcp import StdioServerParameters
 
     kept = {name: os.environ[name] for name in ("IRSCOPE_HOME", "PATH")} | {"PYTHONPATH": str(ROOT)}
-    server = StdioServerParameters(command=sys.executable, args=["-m", "irscope", "mcp"], env=kept)
+    server = StdioServerParameters(command=sys.executable, args=["-m", "irscope", "serve", "mcp"], env=kept)
     listed, shown, refused, _ = anyio.run(
         _answers, server, [("list", {}), ("stages", {"capture": flash}), ("passes", {"capture": "kernel.py"})]
     )
@@ -280,7 +289,7 @@ def test_a_process_serves_over_its_standard_streams(flash: str) -> None:
 
 
 def test_without_the_package_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['mcp'] = None; from irscope.__main__ import run; sys.exit(run(['mcp']))"
+    code = "import sys; sys.modules['mcp'] = None; from irscope.__main__ import run; sys.exit(run(['serve', 'mcp']))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     assert "pip install 'irscope[mcp]'" in answer.stderr
@@ -292,9 +301,9 @@ def test_no_answer_is_longer_than_8_kb(size: int) -> None:
     """Whatever its parts are: one that had to be cut says so, and how to see it whole."""
     text, rows = "é" * size, [{"text": "x" * size, "list": list(range(size))}] * 3
     answers = [
-        Answer("t", {}, {"head": text}, "rows", rows, "irscope show ID --json", notes=[text]).text(),
-        Answer("t", {}, {"head": dict.fromkeys(map(str, range(size)), 1)}, "rows", [text], "irscope show ID").text(),
-        Answer("t", {}, {}, "rows", [[[[text]] * 9] * 9], "irscope show ID").text(),
+        Answer({"head": text}, "rows", rows, "irscope show ID --json", notes=[text]).text(),
+        Answer({"head": dict.fromkeys(map(str, range(size)), 1)}, "rows", [text], "irscope show ID").text(),
+        Answer({}, "rows", [[[[text]] * 9] * 9], "irscope show ID").text(),
     ]
     for answer in answers:
         assert len(answer.encode()) <= MOST_BYTES

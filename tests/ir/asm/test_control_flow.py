@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.flow.block_parts import parts_of
-from irscope.analysis.flow.control_flow_fold import HARDEST, blocks_around, blocks_on_lines, fold_flows
+from irscope.analysis.flow.control_flow_fold import HARDEST, blocks_around, blocks_on_lines, fold_flows, parts_of
 from irscope.errors import UsageError
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.model.capture import Capture, StageKind, stage_named

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.asm.control_flow import UNKNOWN, control_flow_of, live_registers, read_functions, read_instructions
+from irscope.ir.asm.control_flow import UNKNOWN, control_flow_of, read_functions, read_instructions
 from irscope.ir.asm.instructions import Instruction, opaque_instructions
-from irscope.ir.asm.opcodes import FAMILIES, effect_of
+from irscope.ir.asm.opcodes import FAMILIES, effect_of, ptx_opcode
 from irscope.ir.asm.operands import parse_operand
-from irscope.ir.asm.ptx import PtxFunction, parse_ptx
-from irscope.ir.asm.ptx_opcodes import ptx_opcode
+from irscope.ir.asm.readers import PtxFunction, parse_ptx
 from irscope.ir.asm.sass import parse_sass
 from irscope.model.capture import StageKind
 from tests.hostile.originals import texts
+from tests.ir.live_ranges import live_registers
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
 KINDS: tuple[StageKind, ...] = ("ptx", "sass", "amdgcn", "llvm")

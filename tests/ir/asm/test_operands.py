@@ -13,8 +13,8 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.ir.asm.amdgcn_opcodes import amdgcn_access
 from irscope.ir.asm.operands import register_templates
 from irscope.ir.asm.sass_opcodes import sass_access
-from irscope.ir.body.reader import read_body
-from irscope.ir.body.tokens import shape_of
+from irscope.ir.columns import read_body
+from irscope.ir.syntax import shape_of
 from irscope.model.capture import StageKind
 from tests.hostile.originals import texts
 from tests.ir.live_ranges import disagreements, read_live_ranges

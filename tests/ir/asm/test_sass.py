@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.asm.control import ControlInfo
 from irscope.ir.asm.control_flow import read_functions
-from irscope.ir.asm.instructions import Label
+from irscope.ir.asm.instructions import ControlInfo, Label
 from irscope.ir.asm.opcodes import classify
 from irscope.ir.asm.sass import (
     Instruction,
@@ -23,8 +22,8 @@ from irscope.ir.asm.sass import (
     parse_sass,
     with_live_registers,
 )
+from irscope.ir.locations.assembly import read_sass
 from irscope.ir.locations.model import Frame
-from irscope.ir.locations.sass import read_sass
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
 LISTINGS = sorted(path.name for path in DATA.glob("*.nvdisasm.txt"))

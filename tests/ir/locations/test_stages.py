@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.locations.stages import Chain, TextLocations, lines_selected, read_locations
+from irscope.ir.locations.model import Chain, TextLocations
+from irscope.ir.locations.stages import lines_selected, read_locations
 from irscope.model.capture import StageKind, stage_named
 
 DATA = Path(__file__).parents[2] / "data" / "locations"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.locations.filter import filter_lines
-from irscope.ir.locations.stages import TextLocations, lines_selected, read_locations
+from irscope.ir.locations.model import TextLocations
+from irscope.ir.locations.stages import filter_lines, lines_selected, read_locations
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import StageKind, stage_named
 from tests.work import MEASURES, Measure

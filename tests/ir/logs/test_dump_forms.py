@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from irscope.ir.logs.dump import captures_from_log, completed, read_mlir_dump
+from irscope.ir.logs.dump import captures_from_log
+from irscope.ir.logs.dump_mlir import completed, read_mlir_dump
 from tests.ir.dump_logs import LAYOUTS, LLVM, dump, labels, log, module
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.logs.dump import captures_from_log, read_llvm_dump, read_mlir_dump
+from irscope.ir.logs.dump import captures_from_log, read_llvm_dump
+from irscope.ir.logs.dump_mlir import read_mlir_dump
 from irscope.store.file import from_bytes, to_bytes
 from tests.ir.dump_logs import log, module
 from tests.work import MEASURES, Measure

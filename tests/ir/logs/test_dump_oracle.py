@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irscope.ir.locations.strip import strip_locations
-from irscope.ir.logs.dump_names import builder_name
+from irscope.ir.logs.dump_mlir import builder_name
 from irscope.model.capture import PassSnapshot
 
 
@@ -62,7 +62,7 @@ def test_every_builder_has_its_name() -> None:
     ],
 )
 def test_the_dump_says_what_the_tap_saw(target: str) -> None:
-    from irscope.cli.dump.via import captures_via_mlir_dump
+    from irscope.cli.dump import captures_via_mlir_dump
     from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import request_for
     from irscope.record.process.session import record_request

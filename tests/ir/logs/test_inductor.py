@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run
-from irscope.ir.logs.inductor.folder import find_inductor_files, read_inductor
-from irscope.ir.logs.inductor.graph_text import read_graph_lines
-from irscope.ir.logs.inductor.output_code import read_output_code
+from irscope.ir.logs.inductor import find_inductor_files, read_graph_lines, read_inductor, read_output_code
 from irscope.model.capture import Capture
 from irscope.store.file import from_bytes, to_bytes
 

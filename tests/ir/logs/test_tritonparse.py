@@ -13,9 +13,8 @@ import pytest
 from irscope.__main__ import run
 from irscope.errors import ParseError
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.logs.compressed import unpacked
-from irscope.ir.logs.tritonparse.source import PythonSource
-from irscope.ir.logs.tritonparse.trace import captures_from_trace, is_trace
+from irscope.ir.logs.files import unpacked
+from irscope.ir.logs.tritonparse import PythonSource, captures_from_trace, is_trace
 from irscope.model.capture import Capture, stage_named
 from irscope.model.launch_record import Argument
 from irscope.store.file import from_bytes, to_bytes

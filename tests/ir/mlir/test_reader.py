@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.body.reader import read_body
+from irscope.ir.columns import read_body
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.tokens import attribute_spans
 from tests.analysis.snapshots import DUMPS, distinct_modules, snapshots

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
+from irscope.ir.mlir.attributes import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import read_types
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap

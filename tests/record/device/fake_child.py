@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from irscope.device.measurement import Agreement
-from irscope.model.capture import Kernel, Launch, Target
+from irscope.model.capture import Environment, Kernel, Launch, Target
 from irscope.record.gpu.messages import (
     COMMANDS,
     Alive,
-    Ceilings,
+    CeilingsMeasured,
     CheckOutputs,
     CheckScript,
     CheckVariant,
@@ -93,7 +93,7 @@ def main(descriptor: int) -> None:
 
 def compile_kernel(sink: MessageWriter) -> None:
     """Tell of one compile."""
-    sink(Begun("0", "3.6.0", "2", "3", "here", {}, "Fake GPU", real=True))
+    sink(Begun(Environment("0", "3.6.0", "2", "3", "here", "Fake GPU"), real=True))
     sink(CompileBegun(0, Target.parse("cuda:90"), Launch(Kernel("kernel"), signature=(("x", "*fp32"),))))
     sink(OptionsKnown(0, {"num_warps": 4}))
     sink(ArtifactMade(0, "source", SOURCE))
@@ -139,7 +139,7 @@ def serve(waiting: Iterator[object], sink: MessageWriter) -> None:
         elif isinstance(command, CheckOutputs):
             sink(VariantChecked(Agreement(Path(command.folder, "left").read_text(), differing=3)))  # type: ignore[arg-type]
         elif isinstance(command, MeasureCeilings):
-            sink(Ceilings(4e12, 8e14 if command.dtype else None))
+            sink(CeilingsMeasured(4e12, 8e14 if command.dtype else None))
 
 
 def make_again(command: MakeAgain, sink: MessageWriter) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,14 @@ HERE = Path(__file__).parents[1]
 
 # 3.9 warns once of a default that 3.10 will change.
 pytestmark = [pytest.mark.triton, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION is unset")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def process() -> Iterator[None]:
+    """What a program's process is given for good, this one only for the tests here."""
+    before = sys.argv, sys.path[:], sys.modules["__main__"]
+    yield
+    sys.argv, sys.path[:], sys.modules["__main__"] = before
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="the tensors that are kept are torch's")
 
 from irscope.device.measurement import Agreement  # noqa: E402
-from irscope.ir.mlir.pointer_uses import PointerUse, PointerUses  # noqa: E402
+from irscope.ir.mlir.uses import PointerUse, PointerUses  # noqa: E402
 from irscope.record.gpu.memory import KeptArguments  # noqa: E402
-from irscope.record.gpu.values import poisons_of, values_of  # noqa: E402
+from irscope.record.gpu.noise import poisons_of, values_of  # noqa: E402
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 NARROW = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]

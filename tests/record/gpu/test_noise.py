@@ -10,11 +10,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="the tensors that are judged are torch's")
 
 from irscope.device.measurement import Agreement  # noqa: E402
-from irscope.ir.mlir.arithmetic import Arithmetic, read_arithmetic  # noqa: E402
-from irscope.ir.mlir.pointer_uses import PointerUse, PointerUses  # noqa: E402
+from irscope.ir.mlir.uses import Arithmetic, PointerUse, PointerUses, read_arithmetic  # noqa: E402  # noqa: E402
 from irscope.record.gpu import memory as device_memory  # noqa: E402
 from irscope.record.gpu.memory import KeptArguments  # noqa: E402
-from irscope.record.gpu.values import TF32_UNIT, move_one_ulp, ulps_of  # noqa: E402
+from irscope.record.gpu.noise import TF32_UNIT, move_one_ulp, ulps_of  # noqa: E402
 from tests.record.device.noisy_kernels import PLANTS, Case, cases, ordered_sum, plant  # noqa: E402
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)

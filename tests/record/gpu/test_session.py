@@ -16,8 +16,7 @@ from irscope.errors import DeviceFault, NoDevice, RecordingError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, Failure, Target
 from irscope.plan import PassPlan
-from irscope.record.gpu.script import ScriptCheck, check_script_on_device
-from irscope.record.gpu.session import DeviceProcess, DeviceSession, device_session
+from irscope.record.gpu.session import DeviceProcess, DeviceSession, ScriptCheck, check_script_on_device, device_session
 from irscope.record.process.requests import RecordRequest
 
 FAKE = Path(__file__).parents[1] / "device" / "fake_child.py"

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
-from irscope.record.process.layout_server import Measure, Measured
+from irscope.record.process.annotations import Measure, Measured
 from irscope.record.process.messages import serve_parent
 
 

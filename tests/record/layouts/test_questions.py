@@ -19,7 +19,7 @@ from irscope.layout.typed import lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRow
 from irscope.record.layouts.questions import ask_layout, bank_conflicts
-from irscope.record.process.layout_server import LayoutServer
+from irscope.record.process.annotations import LayoutServer
 from tests.layout.cases import CASES, blocked, mfma, mma2
 
 pytest.importorskip("triton", reason="layouts are asked of the installed compiler, and Triton is not installed")

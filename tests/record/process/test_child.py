@@ -19,6 +19,6 @@ def test_what_lies_beside_irscope_is_not_taken(tmp_path: Path, monkeypatch: pyte
     fake(tmp_path, "triton", "3.6.99")
     (tmp_path / "triton.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.setattr(errors, "__file__", str(tmp_path / "irscope" / "errors.py"))
-    answer = ask_child("irscope.record.triton.probe", timeout_s=60)
+    answer = ask_child("irscope.record.triton.identity", timeout_s=60)
     assert answer["error"] == ""
     assert answer["triton"] not in ("", "3.6.99")

@@ -18,7 +18,7 @@ import pytest
 
 from irscope import api
 from irscope.__main__ import run as run_irscope
-from irscope.cli.subject.keeping import kept_captures
+from irscope.cli.keeping import kept_captures
 from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.record.process.requests import RecordRequest
@@ -162,6 +162,14 @@ def test_a_store_that_is_deleted_or_full_costs_no_capture(
     wait = "import time; time.sleep(0.2)"
     captures = _recorded(telling_child(tmp_path, 4, between=f"{wait}; {harm}; {wait}")).captures
     shutil.rmtree(tmp_path / "home", ignore_errors=True)
+    assert [one.name for one in captures] == [f"kernel{n}" for n in range(4)]
+
+
+def test_a_script_that_removes_all_temporary_files_costs_no_capture(tmp_path: Path, temporary: Path) -> None:
+    place = str(temporary)
+    harm = f"[shutil.rmtree(os.path.join({place!r}, name)) for name in os.listdir({place!r})]"
+    captures = _recorded(telling_child(tmp_path, 4, between=harm), stores=False).captures
+    assert not list(temporary.iterdir())
     assert [one.name for one in captures] == [f"kernel{n}" for n in range(4)]
 
 

@@ -15,17 +15,20 @@ import pytest
 from irscope.errors import RecordingError
 from irscope.model.capture import PassSnapshot
 from irscope.record.gpu.messages import COMMANDS, DEVICE_EVENTS
-from irscope.record.process import warm
+from irscope.record.process import fork_server
+from irscope.record.process.annotations import Message, Question
 from irscope.record.process.child import MessageStream
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead
-from irscope.record.process.layout_server import Message, Question
 from irscope.record.process.messages import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
 from tests.record.telling_child import telling_child
 
+SERVER = (*fork_server.COMMANDS, *fork_server.ANSWERS)
 MESSAGES = tuple(
-    dict.fromkeys((*DEVICE_EVENTS, *COMMANDS, *warm.COMMANDS, *warm.ANSWERS, Question, Message, RecordRequest))
+    dict.fromkeys(
+        (*DEVICE_EVENTS, *COMMANDS, *fork_server.COMMANDS, *fork_server.ANSWERS, Question, Message, RecordRequest)
+    )
 )
 SAMPLES: dict[Any, Any] = {
     bool: True,
@@ -138,8 +141,8 @@ def test_what_is_no_message_of_the_stream(frame: bytes, said: str) -> None:
 )
 def test_a_recording_process_that_sends_no_event_is_a_clear_failure(tmp_path: Path, code: str, said: str) -> None:
     frame = "import struct; frame = lambda rows: struct.pack('<I', len(json.dumps(rows))) + json.dumps(rows).encode()"
-    child = telling_child(tmp_path, 1, late=f"{frame}\n{code}".replace("{", "{{").replace("}", "}}").format())
-    request = RecordRequest(mode="script", path="script.py", targets=("cuda:90",), interpreter=child)
+    interpreter = telling_child(tmp_path, 1, late=f"{frame}\n{code}".replace("{", "{{").replace("}", "}}").format())
+    request = RecordRequest(mode="script", path="script.py", targets=("cuda:90",), interpreter=interpreter)
     before = sorted(os.listdir("/proc/self/fd"))
     with pytest.raises(RecordingError) as error:
         record_request(request)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irscope.record.triton.driver import binary_use
-from tests.record.process.test_disassembly import usage_of
+from tests.record.process.test_annotations_disassembly import usage_of
 
 
 @pytest.mark.triton

@@ -21,21 +21,30 @@ COMPILED = stored("chains", "cuda:90")
 
 
 class Shuffled:
-    """Compiles a few requests at a time, in any order; what a request is compiled to holds its text."""
+    """Compiles a few requests at a time, in any order; what a request is compiled to holds its text.
+
+    The oldest of them lets no more others pass than there are jobs.
+    """
 
     def __init__(self, jobs: int, chance: random.Random) -> None:
         self.jobs, self.chance = jobs, chance
         self.asked: list[str] = []
 
-    def compile(self, requests: Iterable[RecordRequest]) -> Iterator[tuple[int, Capture]]:
+    def results(self, requests: Iterable[RecordRequest]) -> Iterator[tuple[int, Capture | RecordingError]]:
         waiting = enumerate(requests)
         running: list[tuple[int, RecordRequest]] = []
+        passed = 0
         while True:
             running += islice(waiting, self.jobs - len(running))
             if not running:
                 return
-            place, request = running.pop(self.chance.randrange(len(running)))
-            yield place, self.compile_one(request)
+            picked = self.chance.randrange(len(running)) if passed < self.jobs else 0
+            passed = passed + 1 if picked else 0
+            place, request = running.pop(picked)
+            try:
+                yield place, self.compile_one(request)
+            except RecordingError as error:
+                yield place, error
 
     def compile_one(self, request: RecordRequest) -> Capture:
         self.asked.append(request.text)
@@ -71,7 +80,7 @@ def test_the_first_is_found(jobs: int) -> None:
         # The other side only of what may be interesting; what follows the first only as far as it was under way.
         assert {one.rstrip("'") for one in pool.asked if one.endswith("'")} <= good
         if interesting:
-            assert {int(one.rstrip("'")) for one in pool.asked} <= {*range(interesting[0] + 2 * jobs)} | {int(REFUSED)}
+            assert {int(one.rstrip("'")) for one in pool.asked} <= {*range(interesting[0] + 3 * jobs)} | {int(REFUSED)}
         for request in requests:
             if request.text != REFUSED:
                 holds, _ = settled(judge, request, pool.compile_one)  # type: ignore[arg-type]

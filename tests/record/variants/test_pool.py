@@ -18,10 +18,10 @@ from irscope.model.capture import Capture, Environment
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
-from irscope.record.variants import kept as variant_store
+from irscope.record.variants import compiles as variant_store
+from irscope.record.variants.compiles import Variants
 from irscope.record.variants.pool import VariantPool, variant_request
-from irscope.record.variants.store import Variants
-from tests.record.process.test_warm import no_block
+from tests.record.cold import no_block
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 pytestmark = pytest.mark.triton
@@ -102,7 +102,7 @@ def run_stages(request, *given):
     return real(request, *given)
 recompile._run_stages = run_stages
 sys.argv = ["zygote", sys.argv[-1]]
-runpy.run_module("irscope.record.process.warm", run_name="__main__")
+runpy.run_module("irscope.record.process.fork_server", run_name="__main__")
 """
     )
     path.chmod(0o755)

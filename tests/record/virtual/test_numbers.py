@@ -7,6 +7,7 @@ import json
 import math
 import operator
 import pickle
+import statistics
 from collections.abc import Iterator
 
 import pytest
@@ -113,6 +114,12 @@ def test_what_else_python_does_with_a_number() -> None:
     assert isinstance(n(2.5), float)
     assert isinstance(n(2.5), PlaceholderFloat)
     assert (2 ** n(3), n(2) ** 3, n(6) >> 1, ~n(0), pow(n(2), 3, 5)) == (8, 8, 3, -1, 3)
+
+
+def test_a_class_called_by_a_library() -> None:
+    """As statistics makes its results: of the class of the values, and of no value that was read."""
+    assert statistics.mean([n(1.5), n(2.5)]) == 2.0
+    assert reads_of(type(n(1.5))(3)) == frozenset()
 
 
 def test_lists_and_tuples() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.launch_record import Decision
-from irscope.record.virtual.follow import Following, current_following, follow
 from irscope.record.virtual.numbers import plain, reads_of
+from irscope.record.virtual.placeholders import Following, current_following, follow
 from irscope.record.virtual.rewrite import rewrite
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -180,4 +180,4 @@ def test_a_value_that_the_user_set_is_checked(tmp_path: Path) -> None:
 def test_what_cannot_be_assumed(value: str) -> None:
     with pytest.raises(UsageError, match="--assume n="), follow({"n": value}):
         pass
-    assert current_following() is None
+    assert not current_following().is_on

@@ -12,18 +12,16 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, read_dataflow
+from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, read_dataflow, read_llvm_dataflow
 from irscope.analysis.flow.dataflow_fold import fold
-from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
-from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import read_schedules
 from irscope.analysis.passes.effects import PassEffect
 from irscope.errors import MissingTool, UsageError
 from irscope.ir.asm.control_flow import BasicBlock, ControlFlow, Jump, Loop, read_control_flow
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import PassSnapshot
-from irscope.render.dot.flows import layout_colors, ranges, render_blocks, render_dataflow
-from irscope.render.dot.graph import Drawing, format_of, has_dot, render_bytes
+from irscope.render.dot.flows import layout_colors, render_blocks, render_dataflow
+from irscope.render.dot.graph import Drawing, format_of, has_dot, ranges, render_bytes
 from irscope.render.dot.stages import render_loops, render_passes
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.recorded import stored
@@ -32,7 +30,7 @@ needs_dot = pytest.mark.skipif(not has_dot(), reason="Graphviz is not installed:
 
 
 def picture(text: str) -> tuple[Dataflow, Drawing]:
-    folded = fold(structured(read_dataflow(text)), {}, 1)
+    folded = fold(read_dataflow(text), {}, 1)
     return folded.flow, render_dataflow(folded.flow, title="k", notes=[folded.note])
 
 
@@ -130,7 +128,7 @@ def test_hostile_names_are_drawn_as_text(word: str) -> None:
 def test_thousands_of_nodes_are_folded_to_what_can_be_drawn() -> None:
     lines = [f"    %{n} = tt.load %{n - 1 - n % 7} : tensor<4x!tt.ptr<f16>, #b{n % 5}>" for n in range(8, 6000)]
     text = "module {\n  tt.func @k(%0: i32) {\n" + "\n".join(lines) + "\n  }\n}\n"
-    folded = fold(structured(read_dataflow(text)), {})
+    folded = fold(read_dataflow(text), {})
     svg = svg_of(render_dataflow(folded.flow, title="large", notes=[folded.note]))
     assert 1 <= len(groups(svg, "node")) <= 120
     assert re.search(r"operations and arguments in \d+ nodes", "".join(svg.itertext()))

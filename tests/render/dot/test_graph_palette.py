@@ -6,11 +6,10 @@ import re
 
 import pytest
 
-from irscope.render.canvas import fills, hexadecimal, luminance, mix, shade_of
+from irscope.render.canvas import THEMES, fills, hexadecimal, luminance, mix, shade_of
 from irscope.render.dot import graph as palette
 from irscope.render.dot.graph import in_theme
 from irscope.render.dot.stages import loops_graph, passes_graph, stage_graph
-from irscope.render.theme import THEMES
 from tests.report_browser.captures import softmax
 
 # What is drawn on which ground.

@@ -63,10 +63,10 @@ def same_thread(a: DescribedLayout, b: DescribedLayout, element: int) -> bool:
 def test_one_svg_holds_both_at_one_scale() -> None:
     svg = render_svg(make_pair(MMA, BLOCKED), beside=True)
     root = ElementTree.fromstring(svg)
-    grids = [node for node in root.iter(f"{SVG}rect") if node.get("class") == "frame"]
+    grids = [node for node in root.iter(f"{SVG}rect") if node.get("class") == "axis"]
     assert len({(grid.get("width"), grid.get("height")) for grid in grids}) == 1
     assert len({grid.get("y") for grid in grids[: len(grids) // 2]}) >= 1
-    titles = [node for node in root.iter(f"{SVG}text") if node.get("class") == "t h"]
+    titles = [node for node in root.iter(f"{SVG}text") if node.get("class") == "t b"]
     assert len({title.get("y") for title in titles}) == 1
     assert len({title.get("x") for title in titles}) == 2
     half = int(root.get("width", "0")) / 2

@@ -48,7 +48,7 @@ def test_it_is_hatched_named_and_counted() -> None:
     item = described(SHARED[3])
     figure = make_lines_figure(item)
     assert figure is not None
-    assert 'class="gap"' in render_svg([figure])
+    assert 'class="way"' in render_svg([figure])
     assert any("padding: 16 bytes after every 128" in fact for fact in figure.facts)
     assert item.parameters.startswith("[64:+8], order = [1, 0]")
     assert "4592 B shared, 496 B padding" in layout_table([item])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
@@ -57,7 +57,7 @@ def check(figure: Figure) -> None:
     boxes = [
         [float(node.get(name, "0")) for name in ("x", "y", "width", "height")]
         for node in root.iter(f"{SVG}rect")
-        if re.match(r"f\d+-\d+$|gap$", node.get("class", ""))
+        if re.match(r"f\d+-\d+$|way$", node.get("class", ""))
     ]
     # Cells and labels stand in one order.
     for node, (left, top, width, height) in zip(labels, boxes, strict=True):
@@ -100,7 +100,7 @@ def test_computed_cases() -> None:
 @pytest.mark.triton
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in (1, 2))])
 def test_every_case(part: int) -> None:
-    from irscope.record.process.layout_server import LayoutServer, Module
+    from irscope.record.process.annotations import LayoutServer, Module
 
     pytest.importorskip("triton", reason="the layouts are the compiler's, and Triton is not installed")
     checked = 0

@@ -72,7 +72,7 @@ def test_boxes_are_to_scale() -> None:
 def test_the_peaks_label_stands_above_its_line_and_the_axis_is_free_of_it() -> None:
     (shared,) = allocations_of(too_large())
     root = drawn(shared)
-    (line,) = (node for node in root.iter(f"{SVG}path") if node.attrib["class"] == "mem-peak")
+    (line,) = (node for node in root.iter(f"{SVG}path") if node.attrib["class"] == "mark")
     x, top, base, same_x, after_axis, floor = map(float, re.findall(r"[\d.]+", line.attrib["d"]))
     texts = texts_of(root)
     _, baseline = texts["peak: 120000 bytes"]
@@ -100,7 +100,7 @@ def test_loops_within_one_another_stand_below_one_another() -> None:
     (shared,) = allocations_of(too_large())
     steps = len(shared.steps)
     root = drawn(replace(shared, loops=((0, steps), (2, steps - 1))))
-    frames = [node.attrib["d"] for node in root.iter(f"{SVG}path") if node.attrib["class"] == "mem-frame"]
+    frames = [node.attrib["d"] for node in root.iter(f"{SVG}path") if node.attrib["class"] == "axis"]
     outer, inner = (float(re.findall(r"V([\d.]+)", path)[0]) for path in frames)
     assert inner >= outer + 14
 

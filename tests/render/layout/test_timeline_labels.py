@@ -8,8 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.render.canvas import LEAST, Rect, width_of
-from irscope.render.layout.timeline import Label, placed_labels
+from irscope.render.canvas import LEAST, Label, Rect, placed_labels, width_of
 
 FRAME = Rect(0, 0, 1000, 400)
 

@@ -17,10 +17,9 @@ from irscope.layout.maps import MemoryMap, ThreadMap
 from irscope.layout.typed import parse_typed
 from irscope.model.capture import Capture, Target
 from irscope.model.layout import LayoutRefusal
-from irscope.render.canvas import LEAST
+from irscope.render.canvas import LEAST, THEMES
 from irscope.render.movie.forms import frame_svg, movie_svg
-from irscope.render.movie.scene import COLORS, Answers, draw_tile
-from irscope.render.theme import THEMES
+from irscope.render.movie.tiles import COLORS, Answers, draw_tile
 from irscope.store.file import load
 from tests.analysis.movie.staged import staged
 from tests.render.poster.texts import texts_of, wrong_boxes

@@ -10,9 +10,8 @@ import pytest
 
 from irscope.analysis.movie.make import movie_of, of_stages
 from irscope.errors import MissingTool
-from irscope.render.canvas import render_png
+from irscope.render.canvas import render_png, sized
 from irscope.render.movie.forms import render_gif, timed_frames
-from irscope.render.theme import sized
 from tests.analysis.movie.staged import staged
 
 

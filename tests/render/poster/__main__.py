@@ -16,9 +16,8 @@ from playwright.sync_api import sync_playwright
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
-from irscope.render.canvas import Rect
+from irscope.render.canvas import THEMES, Rect
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import THEMES
 from irscope.store.file import load, save
 from tests.render.poster.texts import Text, texts_of, wrong_boxes
 from tests.report_browser.conftest import ARGUMENTS, CHROMIUM

@@ -15,11 +15,10 @@ import pytest
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
 from irscope.analysis.in_flight.model import InFlight, Step, StepKind
-from irscope.render.canvas import LEAST, Canvas, Rect
+from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, theme_named
 from irscope.render.capture.page import partitions_json
 from irscope.render.poster.loop import draw_loop, lanes_of, title_of
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import THEMES, theme_named
 from irscope.store.file import save
 from tests.analysis.in_flight.partitioned import LAUNCHED, partitioned, text_of
 from tests.render.poster.test_poster import printed
@@ -167,8 +166,8 @@ def test_all_of_it_can_be_read(name: str, theme: str) -> None:
 def test_the_poster_has_it_and_the_commands_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capture = partitioned("gluon_add")
     save(capture, tmp_path / "x.irscope")
-    (poster,) = printed(capsys, "poster", tmp_path / "x.irscope", "--json")
-    (graph,) = printed(capsys, "graph", tmp_path / "x.irscope", "--warps", "--json")
+    (poster,) = printed(capsys, "draw", "poster", tmp_path / "x.irscope", "--json")
+    (graph,) = printed(capsys, "draw", "warps", tmp_path / "x.irscope", "--json")
     assert poster["loop"] == json.loads(json.dumps(as_json(followed("gluon_add"))))
     assert graph["warp_specialization"] == json.loads(
         json.dumps(partitions_json(read_partitions(text_of("gluon_add"))))

@@ -15,10 +15,9 @@ import pytest
 from irscope.__main__ import run
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Kernel, Resources
-from irscope.render.canvas import LEAST, Canvas, Rect, luminance
+from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, luminance, sized, style_of, theme_named
 from irscope.render.poster.panels import draw_source
 from irscope.render.poster.poster import poster_svg
-from irscope.render.theme import THEMES, sized, theme_named, themed
 from irscope.store.file import load, save
 from tests.analysis.in_flight.launched import matmul
 from tests.analysis.roofline.launched import attention
@@ -87,10 +86,10 @@ def test_its_figures_are_those_of_the_commands(
     on_poster = [int(found[1].replace(",", "")) for found in re.finditer(r"^([\d,]+) bytes (?:across|not)", text, re.M)]
     assert on_poster == sizes[: len(on_poster)]
     assert bool(on_poster) == bool(sizes)
-    found = printed(capsys, "why", file, "--no-try", "--json")
+    found = printed(capsys, "why", file, "--tries", "0", "--json")
     codes = [one["code"] for one in found[0]["findings"]]
     assert re.findall(r"^IRS\d{3}", text, re.M) == codes[:3]
-    (row,) = printed(capsys, "poster", file, "--json")
+    (row,) = printed(capsys, "draw", "poster", file, "--json")
     if row["registers"] is not None:
         live = row["registers"]["live"]
         assert f"peak {max(live)} at instruction {live.index(max(live)) + 1} of {len(live)}" in text
@@ -173,19 +172,17 @@ def test_a_name_that_is_markup_is_text() -> None:
 
 
 def test_a_theme_takes_the_place_of_the_readers() -> None:
-    dark = "@media(prefers-color-scheme:dark){.a{fill:blue}.b{x:y}}"
-    style = f'<svg width="4" height="2"><style>.a{{fill:red}}{dark}.c{{}}</style>'
-    assert themed(style, "light") == style.replace(dark, "")
-    assert "{fill:red}.a{fill:blue}.b{x:y}.c{}" in themed(style, "dark")
-    assert themed(style, None) == style
-    assert 'width="12" height="6"' in sized(style, 12)
+    light, dark = style_of(theme_named("light")), style_of(theme_named("dark"))
+    assert light != dark
+    assert style_of(None) == f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
+    assert 'width="12" height="6"' in sized('<svg width="4" height="2">', 12)
 
 
 def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "x.irscope"
     save(amd(), file)
     folder = tmp_path / "posters"
-    assert run(["poster", str(file), "-o", str(folder), "--theme", "dark", "--width", "640"]) == 0
+    assert run(["draw", "poster", str(file), "-o", str(folder), "--theme", "dark", "--width", "640"]) == 0
     (svg,) = folder.glob("*.svg")
     assert 'width="640" height="360"' in svg.read_text("utf-8")
     assert theme_named("dark").panel in svg.read_text("utf-8")
@@ -195,8 +192,8 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.Cap
     for wrong, said in (
         (["--theme", "blue"], "'blue' is no theme"),
         (["-o", str(tmp_path / "x.pdf")], "a poster is an .svg or a .png"),
-        (["--format", "gif"], "--format 'gif'"),
+        (["--format", "gif"], "not as 'gif'"),
     ):
         capsys.readouterr()
-        assert run(["poster", str(file), *wrong]) == 2
+        assert run(["draw", "poster", str(file), *wrong]) == 2
         assert said in capsys.readouterr().err

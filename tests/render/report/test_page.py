@@ -13,9 +13,9 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.render.capture.page import summary_html
 from irscope.render.dot.graph import has_dot
 from irscope.render.report.page import render_report
-from irscope.render.report.summary import summary_html
 from tests.render.report.unpacked import unpacked
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from irscope.errors import DAMAGE
+from irscope.render.canvas import THEMES, theme_named
 from irscope.render.poster.poster import poster_svg
 from irscope.render.report.facts import findings_in
 from irscope.render.report.pictures import packed_poster, poster_style
-from irscope.render.theme import THEMES, theme_named
 from tests.analysis.in_flight.launched import matmul
 from tests.render.poster.texts import texts_of
 

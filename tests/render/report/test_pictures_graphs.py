@@ -14,8 +14,8 @@ from irscope.model.capture import Artifact
 from irscope.render.dot.graph import render_bytes
 from irscope.render.dot.stages import passes_graph, stage_graph
 from irscope.render.report.pictures import packed_graphs
-from irscope.render.warps.picture import warps_picture
-from tests.analysis.flow.test_warp_turns import WARPS
+from irscope.render.warps import warps_picture
+from tests.analysis.flow.test_partitions_turns import WARPS
 from tests.render.poster.texts import texts_of
 from tests.report_browser.captures import failed, hostile, softmax
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.diff.entries import DiffEntry, TextDiff
-from irscope.analysis.diff.texts import diff_texts
+from irscope.analysis.diff.texts import DiffEntry, TextDiff, diff_texts
 from irscope.render.text.diff import render_side_by_side, render_unified
 from tests.analysis.snapshots import around
 

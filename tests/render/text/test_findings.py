@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irscope.analysis.findings.model import Cause, Change, Finding, Proof, Suggestion
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Proof, Suggestion
 from irscope.ir.locations.model import Frame
 from irscope.render.text.findings import findings_json, render_findings
 
@@ -18,7 +18,7 @@ def finding(*suggestions: Suggestion) -> Finding:
 
 
 def test_what_helped_comes_first_and_what_was_not_tried_says_so() -> None:
-    change = (Change("option", "num_warps", 8),)
+    change = (FixChange("option", "num_warps", 8),)
     text = render_findings(
         [
             finding(
@@ -45,7 +45,7 @@ def test_what_helped_comes_first_and_what_was_not_tried_says_so() -> None:
 
 
 def test_a_suggestion_that_did_not_help_is_never_a_mend() -> None:
-    change = (Change("divisible", "k", 16),)
+    change = (FixChange("divisible", "k", 16),)
     rows = findings_json([finding(Suggestion("a", change, Proof(False))), finding(Suggestion("b", change))])
     assert [one["suggestions"][0]["outcome"] for one in rows] == ["no help", "not tried"]
     assert rows[0]["place"] == [{"file": "/k/a.py", "line": 3}, {"file": "/k/a.py", "line": 9}]
@@ -64,5 +64,5 @@ def test_equal_findings_are_shown_once_with_all_their_lines() -> None:
 
 def test_what_a_compile_did_not_show_is_said() -> None:
     seen = Proof(True, ("waited for → pipelined",), unseen=("registers", "shared memory"))
-    text = render_findings([finding(Suggestion("good", (Change("divisible", "k", 16),), seen))], color=False)
+    text = render_findings([finding(Suggestion("good", (FixChange("divisible", "k", 16),), seen))], color=False)
     assert "compiled with k divisible by 16: waited for → pipelined; not looked at: registers, shared memory" in text

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from irscope.analysis.passes.ablation import Ablation, Counts, Variant
+from irscope.analysis.passes.ablation import Ablation, AblationRow, RowCounts
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.render.text.searches import render_ablation
 
-BASE = Variant((), "", Counts(100, 32, None, 0, 1024, 50.0, 2), program="p")
-CHANGED = Variant(
+BASE = AblationRow((), "", RowCounts(100, 32, None, 0, 1024, 50.0, 2), program="p")
+CHANGED = AblationRow(
     ("ttgir:coalesce#1",), "", replace(BASE.counts, instructions=250, occupancy=25.0), program="q", differs_from="ttgir"
 )
-IDLE = Variant(("ttgir:cse#2",), "", BASE.counts, program="p")
-FAILS = Variant(("ttgir:<script>#1",), "", Counts(), failed_in="llir:x#1", message="error: a < b & c\nand more")
+IDLE = AblationRow(("ttgir:cse#2",), "", BASE.counts, program="p")
+FAILS = AblationRow(("ttgir:<script>#1",), "", RowCounts(), failed_in="llir:x#1", message="error: a < b & c\nand more")
 ABLATION = Ablation("kernel<&>", "cuda:90", ("ttgir",), BASE, (CHANGED, IDLE, FAILS), "0123456789abcdef", "3.9.0")
 
 
-def on_gpu(variant: Variant, ratio: float) -> Variant:
+def on_gpu(variant: AblationRow, ratio: float) -> AblationRow:
     return replace(
         variant,
         agreement=Agreement("identical"),

@@ -31,6 +31,7 @@ from irscope.record.virtual.torch.dynamic import (
     SizeHistory,
     Symbols,
     constant_marks,
+    empty_as,
     is_symbolic,
     marked_axes,
     sizes_of,
@@ -41,7 +42,7 @@ from irscope.record.virtual.torch.rescue import EachOperator
 _LONGEST_REASON = 300
 
 
-class Compiler:
+class GraphCompiler:
     """Stands in for `torch.compile` on a virtual GPU."""
 
     def __init__(self, on_note: Callable[[str], None] | None = None) -> None:
@@ -71,7 +72,11 @@ class Compiler:
         patches.set(torch.nn.Module, "compile", compile_module)
         # In the generated code: the C++ one allocates on a real device.
         guards = torch._C._dynamo.guards
-        patches.set(guards, "_empty_strided_cuda", _empty_strided)
+        patches.set(
+            guards,
+            "_empty_strided_cuda",
+            lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype, device=CUDA),
+        )
         patches.callback(self._written.close)
         dynamo = AfterImport("torch._dynamo", lambda module: self._follow_resets(module, patches))
         dynamo.__enter__()
@@ -99,7 +104,7 @@ class Compiler:
         if isinstance(model, torch.nn.Module):
             model.forward = self.wrap(model.forward, dynamic, model)
             return model
-        graphs: dict[Any, list[_Graph]] = {}
+        graphs: dict[Any, list[_CompiledGraph]] = {}
         histories: dict[int, SizeHistory] = {}
 
         def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -112,7 +117,7 @@ class Compiler:
             graph = next((graph for graph in known if graph.is_valid(leaves)), None)
             if graph is None:
                 history = histories.setdefault(self._resets, SizeHistory(dynamic))
-                graph = _Graph(leaves, history.marks(leaves, layout, len(state)), history)
+                graph = _CompiledGraph(leaves, history.marks(leaves, layout, len(state)), history)
                 known.append(graph)
                 self._compile(graph, leaves, model, module, layout)
             if graph.run is None:
@@ -146,7 +151,7 @@ class Compiler:
         return kind
 
     def _compile(
-        self, graph: _Graph, leaves: list[Any], model: Any, module: torch.nn.Module | None, layout: Any
+        self, graph: _CompiledGraph, leaves: list[Any], model: Any, module: torch.nn.Module | None, layout: Any
     ) -> None:
         """Give a graph the code that launches TorchInductor's kernels, if a function can be compiled."""
         results: list[Any] = []
@@ -184,7 +189,7 @@ class Compiler:
         self._written.enter_context(environment_variable("TORCHINDUCTOR_CACHE_DIR", self._folder))
 
 
-class _Graph:
+class _CompiledGraph:
     """A function compiled for the inputs of one call, and for others like them."""
 
     def __init__(self, leaves: list[Any], marks: list[Marks], history: SizeHistory) -> None:
@@ -244,10 +249,6 @@ class _Graph:
         return self.symbols.hold_for([*self.inputs(leaves), *self.captured])
 
 
-def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
-    return torch.empty_strided(size, stride, dtype=dtype, device=CUDA)
-
-
 def _named(function: Any) -> str:
     """`forward (model.py:12)`"""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
@@ -286,7 +287,7 @@ _SETTINGS = {
 }
 
 
-def _compile_with_inductor(function: Any, compiled: _Graph, own: list[Any]) -> Callable[..., Any]:
+def _compile_with_inductor(function: Any, compiled: _CompiledGraph, own: list[Any]) -> Callable[..., Any]:
     """A function of a graph's inputs that launches TorchInductor's kernels, in its backward pass as well.
 
     The backward graph is compiled when a backward pass needs it, as `torch.compile` does. Raises any exception for
@@ -348,17 +349,6 @@ def _device_of(value: Any) -> torch.device:
     return CUDA if not isinstance(value, torch.Tensor) or value.is_meta else value.device
 
 
-def _fake_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor like another, in the fake mode that is on."""
-    return torch.empty_strided(
-        tensor.shape,
-        tensor.stride(),
-        dtype=tensor.dtype,
-        device=_device_of(tensor),
-        requires_grad=tensor.requires_grad,
-    )
-
-
 class _Captures(TorchFunctionMode):
     """Replaces tensors that a traced function captured by inputs of its graph, and `cuda` by its device with an index.
 
@@ -392,7 +382,7 @@ class _Captures(TorchFunctionMode):
             if known is tensor:
                 return own
         self._captured.append(tensor)
-        self._inputs.append(_fake_of(tensor))
+        self._inputs.append(empty_as(tensor, _device_of(tensor), tensor.requires_grad))
         return self._inputs[-1]
 
 
@@ -411,12 +401,7 @@ def _outputs_alone(graph: Any) -> Any:
 
     def run(inputs: list[Any]) -> list[Any]:
         inputs.clear()
-        return [
-            torch.empty_strided(tuple(value.shape), value.stride(), dtype=value.dtype, device=CUDA)
-            if isinstance(value, torch.Tensor)
-            else value
-            for value in values
-        ]
+        return [empty_as(value, CUDA) if isinstance(value, torch.Tensor) else value for value in values]
 
     run._boxed_call = True  # type: ignore[attr-defined]
     return run
@@ -486,9 +471,9 @@ def _users_frames(_: Any, frames: StackSummary) -> StackSummary:
 @contextmanager
 def _without_function_modes() -> Iterator[None]:
     """Switch the function modes off: fake tensors of the device are not virtual ones."""
-    held = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+    modes = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
     try:
         yield
     finally:
-        for each in reversed(held):
-            _push_mode(each)
+        for mode in reversed(modes):
+            _push_mode(mode)

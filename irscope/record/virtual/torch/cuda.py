@@ -14,11 +14,10 @@ import torch
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.follow import measured
-from irscope.record.virtual.torch import memory as virtual_memory
-from irscope.record.virtual.torch.memory import CPU, CUDA, META, Memory
-from irscope.record.virtual.torch.moves import LEGACY_TYPES
-from irscope.record.virtual.torch.streams import Capturing, Event, Graph, Nothing, Stream
+from irscope.record.virtual.placeholders import measured
+from irscope.record.virtual.torch.handlers import LEGACY_TYPES
+from irscope.record.virtual.torch.memory import CPU, CUDA, META, VirtualMemory, store_values, values_of
+from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"
@@ -61,7 +60,7 @@ def _properties_of(part: DevicePart) -> _DeviceProperties:
     )
 
 
-def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
+def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> None:
     """Let torch's modules report a part, until `patches` are closed."""
     cuda = torch.cuda
     properties = _properties_of(part)
@@ -77,7 +76,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "current_device": lambda: memory.current_device,
         "set_device": lambda device: _nothing(memory.exchange_device(device)),
         "utilization": lambda *_: measured(0),
-        "is_current_stream_capturing": lambda: Graph.is_capturing,
+        "is_current_stream_capturing": lambda: CudaGraph.is_capturing,
         **_constants(
             None,
             f"{_QUIET} init _lazy_init _lazy_call ipc_collect reset_max_memory_allocated "
@@ -90,7 +89,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         **dict.fromkeys(("device", "device_of", "_DeviceGuard"), device_guard),
         "graph": Capturing,
         "Event": Event,
-        "CUDAGraph": Graph,
+        "CUDAGraph": CudaGraph,
         "is_bf16_supported": lambda *_, **__: part.backend == "hip" or part.capability >= (8, 0),
         "is_tf32_supported": lambda: part.backend == "cuda" and part.capability >= (8, 0),
         "get_device_capability": _always(part.capability),
@@ -110,9 +109,9 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     if (dynamo := sys.modules.get("torch._dynamo.device_interface")) is not None:
         # torch itself imports it at once under TORCH_COMPILE_DEBUG: it has taken the functions of the build.
         functions = {
-            name: one if isinstance(one, type) else staticmethod(one)
-            for known, one in answers.items()
-            for name in {known, known.removeprefix("_")}
+            name: answer if isinstance(answer, type) else staticmethod(answer)
+            for public, answer in answers.items()
+            for name in {public, public.removeprefix("_")}
         }
         patches.set_known(dynamo.CudaInterface, {**functions, "get_raw_stream": staticmethod(_always(0))})
     _install_random(memory, patches)
@@ -126,7 +125,9 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     patches.set_known(cuda.profiler, {**_constants(0, "start stop"), "init": _always(None), "profile": Nothing})
     patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
     patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
-    _install_accelerator(part, memory, stream, patches)
+    # In torch 2.6 and later. Its functions are others than torch.cuda's: torch's own tables have them as keys.
+    if (accelerator := getattr(torch, "accelerator", None)) is not None:
+        patches.set_known(accelerator, _accelerator_functions(part, memory, stream))
     _install_types(patches)
     _install_storage(memory, patches)
     _install_loading(patches)
@@ -150,7 +151,7 @@ def _nothing(_: Any) -> None:
     return None
 
 
-def _memory_functions(memory: Memory) -> dict[str, Any]:
+def _memory_functions(memory: VirtualMemory) -> dict[str, Any]:
     """How much is allocated: of the large tensors alone, and so a placeholder value."""
     names = "memory_allocated memory_reserved memory_cached"
     present = {name: lambda *_, **__: measured(memory.used_bytes) for name in names.split()}
@@ -173,7 +174,7 @@ class _Statistics(Counter[str]):
         return measured(0)
 
 
-def _device_guard(memory: Memory) -> type:
+def _device_guard(memory: VirtualMemory) -> type:
     class DeviceGuard(Nothing):
         """Stands in for `torch.cuda.device`."""
 
@@ -191,26 +192,21 @@ def _device_guard(memory: Memory) -> type:
     return DeviceGuard
 
 
-def _install_accelerator(part: DevicePart, memory: Memory, stream: Stream, patches: Patches) -> None:
-    # In torch 2.6 and later.
-    accelerator = getattr(torch, "accelerator", None)
-    if accelerator is None:
-        return
-    answers = {
+def _accelerator_functions(part: DevicePart, memory: VirtualMemory, stream: Stream) -> dict[str, Any]:
+    return {
         **_constants(True, "is_available"),
         **_constants(1, "device_count"),
+        **_constants(None, _QUIET),
         **_memory_functions(memory),
         **dict.fromkeys(("current_device_index", "current_device_idx"), lambda: memory.current_device),
         **dict.fromkeys(
             ("set_device_index", "set_device_idx"), lambda device: _nothing(memory.exchange_device(device))
         ),
-        **_constants(None, _QUIET),
         "current_accelerator": _always(torch.device("cuda")),
         "current_stream": _always(stream),
         "get_memory_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
         "device_index": _device_guard(memory),
     }
-    patches.set_known(accelerator, answers)
 
 
 def _install_types(patches: Patches) -> None:
@@ -221,7 +217,7 @@ def _install_types(patches: Patches) -> None:
 
 
 def _legacy_type(name: str, dtype: torch.dtype) -> Any:
-    class Kind(type):
+    class LegacyTypeMeta(type):
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, torch.Tensor) and instance.is_cuda and instance.dtype is dtype
 
@@ -230,7 +226,7 @@ def _legacy_type(name: str, dtype: torch.dtype) -> Any:
                 return torch.as_tensor(args[0], dtype=dtype, device=CUDA)
             return torch.empty(args, dtype=dtype, device=CUDA)
 
-    return Kind(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
+    return LegacyTypeMeta(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
 
 
 def _default_tensor_type(original: Any) -> Any:
@@ -245,7 +241,7 @@ def _default_tensor_type(original: Any) -> Any:
     return set_default_tensor_type
 
 
-def _install_storage(memory: Memory, patches: Patches) -> None:
+def _install_storage(memory: VirtualMemory, patches: Patches) -> None:
     real = torch.UntypedStorage.data_ptr
 
     def data_ptr(storage: Any) -> int:
@@ -273,11 +269,11 @@ _DEFAULT_SEED = 67280421310721
 """Source: `default_rng_seed_val` in torch's `c10/core/GeneratorImpl.h`."""
 
 
-def _install_random(memory: Memory, patches: Patches) -> None:
+def _install_random(memory: VirtualMemory, patches: Patches) -> None:
     """Stand in for `torch.Generator` and the functions of `torch.cuda.random`, until `patches` are closed."""
     real = torch.Generator
 
-    class Kind(type(real)):  # type: ignore[misc]
+    class GeneratorMeta(type(real)):  # type: ignore[misc]
         def __instancecheck__(cls, instance: object) -> bool:
             return type.__instancecheck__(real, instance)
 
@@ -285,7 +281,7 @@ def _install_random(memory: Memory, patches: Patches) -> None:
             device = torch.device(device)
             return type.__call__(cls) if device.type == "cuda" else real(device)
 
-    class Generator(real, metaclass=Kind):  # type: ignore[misc, valid-type]
+    class Generator(real, metaclass=GeneratorMeta):  # type: ignore[misc, valid-type]
         """A generator of the device, which generates nothing: the tensors that it would fill have no data."""
 
         def __init__(self) -> None:
@@ -318,13 +314,13 @@ def _install_random(memory: Memory, patches: Patches) -> None:
                 values = torch.tensor(list(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8, device="cpu")
                 # How many numbers a GPU would have drawn is not known.
                 state = memory.mark(values.to(META), CPU)
-                return virtual_memory.store_values(state, values, is_placeholder=True)
+                return store_values(state, values, is_placeholder=True)
 
         def set_state(self, new_state: torch.Tensor) -> Any:
             if new_state.dtype is not torch.uint8 or new_state.numel() not in (_STATE.size, 8):
                 raise RuntimeError("RNG state is wrong size")
             with torch._C.DisableTorchFunction():
-                stored = virtual_memory.values_of(new_state)
+                stored = values_of(new_state)
                 values = bytes(_STATE.size) if stored is None else bytes(stored.values.tolist())
             # A state of 8 bytes is a seed alone; torch takes it too.
             values = values.ljust(_STATE.size, b"\0")
@@ -359,7 +355,3 @@ def _install_random(memory: Memory, patches: Patches) -> None:
     patches.set(torch, "Generator", Generator)
     for module in (torch.cuda, torch.cuda.random):
         patches.set_known(module, answers)
-
-
-def _nothing(_: Any) -> None:
-    return None

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from irscope.record.virtual.torch.memory import is_wrapper
+from irscope.record.virtual.torch.memory import META, is_wrapper
 
 
-class Size(Enum):
+class _SizeKind(Enum):
     """What a size of an input is in a graph."""
 
     CONSTANT = auto()
@@ -25,7 +25,7 @@ class Size(Enum):
     """A symbol of its own."""
 
 
-Marks = tuple[Size, ...] | None
+Marks = tuple[_SizeKind, ...] | None
 """The sizes of a tensor; () for an integer that is a symbol; None for anything else, which is no input of the graph."""
 
 
@@ -46,12 +46,12 @@ class SizeHistory:
             constant: how many of the first inputs are a module's own tensors, whose sizes are constants.
         """
         calls = self._compiled.setdefault(str(layout), [])
-        found: list[Marks] = []
+        marks: list[Marks] = []
         for place, leaf in enumerate(leaves):
             before = [call[place] for call in calls]
-            found.append(constant_marks(leaf) if place < constant else self.mark(leaf, before))
+            marks.append(constant_marks(leaf) if place < constant else self.mark(leaf, before))
         calls.append([_seen(leaf) for leaf in leaves])
-        return found
+        return marks
 
     def mark(self, leaf: Any, before: Sequence[Any] = ()) -> Marks:
         """The marks of one input; `before`: its sizes in the earlier compiles."""
@@ -68,14 +68,14 @@ class SizeHistory:
             for axis, size in enumerate(leaf.shape)
         )
 
-    def _size(self, tensor: torch.Tensor, axis: int, varies: bool) -> Size:
+    def _size(self, tensor: torch.Tensor, axis: int, varies: bool) -> _SizeKind:
         if axis in marked_axes(tensor) or axis in vars(tensor).get("_dynamo_weak_dynamic_indices", ()):
-            return Size.OWN
+            return _SizeKind.OWN
         if axis in vars(tensor).get("_dynamo_static_indices", ()):
-            return Size.CONSTANT
+            return _SizeKind.CONSTANT
         if varies and self._automatic:
-            return Size.OWN
-        return Size.SHARED if self._all else Size.CONSTANT
+            return _SizeKind.OWN
+        return _SizeKind.SHARED if self._all else _SizeKind.CONSTANT
 
     @property
     def _all(self) -> bool:
@@ -140,7 +140,11 @@ class Symbols:
     def _tensor(self, tensor: torch.Tensor, marks: Marks, source: Any, device: torch.device) -> torch.Tensor:
         from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
-        kinds = {Size.CONSTANT: DimDynamic.STATIC, Size.SHARED: DimDynamic.DUCK, Size.OWN: DimDynamic.DYNAMIC}
+        kinds = {
+            _SizeKind.CONSTANT: DimDynamic.STATIC,
+            _SizeKind.SHARED: DimDynamic.DUCK,
+            _SizeKind.OWN: DimDynamic.DYNAMIC,
+        }
         context = StatelessSymbolicContext(dynamic_sizes=[kinds[mark] for mark in marks or ()])
         sizes, strides, _ = self._shapes.create_symbolic_sizes_strides_storage_offset(
             _outline(tensor), source, symbolic_context=context
@@ -162,19 +166,25 @@ class Symbols:
 def _outline(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of the same sizes and strides that begins where its memory does, as the fake ones do."""
     with torch._C.DisableTorchFunction():
-        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        return empty_as(tensor, META)
 
 
 def constant_marks(leaf: Any) -> Marks:
     """The marks of an input without symbols."""
-    return (Size.CONSTANT,) * leaf.dim() if isinstance(leaf, torch.Tensor) else None
+    return (_SizeKind.CONSTANT,) * leaf.dim() if isinstance(leaf, torch.Tensor) else None
 
 
 def is_symbolic(leaf: Any, marks: Marks) -> bool:
     """Whether an input with these marks has a symbol."""
-    return marks is not None and (type(leaf) is int or any(size is not Size.CONSTANT for size in marks))
+    return marks is not None and (type(leaf) is int or any(size is not _SizeKind.CONSTANT for size in marks))
 
 
 def sizes_of(leaf: Any) -> Any:
     """The shape of a tensor; anything else as it is."""
     return tuple(leaf.shape) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def empty_as(tensor: torch.Tensor, device: torch.device, requires_grad: bool = False) -> torch.Tensor:
+    """A tensor of the sizes, strides and dtype of another."""
+    strides, dtype = tensor.stride(), tensor.dtype
+    return torch.empty_strided(tuple(tensor.shape), strides, dtype=dtype, device=device, requires_grad=requires_grad)

@@ -10,12 +10,14 @@ import base64
 import ctypes
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from irscope.record.virtual.numbers import PlaceholderInt, Reads, carry, plain
+from irscope.record.virtual.placeholders import current_following
 from irscope.record.virtual.places import place_of_reader
 
 _BASE = 0x7F00_0000_0000
@@ -70,7 +72,7 @@ class _Epoch:
     now = 0
 
 
-class Memory:
+class VirtualMemory:
     """The memory of one virtual device: addresses, and the tensors that report another device than `cuda:0`."""
 
     def __init__(self, size_bytes: int, on_note: Callable[[str], None]) -> None:
@@ -188,6 +190,12 @@ def values_of(tensor: torch.Tensor) -> Known | None:
     return None if shadow is None else Known(_view(tensor, shadow.data), shadow.is_placeholder)
 
 
+def computed_values(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A tensor's values if they are known, and no placeholder values."""
+    known = values_of(tensor)
+    return None if known is None or known.is_placeholder else known.values
+
+
 def has_values(tensor: torch.Tensor) -> bool:
     """Whether a tensor's values are known."""
     if is_wrapper(tensor):
@@ -296,16 +304,92 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if not tensor.is_meta and not most_bytes:
             return {}
-        found = values_of(tensor)
-        if found is None or not tensor.numel() or tensor.is_complex():
+        known = values_of(tensor)
+        if known is None or not tensor.numel() or tensor.is_complex():
             return {}
-        values = found.values.detach().cpu().contiguous()
+        values = known.values.detach().cpu().contiguous()
         row: dict[str, Any] = {}
         if not values.dtype.is_floating_point:
             row = {"least": int(values.min()), "greatest": int(values.max())}
             most_bytes = max(most_bytes, _INDEX_BYTES if tensor.is_meta else 0)
         size = values.numel() * values.element_size()
-        if not found.is_placeholder and size <= most_bytes:
+        if not known.is_placeholder and size <= most_bytes:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
             row["data"] = base64.b85encode(data).decode()
     return row
+
+
+_SIZES = "_irscope_sizes"
+
+Sizes = dict[int, Reads]
+"""By dimension, counted from the last (0): the reads of its size."""
+
+
+def _sizes_of(tensor: torch.Tensor) -> Sizes:
+    """The dimensions of a tensor whose sizes are placeholder values."""
+    return tensor.__dict__.get(_SIZES, {})
+
+
+def carry_sizes(operands: Sequence[torch.Tensor], numbers: Sequence[Any], result: Any) -> None:
+    """Mark those sizes of a call's results that are placeholder values, or follow from them.
+
+    These are the sizes that are equal to a placeholder size of an operand, or to a placeholder number in the arguments.
+    """
+    placeholders = [sizes for tensor in operands if (sizes := _sizes_of(tensor))]
+    integers = [number for number in numbers if isinstance(number, PlaceholderInt)]
+    if not placeholders and not integers:
+        return
+    for made in result if isinstance(result, list | tuple) else (result,):
+        if not isinstance(made, torch.Tensor) or not made.is_meta or any(made is operand for operand in operands):
+            continue
+        sizes_of_result: Sizes = {}
+        for tensor in operands:
+            for place, reads in _sizes_of(tensor).items():
+                size = tensor.shape[-1 - place]
+                if place < made.dim() and made.shape[-1 - place] == size:
+                    sizes_of_result[place] = sizes_of_result.get(place, frozenset()) | reads
+                elif made.shape.count(size) == 1:
+                    place = made.dim() - 1 - made.shape.index(size)
+                    sizes_of_result[place] = sizes_of_result.get(place, frozenset()) | reads
+        for number in integers:
+            if made.shape.count(plain(number)) >= 1:
+                sizes_of_result[made.dim() - 1 - made.shape.index(plain(number))] = number.reads
+        if sizes_of_result:
+            set_sizes(made, sizes_of_result, decides=not placeholders)
+
+
+def set_sizes(tensor: torch.Tensor, sizes: Sizes, *, decides: bool) -> torch.Tensor:
+    """Mark sizes of a tensor as placeholder values. `decides`: whether a placeholder value becomes a shape here."""
+    tensor.__dict__[_SIZES] = sizes
+    if decides:
+        current_following().decide("shape", frozenset().union(*sizes.values()))
+    return tensor
+
+
+def install_shapes(handlers: dict[Any, Any]) -> None:
+    """Add the handlers that return sizes to a mode."""
+    T = torch.Tensor
+    handlers[T.shape.__get__] = lambda func, args, kwargs: _shape(args[0], func(*args))
+    handlers[T.size] = lambda func, args, kwargs: _size(func, args, kwargs)
+    handlers[T.numel] = handlers[T.nelement] = lambda func, args, kwargs: _count(args[0], func(*args))
+
+
+def _shape(tensor: torch.Tensor, shape: torch.Size) -> torch.Size:
+    sizes = _sizes_of(tensor)
+    if not sizes:
+        return shape
+    last = len(shape) - 1
+    return torch.Size([carry(size, sizes.get(last - place, frozenset())) for place, size in enumerate(shape)])
+
+
+def _size(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    if not isinstance(dim, int) or not _sizes_of(args[0]):
+        result = func(*args, **kwargs)
+        return _shape(args[0], result) if isinstance(result, torch.Size) else result
+    return _shape(args[0], func(args[0]))[plain(dim)]
+
+
+def _count(tensor: torch.Tensor, count: int) -> int:
+    sizes = _sizes_of(tensor)
+    return carry(count, frozenset().union(*sizes.values())) if sizes else count

@@ -1,24 +1,28 @@
 """Lets torch run a program written for a GPU without one: each `cuda` tensor is one of torch's `meta` tensors.
 
 A function mode sees every call: it replaces the device `cuda` by `meta`, answers as a GPU tensor would, and lets
-`reads.py` handle reads of data. What runs on the CPU is unchanged.
+`handlers.py` handle reads of data. What runs on the CPU is unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch._guards import detect_fake_mode
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device as torch_default_device
 
 from irscope.model.launch_record import DecisionKind
-from irscope.record.virtual.follow import current_following
+from irscope.record.triton.patches import Patches
 from irscope.record.virtual.numbers import Placeholder, plain, reads_of
-from irscope.record.virtual.torch import shapes as virtual_shapes
-from irscope.record.virtual.torch.memory import CUDA, META, Memory
-from irscope.record.virtual.torch.shadow import Call, Shadows, tensors_in
+from irscope.record.virtual.placeholders import current_following
+from irscope.record.virtual.torch.memory import CUDA, META, VirtualMemory, carry_sizes
+from irscope.record.virtual.torch.shadow import OWN, Call, Shadows, mapped, tensors_in
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -26,7 +30,7 @@ _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 class VirtualCuda(TorchFunctionMode):
     """The function mode: one for each virtual GPU."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: VirtualMemory) -> None:
         super().__init__()
         self.memory = memory
         self.handlers: dict[Any, _Handler] = {}
@@ -47,6 +51,10 @@ class VirtualCuda(TorchFunctionMode):
     def is_on(self) -> bool:
         """Whether the mode sees calls now: torch switches it off within its own handlers."""
         return any(mode is self for mode in _get_current_function_mode_stack())
+
+    def entered(self) -> AbstractContextManager[Any]:
+        """A context in which the mode sees calls."""
+        return nullcontext() if self.is_on else self
 
     # ---- devices
 
@@ -112,7 +120,7 @@ class VirtualCuda(TorchFunctionMode):
         if isinstance(result, torch.Tensor) and result.is_meta and self.memory.device(result).type == "cuda":
             self.memory.allocate(result)
         self._shadows.learn(Call(func, args, kwargs, tensors, result, bool(numbers)), versions)
-        virtual_shapes.carry_sizes(virtual, numbers, result)
+        carry_sizes(virtual, numbers, result)
         return result
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], virtual: list[torch.Tensor]) -> Any:
@@ -133,8 +141,8 @@ class VirtualCuda(TorchFunctionMode):
             return value
         kind = type(value)
         if kind is list or kind is tuple:
-            found = [self._argument(item, tensors, numbers) for item in value]
-            return kind(found)
+            items = [self._argument(item, tensors, numbers) for item in value]
+            return kind(items)
         if isinstance(value, Placeholder):
             numbers.append(value)
             return plain(value)
@@ -168,6 +176,147 @@ class VirtualCuda(TorchFunctionMode):
 
 
 def _decide(kind: DecisionKind, numbers: list[Any]) -> None:
-    following = current_following()
-    if following is not None:
-        following.decide(kind, reads_of(tuple(numbers)))
+    current_following().decide(kind, reads_of(tuple(numbers)))
+
+
+def _functions(names: str) -> Iterator[Any]:
+    for name in names.split():
+        for owner in (torch, torch.Tensor, F, torch.linalg):
+            func = getattr(owner, name, None)
+            if func is not None:
+                yield func
+
+
+_LOWER = frozenset(
+    _functions(
+        "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm chain_matmul multi_dot linear einsum "
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention prelu"
+    )
+)
+"""Run in the lower precision. Source: torch's documentation, Automatic Mixed Precision, CUDA Op-Specific Behavior."""
+_FULL = frozenset(
+    _functions(
+        "softmax log_softmax layer_norm group_norm norm cumsum cumprod exp expm1 log log10 log1p log2 pow __pow__ "
+        "__rpow__ prod reciprocal rsqrt sinh tan sum cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss kl_div "
+        "cosine_similarity binary_cross_entropy_with_logits softplus softmin acos asin cosh erfinv dist renorm"
+    )
+)
+"""Run in float32. Source: as above."""
+
+
+def install_autocast(mode: VirtualCuda) -> None:
+    """Wrap the handlers that a mode has so far in the casts of autocast."""
+    for functions, cast in ((_LOWER, _lowered), (_FULL, _in_full)):
+        for func in functions:
+            mode.handlers[func] = _before(cast, mode.handlers.get(func, mode.call))
+
+
+def _lowered(value: torch.Tensor) -> torch.Tensor:
+    if value.is_meta and value.is_floating_point() and value.dtype is not torch.float64:
+        return value.to(torch.get_autocast_dtype("cuda"))
+    return value
+
+
+def _in_full(value: torch.Tensor) -> torch.Tensor:
+    return value.to(torch.float32) if value.is_meta and value.dtype in (torch.float16, torch.bfloat16) else value
+
+
+def _before(cast: Any, inner: Any) -> Any:
+    def handler(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not torch.is_autocast_enabled("cuda"):
+            return inner(func, args, kwargs)
+        return inner(func, mapped(args, cast), mapped(kwargs, cast))
+
+    return handler
+
+
+_KEYS = ("CUDA", "CompositeExplicitAutograd")
+"""The dispatch keys under which a library's code for the GPU may be registered."""
+
+
+def install_operators(mode: VirtualCuda, patches: Patches) -> None:
+    """Run a library's own code for the GPU on tensors without data, where it registered an operator with torch.
+
+    torch itself would run the operator's shape function, which launches no kernel, or fail without one. The code is
+    registered for tensors without data when the operator is first called.
+    """
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+    libraries: dict[str, Any] = {}
+    seen: set[str] = set()
+
+    def register(func: Any) -> None:
+        for overload in _overloads(func):
+            name = overload.name()
+            # Among torch's own are names that are no operators of the dispatcher's.
+            if name in seen or overload.namespace in OWN:
+                continue
+            seen.add(name)
+            if any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in _KEYS):
+                register_for_meta(overload)
+
+    def register_for_meta(overload: Any) -> None:
+        def on_meta(*args: Any, **kwargs: Any) -> Any:
+            # Not a call of the operator, which the mode would send back here: a redispatch skips modes.
+            with mode.entered():
+                return overload.redispatch(keys, *args, **kwargs)
+
+        namespace = overload.namespace
+        if namespace not in libraries:
+            libraries[namespace] = torch.library.Library(namespace, "IMPL")
+            patches.callback(libraries[namespace]._destroy)
+        with warnings.catch_warnings():
+            # torch warns that the shape function is replaced, which is intended.
+            warnings.simplefilter("ignore")
+            libraries[namespace].impl(overload, on_meta, "Meta", allow_override=True)
+
+    mode.on_operator = register
+
+
+def _overloads(func: Any) -> Iterator[Any]:
+    if isinstance(func, torch._ops.OpOverload):
+        yield func
+    elif isinstance(func, torch._ops.OpOverloadPacket):
+        for name in func.overloads():
+            yield getattr(func, name)
+
+
+def follow_wrappers(mode: VirtualCuda, patches: Patches) -> None:
+    """Make tensors that wrap others without data, as other tensors are, and follow the code of their classes.
+
+    `torch.Tensor._make_wrapper_subclass` makes them: quantised, masked, nested and distributed ones. Their own
+    implementation of torch's operators runs within a function that the mode handles, where the mode is off: it is
+    entered there again.
+    """
+    followed: set[type] = {torch.Tensor}
+    make = torch.Tensor._make_wrapper_subclass
+
+    def make_wrapper(kind: Any, *args: Any, device: Any = None, **options: Any) -> Any:
+        if detect_fake_mode() is None:
+            follow(next(each for each in kind.__mro__ if "__torch_dispatch__" in vars(each)))
+            if device is not None and mode.is_cuda(device):
+                device = META
+        given = {} if device is None else {"device": device}
+        return make(kind, *args, **given, **options)
+
+    def follow(owner: type) -> None:
+        if owner in followed:
+            return
+        followed.add(owner)
+        run = vars(owner)["__torch_dispatch__"].__get__(None, owner).__func__
+
+        def in_mode(
+            cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            if mode.is_on or detect_fake_mode() is not None:
+                return run(cls, func, types, args, kwargs or {})
+            with mode:
+                # The operators of tensors without data are told to be on the GPU, as their operands tell.
+                return run(cls, func, types, mapped(args, _same, CUDA), mapped(kwargs or {}, _same, CUDA))
+
+        patches.set(owner, "__torch_dispatch__", classmethod(in_mode))
+
+    patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(make_wrapper))
+
+
+def _same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor

@@ -8,12 +8,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.numbers import plain, reads_of
-from irscope.record.virtual.torch import memory as virtual_memory
-from irscope.record.virtual.torch.memory import CPU
+from irscope.record.virtual.placeholders import current_following
+from irscope.record.virtual.torch.memory import CPU, computed_values, set_sizes, values_of
 from irscope.record.virtual.torch.shadow import OWN, mapped, tensors_in
-from irscope.record.virtual.torch.shapes import set_sizes
 
 _SMALL = 1 << 22
 """Up to this many elements in all, an operator is tried on the CPU, for the shapes of its results."""
@@ -60,9 +58,9 @@ def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exce
         name = getattr(func, "__name__", "")
         first = args[0] if args else None
         if isinstance(first, torch.Tensor) and not first.is_meta and (name.endswith("_") or name == "__setitem__"):
-            if (following := current_following()) is not None and not all(map(_is_computed, tensors)):
+            if any(computed_values(tensor) is None for tensor in tensors):
                 # A tensor of the host does not remember that its values are placeholder values.
-                following.decide("conversion", following.read_of([]))
+                current_following().convert()
             return func(*_on_cpu(args), **_on_cpu(kwargs))
         args, kwargs = _on_meta(args), _on_meta(kwargs)
         try:
@@ -121,15 +119,15 @@ def _operator_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], e
         # torch's code does not check the indices of the maxima, which are not known: it would write anywhere.
         matrix, _, dense, _, _, mask = args
         return tuple(
-            torch.empty_like(one) if is_set else None for one, is_set in zip((matrix, dense), mask, strict=True)
+            torch.empty_like(tensor) if is_set else None for tensor, is_set in zip((matrix, dense), mask, strict=True)
         )
-    if func is torch.ops.aten.equal.default and not all(map(virtual_memory.values_of, tensors)):
+    if func is torch.ops.aten.equal.default and not all(map(values_of, tensors)):
         # Called by torch itself to explain an error: "is the window 0 anywhere?" The script's `torch.equal` is a read.
         return False
     result = _all_on_cpu(func, args, kwargs, error)
-    if (following := current_following()) is not None and (reads := reads_of(result)):
+    if reads := reads_of(result):
         # The code between torch's operators is C++, in which a number is not followed.
-        following.decide("conversion", reads)
+        current_following().decide("conversion", reads)
     return plain(result)
 
 
@@ -146,7 +144,8 @@ def _all_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error:
         raise error from None
     tensors = tensors_in((args, kwargs))
     # Other values of a sparse tensor would be elsewhere.
-    if all(map(_is_computed, tensors)) or any(tensor.layout is not torch.strided for tensor in tensors):
+    is_computed = all(computed_values(tensor) is not None for tensor in tensors)
+    if is_computed or any(tensor.layout is not torch.strided for tensor in tensors):
         return _on_meta(result)
     for fill in _OTHER_VALUES[: 2 if any(tensor.numel() > _FEW for tensor in tensors) else None]:
         try:
@@ -165,16 +164,9 @@ def _sizes(value: Any) -> Any:
     return list(map(_sizes, value)) if isinstance(value, list | tuple) else value
 
 
-def _is_computed(tensor: torch.Tensor) -> bool:
-    found = virtual_memory.values_of(tensor)
-    return found is not None and not found.is_placeholder
-
-
 def _marked(result: Any, other: Any) -> Any:
     """A result whose sizes and numbers are marked as placeholder values where those of `other` differ."""
     following = current_following()
-    if following is None:
-        return result
     if isinstance(result, torch.Tensor):
         if not isinstance(other, torch.Tensor) or result.dim() != other.dim():
             return result
@@ -190,7 +182,7 @@ def _marked(result: Any, other: Any) -> Any:
         return set_sizes(result, sizes, decides=True) if sizes else result
     if isinstance(result, list | tuple) and not isinstance(result, torch.Size):
         if not isinstance(other, list | tuple) or len(result) != len(other):
-            following.decide("conversion", following.read_of(len(result)))
+            following.convert(len(result))
             return result
         items = [_marked(*pair) for pair in zip(result, other, strict=True)]
         return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
@@ -208,9 +200,9 @@ def _on_cpu(value: Any, fill: _Fill | None = None) -> Any:
     def change(item: torch.Tensor) -> torch.Tensor:
         if not item.is_meta:
             return item
-        found = virtual_memory.values_of(item)
-        if found is not None and not (found.is_placeholder and fill is not _valid_values):
-            return found.values
+        known = values_of(item)
+        if known is not None and not (known.is_placeholder and fill is not _valid_values):
+            return known.values
         if item.layout is not torch.strided:
             return fill(item.shape, item.dtype).to_sparse(layout=item.layout)
         # With its own strides: those of the result may follow from them.

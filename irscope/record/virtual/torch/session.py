@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import operator
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
+from functools import reduce
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -15,21 +20,15 @@ from torch.utils import _device as torch_default_device
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.arguments import written_arguments
-from irscope.record.virtual.follow import current_following
-from irscope.record.virtual.torch import memory as virtual_memory
-from irscope.record.virtual.torch.autocast import install_autocast
-from irscope.record.virtual.torch.compile import Compiler
+from irscope.record.virtual.placeholders import current_following
+from irscope.record.virtual.torch.compile import GraphCompiler
 from irscope.record.virtual.torch.cuda import install_cuda
-from irscope.record.virtual.torch.memory import Memory
-from irscope.record.virtual.torch.mode import VirtualCuda
-from irscope.record.virtual.torch.moves import Moves
-from irscope.record.virtual.torch.operators import Operators
-from irscope.record.virtual.torch.reads import DataReads
+from irscope.record.virtual.torch.handlers import Handlers
+from irscope.record.virtual.torch.memory import CUDA, META, VirtualMemory, computed_values, invalidate, invalidate_all
+from irscope.record.virtual.torch.mode import VirtualCuda, follow_wrappers, install_autocast, install_operators
 from irscope.record.virtual.torch.rescue import EachOperator
 from irscope.record.virtual.torch.shadow import tensors_in
-from irscope.record.virtual.torch.streams import Graph
-from irscope.record.virtual.torch.symbols import spare_symbols
-from irscope.record.virtual.torch.wrappers import Wrappers
+from irscope.record.virtual.torch.streams import CudaGraph
 
 
 class TorchSession:
@@ -47,27 +46,24 @@ class TorchSession:
                 notes.add(text)
                 on_note(text)
 
-        self.mode = mode = VirtualCuda(Memory(part.memory_bytes, note))
+        self.mode = mode = VirtualCuda(VirtualMemory(part.memory_bytes, note))
         self._patches = patches
-        operators = Operators(mode)
-        Moves(mode).install()
-        DataReads(mode).install()
+        Handlers(mode).install()
         install_autocast(mode)
-        mode.on_operator = operators.register
+        install_operators(mode, patches)
         install_cuda(part, mode.memory, patches)
-        Wrappers(mode, patches)
-        Compiler(note).install(patches)
+        follow_wrappers(mode, patches)
+        GraphCompiler(note).install(patches)
         _follow_backward(mode, patches, _invalidate_gradients)
         self._follow_threads()
         self._spare_dynamo()
-        spare_symbols(patches)
+        _spare_symbols(patches)
         self._follow_default_device()
         self._accept_comparisons()
         # Not a handler of the mode: torch checks the stream's type before it calls any mode.
         patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
         # A captured graph writes again, to unknown places.
-        patches.set(Graph, "replay", lambda graph: virtual_memory.invalidate_all())
-        patches.callback(operators.close)
+        patches.set(CudaGraph, "replay", lambda graph: invalidate_all())
         patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
         _push_mode(mode)
         patches.callback(self._remove_mode)
@@ -100,7 +96,7 @@ class TorchSession:
         mode = self.mode
 
         def run_in_mode(thread: threading.Thread) -> None:
-            with nullcontext() if mode.is_on else mode:
+            with mode.entered():
                 run(thread)
 
         self._patches.set(threading.Thread, "run", run_in_mode)
@@ -142,7 +138,7 @@ class TorchSession:
                 return handle(context, func, types, args, kwargs)
             kwargs = kwargs or {}
             if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
-                kwargs["device"] = virtual_memory.CUDA if mode.is_on else virtual_memory.META
+                kwargs["device"] = CUDA if mode.is_on else META
             return func(*args, **kwargs)
 
         self._patches.set(kind, "__torch_function__", on_meta)
@@ -162,8 +158,8 @@ class TorchSession:
             shapes = [getattr(value, "shape", None) for value in (actual, expected)]
             if None not in shapes and shapes[0] != shapes[1]:
                 raise AssertionError(f"The values for attribute 'shape' do not match: {shapes[0]} != {shapes[1]}.")
-            if (following := current_following()) is not None:
-                following.decide("check", following.read_of(True))
+            following = current_following()
+            following.decide("check", following.read_of(True))
 
         self._patches.set(torch.testing, "assert_close", assert_close)
 
@@ -182,8 +178,7 @@ def _follow_backward(mode: VirtualCuda, patches: Patches, before: Callable[[Any]
     def run_in_mode(*args: Any, **kwargs: Any) -> Any:
         before(args[0] if args else kwargs.get("t_outputs", ()))
         with ExitStack() as stack:
-            if not mode.is_on:
-                stack.enter_context(mode)
+            stack.enter_context(mode.entered())
             if not EachOperator.is_on():
                 stack.enter_context(EachOperator())
             return run(*args, **kwargs)
@@ -207,7 +202,7 @@ def _invalidate_gradients(outputs: Any) -> None:
         if isinstance(variable, torch.Tensor):
             with torch._C.DisableTorchFunction():
                 if variable.grad is not None and variable.grad.is_meta:
-                    virtual_memory.invalidate(variable.grad)
+                    invalidate(variable.grad)
         for following_node, _ in getattr(node, "next_functions", ()):
             if following_node is not None and following_node not in seen:
                 seen.add(following_node)
@@ -219,8 +214,7 @@ def _sure_values(value: Any) -> torch.Tensor | None:
     if not isinstance(value, torch.Tensor):
         return None
     with torch._C.DisableTorchFunction():
-        found = virtual_memory.values_of(value)
-    return None if found is None or found.is_placeholder else found.values
+        return computed_values(value)
 
 
 def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None:
@@ -230,7 +224,7 @@ def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None
     if kernel is not None and signature is not None:
         written = written_arguments(kernel, signature, arguments)
     if written is None:
-        virtual_memory.invalidate_all()
+        invalidate_all()
     for argument in written or ():
         _invalidate(argument)
 
@@ -242,14 +236,90 @@ def _invalidate(argument: Any) -> None:
             _invalidate(item)
     elif isinstance(argument, torch.Tensor):
         with torch._C.DisableTorchFunction():
-            virtual_memory.invalidate(argument)
+            invalidate(argument)
     elif (base := getattr(argument, "base", None)) is not None:
         # A tensor descriptor, or a tensor that is reinterpreted as another type.
         _invalidate(base)
     elif hasattr(argument, "data_ptr"):
-        virtual_memory.invalidate_all()
+        invalidate_all()
 
 
 def _has_virtual(value: Any) -> bool:
     with torch._C.DisableTorchFunction():
         return any(tensor.is_meta for tensor in tensors_in(value))
+
+
+_SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
+
+
+class _Later(ModuleType):
+    """A module that is loaded when an attribute is read that is not in `known`."""
+
+    def __init__(self, name: str, known: dict[str, Any], *, is_package: bool) -> None:
+        super().__init__(name)
+        self._known = known
+        self._is_package = is_package
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._known and not self.is_loaded:
+            return self._known[name]
+        if name == "__path__" and not self._is_package:
+            # Read by each import from it.
+            raise AttributeError(name)
+        return getattr(self.load(), name)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the real module has taken its place."""
+        return sys.modules.get(self.__name__) is not self
+
+    def load(self) -> ModuleType:
+        """The real module."""
+        if not self.is_loaded:
+            del sys.modules[self.__name__]
+        return importlib.import_module(self.__name__)
+
+
+class _NoExpression:
+    """Stands in for `sympy.Basic` until sympy is loaded: nothing is an instance of it."""
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    return type(value) in (bool, int, float)
+
+
+def _plain_or(module: _Later, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        return answer(*args) if _is_plain(args) else getattr(module.load(), name)(*args)
+
+    return function
+
+
+_SAME = (
+    "expect_true guard_or_false guard_or_true guard_int guard_size_oblivious guarding_hint_or_throw "
+    "statically_known_true"
+)
+_FOR_NUMBERS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(_SAME.split(), lambda value: value),
+    "has_guarding_hint": lambda value: True,
+    "is_nested_int": lambda value: False,
+    "sym_and": lambda *values: reduce(operator.and_, values),
+    "sym_or": lambda *values: reduce(operator.or_, values),
+    "sym_eq": operator.eq,
+}
+"""Functions of `symbolic_shapes`, as they are for plain numbers and sequences of them."""
+
+
+def _spare_symbols(patches: Patches) -> None:
+    """Put the replacements in place, unless the real modules are loaded, until `patches` are closed."""
+    if _SYMBOLIC_SHAPES in sys.modules or "sympy" in sys.modules:
+        return
+    # The real module would have imported this.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch.fx.experimental._config")
+    shapes = _Later(_SYMBOLIC_SHAPES, {}, is_package=False)
+    shapes._known.update({name: _plain_or(shapes, name, answer) for name, answer in _FOR_NUMBERS.items()})
+    patches.set_module(shapes)
+    patches.set_module(_Later("sympy", {"Basic": _NoExpression}, is_package=True))

@@ -13,8 +13,18 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from irscope.record.virtual.torch import memory as virtual_memory
-from irscope.record.virtual.torch.memory import CPU
+from irscope.record.virtual.torch.memory import (
+    CPU,
+    KNOWN_ELEMENTS,
+    covers,
+    has_shadow,
+    has_values,
+    invalidate,
+    mark_placeholder,
+    reserve_values,
+    store_values,
+    values_of,
+)
 
 T = torch.Tensor
 OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
@@ -41,7 +51,7 @@ _NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, to
 """They write running averages that torch's version counters do not count."""
 _OVERWRITES = frozenset({T.zero_, T.fill_, T.copy_, torch.zero_, torch.fill_})
 """They overwrite all of their first argument."""
-_OPERAND_ELEMENTS = 4 * virtual_memory.KNOWN_ELEMENTS
+_OPERAND_ELEMENTS = 4 * KNOWN_ELEMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +87,12 @@ class Shadows:
         if func in _PLACES_ONLY or _is_of_a_library(func):
             return
         if func is T.__deepcopy__:
-            found = virtual_memory.values_of(args[0])
-            if found is not None:
-                virtual_memory.store_values(result, found.values, is_placeholder=found.is_placeholder)
+            known = values_of(args[0])
+            if known is not None:
+                store_values(result, known.values, is_placeholder=known.is_placeholder)
             return
         virtual = [tensor for tensor in call.tensors if tensor.is_meta]
-        written = [one for one, before in zip(virtual, versions, strict=True) if _version(one) != before]
+        written = [tensor for tensor, before in zip(virtual, versions, strict=True) if _version(tensor) != before]
         written += _named_as_written(call)
         if written:
             self._learn_write(call, written)
@@ -95,7 +105,7 @@ class Shadows:
         known = _all_known(call.tensors)
         if func in _NORMALISATIONS and not known:
             for tensor in virtual[1:]:
-                virtual_memory.invalidate(tensor)
+                invalidate(tensor)
         if known and (fresh := _fresh(result, virtual)) and all(map(_is_small, fresh)):
             self._replay(call, call.tensors, fresh)
 
@@ -112,7 +122,7 @@ class Shadows:
                 values = func(*args, **options)
         except Exception:  # for example `torch.tensor` of a tensor whose values are not known
             return
-        operands = [virtual_memory.values_of(item) for item in tensors_in((*args, *call.kwargs.values()))]
+        operands = [values_of(item) for item in tensors_in((*args, *call.kwargs.values()))]
         is_placeholder = (
             call.is_placeholder
             or func in _RANDOM
@@ -128,29 +138,27 @@ class Shadows:
         regained = [
             tensor
             for tensor in _overwritten(call)
-            if virtual_memory.covers(tensor)
-            and not virtual_memory.has_values(tensor)
-            and sum(_shares(tensor, other) for other in tensors) == 1
+            if covers(tensor) and not has_values(tensor) and sum(_shares(tensor, other) for other in tensors) == 1
         ]
         rest = [tensor for tensor in tensors if not any(tensor is other for other in regained)]
         if _all_known(rest):
             for tensor in regained:
-                virtual_memory.reserve_values(tensor)
+                reserve_values(tensor)
         if not _all_known(tensors):
             for tensor in written:
-                virtual_memory.invalidate(tensor)
+                invalidate(tensor)
             return
         fresh = _fresh(call.result, [tensor for tensor in tensors if tensor.is_meta])
         if not self._replay(call, rest, fresh, written):
             for tensor in written:
-                virtual_memory.invalidate(tensor)
+                invalidate(tensor)
 
     def _replay(
         self, call: Call, tensors: list[torch.Tensor], fresh: list[torch.Tensor], written: Sequence[torch.Tensor] = ()
     ) -> bool:
         """Repeat a call on values; returns whether it succeeded."""
         is_placeholder = call.is_placeholder or any(
-            found is not None and found.is_placeholder for found in map(virtual_memory.values_of, tensors)
+            known is not None and known.is_placeholder for known in map(values_of, tensors)
         )
         generator = torch.default_generator
         state = generator.get_state()
@@ -167,12 +175,14 @@ class Shadows:
                 is_placeholder = True
         if is_placeholder:
             for tensor in written:
-                virtual_memory.mark_placeholder(tensor)
+                mark_placeholder(tensor)
         flat = tensors_in(call.result)
         computed = tensors_in(values)
         if len(flat) == len(computed):
-            pairs = [(one, value) for one, value in zip(flat, computed, strict=True) if any(one is f for f in fresh)]
-            _attach([one for one, _ in pairs], [value for _, value in pairs], is_placeholder)
+            pairs = [
+                (result, value) for result, value in zip(flat, computed, strict=True) if any(result is f for f in fresh)
+            ]
+            _attach([result for result, _ in pairs], [value for _, value in pairs], is_placeholder)
         return True
 
 
@@ -187,31 +197,31 @@ def _is_of_a_library(func: Any) -> bool:
 
 def _attach(results: list[torch.Tensor], values: list[Any], is_placeholder: bool) -> None:
     made: set[int] = set()
-    for one, value in zip(results, values, strict=True):
+    for result, value in zip(results, values, strict=True):
         if (
             not isinstance(value, T)
             or value.device.type != "cpu"
-            or value.shape != one.shape
-            or value.dtype != one.dtype
+            or value.shape != result.shape
+            or value.dtype != result.dtype
         ):
             continue
-        if value.layout is not torch.strided or not virtual_memory.has_shadow(one):
+        if value.layout is not torch.strided or not has_shadow(result):
             continue
-        storage = one.untyped_storage()._cdata
+        storage = result.untyped_storage()._cdata
         if storage in made:
-            found = virtual_memory.values_of(one)
-            if found is not None:
-                found.values.copy_(value)
+            known = values_of(result)
+            if known is not None:
+                known.values.copy_(value)
             continue
-        virtual_memory.store_values(one, value, is_placeholder=is_placeholder)
+        store_values(result, value, is_placeholder=is_placeholder)
         made.add(storage)
 
 
 def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The results with memory of their own."""
-    held = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
+    shared = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
     return [
-        one for one in tensors_in(result) if virtual_memory.has_shadow(one) and one.untyped_storage()._cdata not in held
+        tensor for tensor in tensors_in(result) if has_shadow(tensor) and tensor.untyped_storage()._cdata not in shared
     ]
 
 
@@ -223,11 +233,11 @@ def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _is_small(tensor: torch.Tensor) -> bool:
-    return tensor.numel() <= virtual_memory.KNOWN_ELEMENTS
+    return tensor.numel() <= KNOWN_ELEMENTS
 
 
 def _all_known(tensors: Sequence[torch.Tensor]) -> bool:
-    return all(map(virtual_memory.has_values, tensors)) and sum(one.numel() for one in tensors) <= _OPERAND_ELEMENTS
+    return all(map(has_values, tensors)) and sum(tensor.numel() for tensor in tensors) <= _OPERAND_ELEMENTS
 
 
 def _version(tensor: torch.Tensor) -> int | None:
@@ -237,34 +247,34 @@ def _version(tensor: torch.Tensor) -> int | None:
 
 def _named_as_written(call: Call) -> list[torch.Tensor]:
     """The tensors that a function writes by its name, as version counters may not: `out`, `add_`, `_foreach_mul_`."""
-    found = tensors_in(call.kwargs.get("out"))
+    written = tensors_in(call.kwargs.get("out"))
     name = getattr(call.func, "__name__", "")
     if name == "__setitem__" or (name.startswith("__i") and name[3:-2] in _IN_PLACE):
-        return [*found, *tensors_in(call.args[:1])]
+        return [*written, *tensors_in(call.args[:1])]
     if name.endswith("_") and not name.endswith("__"):
         # Optimisers pass several lists to one function, and write to most.
-        return [*found, *tensors_in(call.args if name.startswith("_") else call.args[:1])]
-    return found
+        return [*written, *tensors_in(call.args if name.startswith("_") else call.args[:1])]
+    return written
 
 
 def _overwritten(call: Call) -> list[torch.Tensor]:
     """The tensors that a function overwrites completely."""
-    found = tensors_in(call.kwargs.get("out"))
+    written = tensors_in(call.kwargs.get("out"))
     if call.func in _OVERWRITES:
-        return [*found, *tensors_in(call.args[:1])]
+        return [*written, *tensors_in(call.args[:1])]
     if call.func is T.__setitem__ and isinstance(call.args[0], T):
         places = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)
         if all(not isinstance(place, T) and (place is Ellipsis or place == slice(None)) for place in places):
-            return [*found, call.args[0]]
-    return found
+            return [*written, call.args[0]]
+    return written
 
 
 def _values(value: Any) -> Any:
     """Arguments with every tensor replaced by its values, and the device by the CPU."""
 
     def values(tensor: torch.Tensor) -> torch.Tensor:
-        found = virtual_memory.values_of(tensor)
-        return tensor if found is None else found.values
+        known = values_of(tensor)
+        return tensor if known is None else known.values
 
     return mapped(value, values, CPU)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from irscope.record.virtual.follow import measured
+from irscope.record.virtual.placeholders import measured
 
 _ELAPSED_MS = 100.0
 """The time between any two events: long, so that a script that repeats for some time is soon done."""
@@ -47,7 +47,7 @@ class Stream(AbstractContextManager["Stream"]):
 
     def is_capturing(self) -> bool:
         """Whether a graph captures the stream."""
-        return Graph.is_capturing
+        return CudaGraph.is_capturing
 
 
 class Event:
@@ -68,7 +68,7 @@ class Event:
         return measured(_ELAPSED_MS)
 
 
-class Graph:
+class CudaGraph:
     """Stands in for a CUDA graph: the captured Python code has run already, and a replay has nothing to do."""
 
     is_capturing = False
@@ -77,10 +77,10 @@ class Graph:
     __init__ = instantiate = replay = reset = enable_debug_mode = debug_dump = _nothing
 
     def capture_begin(self, *_: Any, **__: Any) -> None:
-        Graph.is_capturing = True
+        CudaGraph.is_capturing = True
 
     def capture_end(self) -> None:
-        Graph.is_capturing = False
+        CudaGraph.is_capturing = False
 
     def pool(self) -> tuple[int, int]:
         return 0, 0
@@ -89,7 +89,7 @@ class Graph:
 class Capturing(AbstractContextManager[None]):
     """Stands in for `torch.cuda.graph`."""
 
-    def __init__(self, cuda_graph: Graph, *_: Any, **__: Any) -> None:
+    def __init__(self, cuda_graph: CudaGraph, *_: Any, **__: Any) -> None:
         self._graph = cuda_graph
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-// Which words of two versions of a line differ; the same rule as irscope/analysis/diff/marks.py.
+// Which words of two versions of a line differ; the same rule as irscope/analysis/diff/texts.py.
 
 export type Span = [number, number];
 

@@ -1,4 +1,4 @@
-// The memory of a capture, as irscope/render/report/memory.py packs it: a test compares the fields with its dataclasses.
+// The memory of a capture, as irscope/render/report/facts.py packs it: a test compares the fields with its dataclasses.
 
 /** The least and the most that it can be; equal where it is known. */
 export type Span = [number, number];
@@ -119,13 +119,11 @@ export interface MemoryOverTime {
   holders: Holder[];
 }
 
-/** An element of a picture: name, attributes, and what is in it. */
-export type Node = [string, Record<string, string>, (Node | string)[]];
-
 export interface Memory {
   costs: Cost[];
   assembly: string;
   reasons: string[];
   memories: MemoryOverTime[];
-  picture: Node | null;
+  /** SVG. */
+  picture: string;
 }

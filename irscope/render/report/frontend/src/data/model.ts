@@ -65,11 +65,11 @@ export interface Capture {
   beside?: Place;
   lives: Place;
   graphs: Place;
-  /** The number of its text: the SVG of `irscope poster`, without a style of its own. */
+  /** The number of its text: the SVG of `irscope draw poster`, without a style of its own. */
   poster?: number;
 }
 
-/** A graph of `irscope graph`. */
+/** A graph of `irscope draw`. */
 export interface Graph {
   /** A stage, `passes`, `loops` or `warps`. */
   of: string;

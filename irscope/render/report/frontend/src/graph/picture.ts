@@ -7,7 +7,7 @@ const ATTRIBUTES = new Set(
     ["class", "transform", "d", "points", "x", "y", "y2", "cx", "cy", "rx", "ry", "width", "height"],
     ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity"],
     ["text-anchor", "font-size", "font-weight", "font-style"],
-    ["patternUnits", "patternTransform"],
+    ["patternUnits", "patternTransform", "data-buffer"],
   ].flat(),
 );
 const PART = /<(\/?)([a-z]+)((?:\s+[\w:.-]+="[^"]*")*)\s*(\/?)>|([^<]+)/g;
@@ -45,7 +45,7 @@ export function pictureOf(text: string): Picture {
       const made = svg(tag === "title" ? "title" : ELEMENTS.has(tag!) ? (tag as "g") : "g");
       for (const [name, value] of values)
         if (ATTRIBUTES.has(name) || (name === "id" && tag === "pattern")) made.setAttribute(name, value);
-      if (tag !== "title") parent.append(made);
+      if (tag !== "title" || parent.hasAttribute("data-buffer")) parent.append(made);
       if (!alone) stack.push(made);
     }
   }

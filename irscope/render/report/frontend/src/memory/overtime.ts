@@ -1,8 +1,9 @@
 // Memory over time: the picture that irscope drew when it wrote the page, and its buffers as a table.
-import type { Memory, MemoryOverTime, Node } from "../data/memory";
+import type { Memory, MemoryOverTime } from "../data/memory";
 import type { Capture } from "../data/model";
 import { h, svg, table } from "../dom";
 import { count } from "../format";
+import { pictureOf } from "../graph/picture";
 import { operationLink, pythonLink } from "../tabs/sources";
 
 const CHOSEN = "chosen";
@@ -15,7 +16,9 @@ export function overTime(capture: Capture, memory: Memory): HTMLElement {
       { class: "faint" },
       "The capture does not hold the IR after shared memory was allocated: record it again, with --snapshots triton.",
     );
-  const picture = drawn(memory.picture);
+  const { width, height, root } = pictureOf(memory.picture);
+  const look = { class: "mem", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Buffers over time" };
+  const picture = svg("svg", look, root);
   const boxes = [...picture.querySelectorAll("[data-buffer]")];
   const tables = memory.memories.map((one) => holderTable(capture, one));
   // Boxes are numbered through all memories, in the order of the tables' rows.
@@ -31,7 +34,7 @@ export function overTime(capture: Capture, memory: Memory): HTMLElement {
   return h(
     "div",
     null,
-    h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Memory over time" }, picture),
+    h("div", { class: "scroll drawn", role: "region", tabindex: "0", "aria-label": "Memory over time" }, picture),
     memory.memories.map((one, at) => [
       h("h3", null, `${one.headline}${one.peak ? ` · ${one.peak}` : ""}`),
       one.holders.length ? tables[at]! : null,
@@ -66,10 +69,4 @@ function holderTable(capture: Capture, memory: MemoryOverTime): HTMLElement {
     "at the peak",
   ];
   return table(head, rows, { class: "memory-table" });
-}
-
-/** The elements of a picture; its text becomes text nodes. */
-function drawn([tag, attributes, inner]: Node): SVGElement {
-  const children = inner.map((one) => (typeof one === "string" ? one : drawn(one)));
-  return svg(tag as keyof SVGElementTagNameMap, attributes, ...children);
 }

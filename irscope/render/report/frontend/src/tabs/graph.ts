@@ -10,11 +10,11 @@ import { Drawing } from "../graph/drawing";
 import { pictureOf } from "../graph/picture";
 import { state } from "../state";
 
-/** What is drawn that is no stage: its title, and the option that draws it. */
+/** What is drawn that is no stage: its title, and the kind of `irscope draw`. */
 const OTHERS: Record<string, [string, string]> = {
-  passes: ["passes", "--pipeline"],
-  loops: ["loop stages", "--loops"],
-  warps: ["warps", "--warps"],
+  passes: ["passes", "passes"],
+  loops: ["loop stages", "loop"],
+  warps: ["warps", "warps"],
 };
 /** Drawn on a canvas, in the page's colours. */
 const WARPS = "warps";
@@ -96,7 +96,7 @@ export class GraphTab implements Tab {
       graph ? button("SVG", "Save the picture", () => this.save(capture, graph)) : null,
       graph
         ? copyButton("command", "Copy the command that makes this graph", () =>
-            command("graph", capture.id, ...stageOf(graph)),
+            command("draw", ...drawn(graph, capture.id)),
           )
         : null,
     );
@@ -200,8 +200,10 @@ export class GraphTab implements Tab {
   }
 }
 
-function stageOf(graph: Graph): string[] {
+/** The kind, the capture and the stage of a graph, as `irscope draw` takes them. */
+function drawn(graph: Graph, id: string): string[] {
   const other = OTHERS[graph.of];
-  if (other) return [other[1]];
-  return ["--stage", graph.of, ...(graph.of === "llir" ? ["--cfg"] : [])];
+  if (other) return [other[1], id];
+  const kind = ["source", "ttir", "ttgir", "glir"].includes(graph.of) ? "dataflow" : "control-flow";
+  return [kind, id, "--stage", graph.of];
 }

@@ -59,7 +59,7 @@ export class MovieTab implements Tab {
         button("▶", "The next frame (→)", () => this.step(1), { "aria-label": "the next frame", class: "next" }),
         select("speed", SPEEDS, String(this.pause), (value) => this.changeSpeed(Number(value))),
         copyButton("command", "Copy the command that writes it as an SVG that plays", () =>
-          command("movie", capture.id, "-o", "movie.svg"),
+          command("draw", "movie", capture.id, "-o", "movie.svg"),
         ),
       );
       fill(this.element, this.controls, this.screen);
@@ -171,7 +171,7 @@ export class MovieTab implements Tab {
   }
 }
 
-const NOT_HERE = "A report of more than 8 captures holds no movies: one of this capture alone does, and irscope movie.";
+const NOT_HERE = "A report of more than 8 captures holds no movies: one of this capture alone does, and irscope draw movie.";
 
 function titleOf(capture: Capture, frame: Frame): string {
   const pass = capture.passes[frame.passes[1] ?? -1];

@@ -23,7 +23,7 @@ export function poster(app: App): HTMLElement | null {
       null,
       button("SVG", "Save the poster as it is shown", () => save(name, alone(picture, width, height), "image/svg+xml")),
       copyButton("command", "Copy the command that draws this poster", () =>
-        command("poster", capture.id, "-o", `${capture.kernel}.png`),
+        command("draw", "poster", capture.id, "-o", `${capture.kernel}.png`),
       ),
     ),
   );

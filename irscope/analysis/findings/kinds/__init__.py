@@ -1,1 +1,0 @@
-"""Each kind of finding, by what it is about."""

@@ -1,0 +1,344 @@
+"""Drawings of a capture: dataflow, control flow, passes, warps and loops as graphs or JSON, its movie and poster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
+from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
+from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, around, fold, on_lines
+from irscope.analysis.flow.partitions import read_partitions
+from irscope.api.texts import parse_lines
+from irscope.cli.texts import one_pass, snapshot_text
+from irscope.errors import PlanError, StageNotFound, UsageError
+from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
+from irscope.ir.locations.stages import capture_locations, lines_selected
+from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
+from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
+from irscope.render.capture.page import partitions_json
+from irscope.render.dot.graph import Drawing
+from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
+from irscope.render.warps import WarpsPicture, warps_picture
+
+if TYPE_CHECKING:
+    from irscope.analysis.movie.model import Movie
+    from irscope.render.movie.tiles import Answers
+
+__all__ = [
+    "GraphOptions",
+    "Kind",
+    "Picture",
+    "movie_maps",
+    "movie_of_stages",
+    "picture_json",
+    "picture_of",
+    "with_texts",
+]
+
+_DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
+_WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
+
+
+Kind = Literal["dataflow", "control-flow", "passes", "warps", "loop"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOptions:
+    """Which graph to draw, and of what."""
+
+    kind: Kind = "dataflow"
+    stage: str | None = None
+    """None: the lowest one that the graph can be of."""
+    after: str | None = None
+    """The IR after this pass, in place of a stage."""
+    around: str | None = None
+    """Only what is near a value, a label or a register."""
+    depth: int = 3
+    """Steps from the value of `around`."""
+    lines: str | None = None
+    """Only what comes from these lines of the kernel's file: `23-31`."""
+    fold: int | None = None
+    """Fold at least this much: 0 nothing, up to 7 whole regions."""
+    max_nodes: int = MAX_NODES
+    """Fold more above this many nodes."""
+    run: Run = compiled
+    tell: Tell = warned
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for options that contradict each other."""
+        parts = {"--stage": self.stage, "--after": self.after, "--around": self.around, "--lines": self.lines}
+        given = [name for name, value in parts.items() if value]
+        if given and self.kind in ("passes", "warps", "loop"):
+            raise UsageError(f"{given[0]} does not go with {self.kind}: it is of dataflow and control-flow.")
+        if self.stage and self.after:
+            raise UsageError(
+                "--stage and --after do not go together: a pass has its stage, as in --after ttgir:pipeline."
+            )
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A graph in the DOT language, or a picture that is drawn already, and notes."""
+
+    graph: Drawing | WarpsPicture
+    notes: tuple[str, ...] = ()
+
+
+def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None) -> Picture:
+    """Draw a capture; raises UsageError if it has nothing to draw."""
+    name = f"{capture.name} · {capture.target}"
+    if wanted.kind == "warps":
+        picture = _warps(capture, theme)
+        return Picture(picture, (picture.note,) if picture.note else ())
+    if wanted.kind == "passes":
+        if (passes := passes_graph(capture)) is None:
+            raise UsageError(f"{capture.name} ({capture.target}) holds no passes.")
+        return Picture(passes)
+    if wanted.kind == "loop":
+        from irscope.render.dot.stages import render_loops
+
+        loops = _loops(capture)
+        title = f"{name} · loop stages"
+        return Picture(render_loops(loops.schedules, loops.pipelined, title=title, lines=loops.python))
+    text, kind, what = _text(capture, wanted)
+    if _draws_blocks(wanted, kind):
+        return _blocks_picture(capture, wanted, text, kind, f"{name} · {what}")
+    from irscope.render.dot.flows import render_dataflow
+
+    folded, lines = _dataflow(capture, wanted, text, kind)
+    notes = (folded.note,) if folded.level > 1 or folded.left_out else ()
+    graph = render_dataflow(folded.flow, title=f"{name} · {what}", notes=[*_chosen(wanted), folded.note], lines=lines)
+    return Picture(graph, notes)
+
+
+def _draws_blocks(wanted: GraphOptions, kind: StageKind) -> bool:
+    """Whether to draw the control flow; raises UsageError for a text that has no such graph."""
+    blocks = wanted.kind == "control-flow"
+    if blocks and kind not in _WITH_BLOCKS:
+        raise UsageError(
+            "control-flow: MLIR has regions, which its dataflow shows. Choose --stage llir, ptx, sass or amdgcn."
+        )
+    if not blocks and kind not in _DRAWN:
+        raise UsageError("dataflow is drawn of MLIR and LLVM IR: assembly has control-flow.")
+    return blocks
+
+
+def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[FoldedFlow, str]:
+    """The graphs, and the register of `--around` or an empty string."""
+    flows = read_control_flow(text, kind)
+    if not flows:
+        raise UsageError(f"{capture.name} ({capture.target}): this text has no function with instructions.")
+    if wanted.lines is not None:
+        flows = blocks_on_lines(flows, _selected(capture, wanted.lines, text, kind))
+    register = ""
+    if wanted.around is not None:
+        register = "" if has_label(flows, wanted.around) else wanted.around
+        flows = blocks_around(flows, wanted.around, wanted.depth)
+    return fold_flows(flows, wanted.fold, wanted.max_nodes), register
+
+
+def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind, title: str) -> Picture:
+    from irscope.render.dot.flows import render_blocks
+
+    folded, register = _blocks(capture, wanted, text, kind)
+    graph = render_blocks(
+        folded.flows,
+        kind,
+        title=title,
+        notes=[*_chosen(wanted), folded.note],
+        lines=python_lines(capture, text, kind),
+        register=register,
+    )
+    return Picture(graph, (folded.note,) if folded.level > (wanted.fold or 0) else ())
+
+
+def _chosen(wanted: GraphOptions) -> list[str]:
+    parts = [f"around {wanted.around}, {wanted.depth} steps"] if wanted.around else []
+    parts += [f"lines {wanted.lines} of Python"] if wanted.lines else []
+    return [", ".join(parts)] if parts else []
+
+
+def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
+    """The text to draw, its language, and a title."""
+    if wanted.after is not None:
+        snapshot = one_pass(capture, wanted.after, wanted.tell)
+        text = snapshot_text(capture, snapshot, before=False, run=wanted.run, tell=wanted.tell)
+        return text, snapshot.group, f"after {snapshot.label}"
+    drawn = _WITH_BLOCKS if wanted.kind == "control-flow" else _DRAWN
+    held = [stage for stage in capture.stages if stage_named(stage).kind in drawn]
+    if (stage := wanted.stage) is None:
+        if not held:
+            raise UsageError(
+                f"{capture.name} holds no stage that can be drawn: only {', '.join(capture.stages) or 'none'}."
+            )
+        mlir = [stage for stage in held if stage_named(stage).kind == "mlir"]
+        stage = max(mlir or held, key=stage_rank)
+    elif stage in capture.stages and stage_named(stage).is_binary:
+        raise UsageError(f"--stage {stage}: only stages with a text can be drawn; irscope dump shows {stage}.")
+    return capture.text(stage), stage_named(stage).kind, stage
+
+
+def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
+    flow = read_llvm_dataflow(text) if kind == "llvm" else read_dataflow(text)
+    lines = python_lines(capture, text, kind)
+    if wanted.lines is not None:
+        flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))
+    if wanted.around is not None:
+        flow = around(flow, wanted.around, wanted.depth)
+    most_edges = max(MAX_EDGES, MAX_EDGES * wanted.max_nodes // MAX_NODES)
+    return fold(flow, lines, wanted.fold, wanted.max_nodes, most_edges), lines
+
+
+def _selected(capture: Capture, lines: str, text: str, kind: StageKind) -> set[int]:
+    """The text lines that come from some lines of the kernel's file."""
+    file = capture.launch.kernel.file
+    locations = capture_locations(capture, text, kind)
+    return lines_selected(locations, lambda path: path == file or not file, parse_lines(lines))
+
+
+def _loops(capture: Capture) -> Loops:
+    found = loops_of(capture)
+    if found is None:
+        stages = capture.launch.option("num_stages")
+        why = "none holds a load that a dot waits for and that is pipelined: irscope why says of each load why not"
+        if capture.snapshot_level == "none":
+            why = "its passes' texts were not recorded: record it with --snapshots triton"
+        elif isinstance(stages, int) and stages < 2:
+            why = f"num_stages is {stages}, and loops are pipelined from 2 on: --num-stages 3"
+        raise UsageError(f"{capture.name} ({capture.target}) has no scheduled loop: {why}.")
+    return found
+
+
+def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
+    if (found := warps_picture(capture, theme or "light")) is None:
+        raise UsageError(
+            f"{capture.name} ({capture.target}) has no partitions of warps: its TTGIR holds no warp_specialize. "
+            "tl.range(…, warp_specialize=True) asks for one, and so does gluon's warp_specialize."
+        )
+    return found
+
+
+def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
+    """The picture as JSON: nodes and edges, passes, or loops."""
+    head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
+    if wanted.kind == "warps":
+        _warps(capture)
+        return head | {"warp_specialization": partitions_json(read_partitions(capture.text("ttgir")))}
+    if wanted.kind == "loop":
+        found = _loops(capture)
+        return head | {
+            "schedules": [asdict(one) | {"stages": one.stages} for one in found.schedules],
+            "pipelined": [asdict(one) for one in found.pipelined],
+        }
+    if wanted.kind == "passes":
+        rows = [
+            {"pass": one.label, "outcome": one.outcome, "changed": one.changed, "duration_us": one.duration_us}
+            for one in capture.snapshots
+        ]
+        return head | {"passes": rows}
+    text, kind, what = _text(capture, wanted)
+    if _draws_blocks(wanted, kind):
+        blocks, _ = _blocks(capture, wanted, text, kind)
+        lines = python_lines(capture, text, kind)
+        functions = [_blocks_json(flow, kind, lines) for flow in blocks.flows]
+        return head | {"of": what, "note": blocks.note, "fold": blocks.level, "functions": functions}
+    folded, lines = _dataflow(capture, wanted, text, kind)
+    return head | {"of": what, "note": folded.note, "fold": folded.level, **_graph_json(folded.flow, lines)}
+
+
+def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
+    from irscope.analysis.flow.control_flow_fold import parts_of
+
+    return {
+        "function": flow.function,
+        "blocks": [
+            {
+                "id": block.number,
+                "labels": list(block.labels),
+                "instructions": len(block.instructions),
+                "text_lines": [item.line for item in block.instructions],
+                "parts": {row.name: row.count for row in parts_of(block.instructions, kind)},
+                "python": list(dict.fromkeys(lines[one.line] for one in block.instructions if one.line in lines)),
+                "ending": block.ending,
+                "calls": list(block.calls),
+                "basic_blocks": block.blocks,
+            }
+            for block in flow.blocks
+        ],
+        "jumps": [
+            {
+                "from": jump.source,
+                "to": jump.target if jump.target != UNKNOWN else None,
+                "kind": jump.kind,
+                "condition": jump.condition,
+                "back": jump.back,
+            }
+            for jump in flow.jumps
+        ],
+        "loops": [{"head": loop.head, "blocks": sorted(loop.body)} for loop in flow.loops],
+    }
+
+
+def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:
+    return {
+        "nodes": [
+            {
+                "id": node.number,
+                "operation": node.name,
+                "role": node.role,
+                "values": list(node.values),
+                "type": node.type,
+                "region": node.region,
+                "text_line": node.line,
+                "python": lines.get(node.line, ""),
+                "operations": node.size,
+            }
+            for node in flow.nodes
+        ],
+        "edges": [
+            {"from": edge.source, "to": edge.target, "value": edge.value, "type": edge.type, "carried": edge.carried}
+            for edge in flow.edges
+        ],
+        "regions": [
+            {
+                "id": scope.number,
+                "parent": scope.parent,
+                "operation": scope.name,
+                "title": scope.title,
+                "text_line": scope.line,
+            }
+            for scope in flow.scopes
+        ],
+    }
+
+
+def with_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+    """The capture, compiled again if it holds the IR of no pass; raises StageNotFound if it has no passes."""
+    if any(snapshot.text is not None for snapshot in capture.passes("mlir")):
+        return capture
+    if next(capture.passes("mlir"), None) is None:
+        raise StageNotFound(f"{capture.name} has no passes of MLIR: there is nothing to play.")
+    return with_all_texts(capture, run=run, tell=tell)
+
+
+def movie_of_stages(capture: Capture, stages: Sequence[str]) -> Movie:
+    """The movie of a capture, or of some of its stages; raises PlanError for one in which no pass changed anything."""
+    from irscope.analysis.movie.make import movie_of, of_stages
+
+    made = movie_of(capture)
+    known = list(dict.fromkeys(one.stage for one in made.frames[1:]))
+    for stage in stages:
+        if stage not in known:
+            raise PlanError(f"no pass changed the IR in stage {stage!r}: there are {', '.join(known) or 'none'}.")
+    return of_stages(made, stages) if stages else made
+
+
+def movie_maps(capture: Capture, made: Movie) -> Answers:
+    """The maps of a movie's layouts."""
+    from irscope.record.layouts.questions import answered_rows
+    from irscope.render.movie.tiles import layouts_wanted
+
+    rows = answered_rows(layouts_wanted(made), capture.text("source"), capture.target, capture.layouts)
+    return {(row.encoding, row.shape): row.answer for row in rows}

@@ -1,0 +1,144 @@
+"""Captures of what Triton, TorchInductor or tritonparse printed or cached."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from irscope.device.occupancy import with_fit
+from irscope.errors import ParseError, UsageError, did_you_mean
+from irscope.model.capture import Capture, Environment, Resources
+from irscope.record.variants.completing import Tell, warned
+
+__all__ = ["imported"]
+
+_MAX_LOG_BYTES = 1 << 30
+
+
+def imported(
+    paths: Sequence[Path], *, kernel: str | None = None, variant: str | None = None, tell: Tell = warned
+) -> tuple[list[Capture], bool]:
+    """The captures of all paths, and whether some could not be read, which are named.
+
+    Those of several folders of TorchInductor's are joined.
+
+    Args:
+        paths: logs, traces, caches and folders; `-` is standard input.
+        kernel: only this kernel.
+        variant: only the variant of a cache whose name begins so.
+        tell: is given messages.
+
+    Raises ParseError where nothing could be read, or there is no such kernel, and UsageError for a variant of a log.
+    """
+    from irscope.ir.logs.inductor import InductorFiles, find_inductor_files, read_inductor
+
+    inductor: list[InductorFiles] = []
+    read: list[Callable[[], list[Capture]]] = []
+    for path in paths:
+        files = find_inductor_files(path) if path.is_dir() and variant is None else None
+        traces = sorted(path.glob("*.ndjson*")) if path.is_dir() and variant is None else []
+        if files:
+            inductor.append(files)
+        elif traces:
+            read += [partial(_read_log, trace, variant, path) for trace in traces]
+        elif path.is_dir():
+            read.append(partial(_read_folder, path, variant, tell))
+        else:
+            read.append(partial(_read_log, path, variant))
+    captures: list[Capture] = []
+    errors: list[ParseError] = []
+    for one in read:
+        try:
+            captures += one()
+        except ParseError as error:
+            errors.append(error)
+    if inductor:
+        captures += read_inductor(inductor, tell)
+    if errors and not captures:
+        raise errors[0]
+    for error in errors:
+        tell(f"left out: {error}")
+    whole = [with_fit(_with_resources(capture)) for capture in captures]
+    return _of_kernel(whole, kernel), bool(errors)
+
+
+def _read_folder(path: Path, variant: str | None, tell: Tell) -> list[Capture]:
+    from irscope.ir.logs.cache import list_cache, read_cache
+
+    captures = list(read_cache(path, variant, tell))
+    if captures:
+        return captures
+    if variant is None:
+        raise ParseError(
+            f"{str(path)!r} holds no Triton kernel: give Triton's cache (~/.triton/cache), a variant's folder in it, "
+            "a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir, or one of TorchInductor's or of "
+            "tritonparse's traces."
+        )
+    raise ParseError(
+        f"{str(path)!r} holds no variant that begins with {variant!r}."
+        + did_you_mean(variant, (entry.variant for entry in list_cache(path)))
+    )
+
+
+def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> list[Capture]:
+    """The captures of a log or a trace; `folder`: nothing outside of it is read, wherever a link leads."""
+    from irscope.ir.logs.cache import utc_date
+    from irscope.ir.logs.dump import captures_from_log
+    from irscope.ir.logs.files import FileRefused, read_at_most, read_regular, unpacked
+    from irscope.ir.logs.tritonparse import captures_from_trace, is_trace
+
+    if variant is not None:
+        raise UsageError(f"--variant {variant!r} chooses a variant of a cache, but {str(path)!r} is a log.")
+    if str(path) == "-":
+        name, data, seconds = "standard input", read_at_most(sys.stdin.buffer, _MAX_LOG_BYTES + 1), None
+    else:
+        try:
+            data = read_regular(path, _MAX_LOG_BYTES, folder)
+        except FileRefused as error:
+            raise ParseError(
+                f"{str(path)!r} {error}. A pipe's text is read with '-': irscope import - < LOG."
+            ) from error
+        name, seconds = path.name, path.stat().st_mtime
+    data = unpacked(data, name, _MAX_LOG_BYTES)
+    if len(data) > _MAX_LOG_BYTES:
+        raise ParseError(
+            f"{name} has more than {_MAX_LOG_BYTES:,} bytes of text, the most that is read: import parts of it."
+        )
+    text = data.decode("utf-8", "replace")
+    if is_trace(text):
+        captures = captures_from_trace(text, name)
+        if not captures:
+            raise ParseError(f"{name} is a trace of tritonparse with no compile in it: run with TRITON_TRACE=FOLDER.")
+        return list(captures)
+    captures = captures_from_log(text, name)
+    if not captures:
+        raise ParseError(
+            f"{name} holds no IR dump: run the program with MLIR_ENABLE_DUMP=1 and MLIR_DUMP_PATH=FILE (and with a "
+            "fresh TRITON_CACHE_DIR: on a cache hit nothing is compiled), and import FILE."
+        )
+    if seconds is None:
+        return list(captures)
+    return [replace(capture, environment=Environment(date=utc_date(seconds))) for capture in captures]
+
+
+def _with_resources(capture: Capture) -> Capture:
+    """The capture with the resources of its binary, if it has one."""
+    if capture.resources != Resources() or not capture.artifacts:
+        return capture
+    from irscope.ir.asm.resources import read_resources
+
+    stages = {artifact.stage: artifact.data for artifact in capture.artifacts}
+    return replace(capture, resources=read_resources(stages, {"name": capture.name, **dict(capture.metadata)}))
+
+
+def _of_kernel(captures: Sequence[Capture], kernel: str | None) -> list[Capture]:
+    if kernel is None:
+        return list(captures)
+    named = [capture for capture in captures if capture.name == kernel]
+    if not named:
+        names = {capture.name for capture in captures}
+        raise ParseError(f"there is no compile of a kernel {kernel!r}.{did_you_mean(kernel, names)}")
+    return named

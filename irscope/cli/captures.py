@@ -1,0 +1,266 @@
+"""The captures that a command line names: recorded, loaded, or compiled again from a capture's source."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from irscope.cli.keeping import Keeping, kept_captures, note_incomplete, nothing_recorded, tell_end, tell_refusals
+from irscope.cli.streams import echo, progress, say
+from irscope.cli.subject import is_ambiguous, is_capture, only_one, readable, split_subject, stored_captures
+from irscope.errors import RecordingError, UsageError, did_you_mean
+from irscope.interruption import Interrupted
+from irscope.model.capture import Capture, PassSnapshot
+from irscope.plan import PassPlan
+from irscope.record.variants.completing import tell_origin, with_sass
+from irscope.render.text.failure import failure_text
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import CaptureFile, StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.model.recording_options import RecordingOptions
+    from irscope.record.process.gathering import Keep
+    from irscope.record.process.requests import RecordRequest
+    from irscope.record.process.session import Recording
+    from irscope.store.collection import Collection
+
+
+def captures_of(
+    subject: str | None,
+    record_options: RecordingOptions,
+    *,
+    collection: Collection | None = None,
+    becomes_last: bool = True,
+    of_one: bool = False,
+) -> StoredCaptures:
+    """The captures that a subject names, at least one; new ones are recorded and stored.
+
+    `collection`: where those that are recorded are kept too. `becomes_last`: whether `last` then names them, which is
+    not so for the variant of a comparison. `of_one`: one capture is needed, so several of a collection are refused
+    before anything is done.
+    """
+    file, kernel = split_subject(subject, record_options)
+    if is_capture(file):
+        captures = stored_captures(subject)
+        if of_one and record_options.launch is None and is_ambiguous(captures, subject):
+            only_one(captures, subject)
+        if record_options.changes_a_capture:
+            with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
+                captures = StoredCaptures.of(
+                    again for one in captures for again in _compiled_for_each(one, record_options, keep)
+                )
+    else:
+        captures = _recorded(file, kernel, record_options, collection, becomes_last)
+    if kernel and not is_capture(file):
+        names = sorted({one.name for one in captures.files})
+        captures = StoredCaptures(one for one in captures.files if one.name == kernel)
+        if not captures:
+            raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
+    if record_options.launch is not None:
+        captures = nth_launch(captures, record_options)
+    for one in captures.files if record_options.disassemble else ():
+        if "cubin" in one.stages and "sass" not in one.stages and (capture := readable(one)) is not None:
+            full = with_sass(capture, one, tell=say)
+            if full is not one.load():
+                one.put(full, None)
+    return captures
+
+
+def compiled_again(capture: Capture, record_options: RecordingOptions) -> Capture:
+    """A variant: a capture's own source compiled again under other passes, options or one other target; stored."""
+    record_options = replace(record_options, targets=record_options.targets[:1])
+    with kept_captures(becomes_last=False) as keep:
+        return _compiled_for_each(capture, record_options, keep)[0]
+
+
+def _compiled_for_each(capture: Capture, record_options: RecordingOptions, keep: Keeping) -> list[Capture]:
+    """A capture's own source compiled again, for each of the targets."""
+    from irscope.record.process.requests import request_from_capture
+
+    tell_origin(capture, say)
+    request = request_from_capture(capture, record_options)
+
+    def of_this_launch(fresh: Capture) -> Capture:
+        return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
+
+    # A plan is checked first: one that names no pass leaves nothing behind.
+    recording = run_request(request, None if record_options.plan else lambda fresh: keep(of_this_launch(fresh)))
+    tell_refusals(recording)
+    for note in recording.notes:
+        say(note)
+    captures = [of_this_launch(fresh) for fresh in recording.captures]
+    check_plan(record_options.plan, captures)
+    for fresh in captures if record_options.plan else ():
+        keep(fresh)
+    return captures
+
+
+def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> StoredCaptures:
+    """The launch that `--launch` names, for each target; raises UsageError where there is none."""
+    number = record_options.launch or 1
+    by_target: dict[str, list[CaptureFile]] = {}
+    for file in captures.files:
+        by_target.setdefault(str(file.target), []).append(file)
+    chosen = [rows[number - 1] for rows in by_target.values() if number <= len(rows)]
+    missing = {target: len(rows) for target, rows in by_target.items() if number > len(rows)}
+    if not chosen:
+        raise UsageError(f"--launch {number}: there are {max(missing.values())}.")
+    for target, count in missing.items():
+        say(f"--launch {number}: there are {count} on {target}.")
+        note_incomplete(target)
+    return StoredCaptures(chosen)
+
+
+def _recorded(
+    file: str, kernel: str, record_options: RecordingOptions, collection: Collection | None, becomes_last: bool
+) -> StoredCaptures:
+    from irscope.record.process.requests import request_for
+
+    request = request_for(file, record_options, kernel=kernel)
+    return _recorded_by(request, file, record_options, collection, becomes_last)
+
+
+def captures_of_command(record_options: RecordingOptions, collection: Collection | None = None) -> StoredCaptures:
+    """The captures, at least one, of the Python processes of the command that the options' arguments are; stored."""
+    from irscope.record.process.requests import request_for_command
+
+    request = request_for_command(record_options)
+    return _recorded_by(request, shlex.join(record_options.arguments), record_options, collection)
+
+
+def _recorded_by(
+    request: RecordRequest,
+    name: str,
+    record_options: RecordingOptions,
+    collection: Collection | None = None,
+    becomes_last: bool = True,
+) -> StoredCaptures:
+    with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
+        if record_options.resume:
+            request = replace(request, stored=_resumed_ids(record_options))
+        recording = run_request(request, keep)
+        stored = keep.adopted(recording.stored)
+        captures = StoredCaptures((*stored.files, *recording.captures.files))
+        keep.put_in_order(captures)
+        tell_end(name, recording, request.config, verbose=request.verbose)
+        if not captures:
+            raise RecordingError(nothing_recorded(name, request.kernel, recording, request.way))
+        if stored:
+            say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
+        check_plan(request.plan, captures)
+    return captures
+
+
+def _resumed_ids(record_options: RecordingOptions) -> tuple[str, ...]:
+    """The ids of the stored captures that hold what is asked for."""
+    wanted = ("ok", record_options.snapshots, str(record_options.plan))
+    return tuple(
+        one.id
+        for one in (row.facts for row in CaptureStore().rows())
+        if (one.status, one.snapshot_level, one.plan) == wanted
+    )
+
+
+def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:
+    """Run a recording process, telling on a terminal what is under way; raises Interrupted where a signal ended it.
+
+    `keep` is given each capture when it is complete, and again when more is known of it.
+    """
+    from irscope.record.process.session import record_request
+
+    with progress() as tell:
+        recording = record_request(request, progress=tell, echo=echo if request.verbose else None, keep=keep)
+    if recording.interrupted:
+        if keep is not None and (kept := sum(file.has_compiled for file in recording.captures.files)):
+            say(f"Compiled so far, and kept: {kept} (irscope ls).")
+        raise Interrupted(recording.signal_number)
+    return recording
+
+
+def run_compile(request: RecordRequest) -> Capture:
+    """The capture of a request for one compile, in a process of its own; raises as `run_request` does."""
+    return run_request(request).captures[0]
+
+
+def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
+    """Raise PlanError for a rule that matched no pass of any capture; if all of them failed, only print a message."""
+    if not plan:
+        return
+    compiled = False
+    passes: dict[str, PassSnapshot] = {}
+    for capture in captures:
+        compiled = compiled or capture.has_compiled
+        passes |= {snapshot.label: replace(snapshot, text=None) for snapshot in capture.passes()}
+    if compiled:
+        plan.check([*passes.values()])
+        return
+    # No compile was complete: the rule may name a pass that was not reached, and the failure matters more.
+    for rule in plan.unmatched([*passes.values()]):
+        say(f"no pass '{rule}' was reached before the compile failed.")
+
+
+def tell_failures(captures: StoredCaptures) -> int:
+    """Print why compiles failed, and return the exit code.
+
+    Triton's autotuner skips configurations that do not fit: if another configuration of the kernel fits, they do not
+    count as failures.
+    """
+    fitting = {(one.name, one.target) for one in captures.files if one.autotuning is not None and one.status == "ok"}
+    code = 0
+    for one in captures.files:
+        if one.status == "ok":
+            continue
+        say(failure_text(one.load()))
+        # Compiled, and failed: it does not fit.
+        passed_over = one.has_compiled and one.autotuning is not None
+        if not (passed_over and (one.name, one.target) in fitting):
+            code = 1
+    return code
+
+
+def tell_unknown(capture: Capture) -> None:
+    """Print how many operations of a capture's IR have a form that irscope does not know, if there are any."""
+    from irscope.ir.mlir.reader import parse_mlir
+
+    texts = capture.texts
+    text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
+    unknown = parse_mlir(text).unknown if text else None
+    if not unknown:
+        return
+    names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
+    count = unknown.total()
+    operations = "operation" if count == 1 else "operations"
+    say(f"{capture.name} ({capture.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+
+
+def tell_incomplete(captures: StoredCaptures) -> int:
+    """Print which operations irscope does not know, and why compiles failed; returns the exit code.
+
+    For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
+    """
+    for one in captures.files:
+        if one.status == "ok":
+            tell_unknown(one.load())
+    return tell_failures(captures)
+
+
+def captures_with_passes(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
+    """As `captures_of`; for targets without a subject, those of a matmul with a loop, on which every pass works."""
+    if subject is not None or not record_options.targets:
+        return captures_of(subject, record_options)
+    from importlib.resources import as_file, files
+
+    from irscope.record.process.requests import request_for
+
+    types = "*fp16:16, *fp16:16, *fp32:16, i32:16"
+    record_options = replace(record_options, signature=types, constexprs=(("BLOCK", "64"),), snapshots="none")
+    recorded: list[CaptureFile] = []
+    with as_file(files("irscope.record.triton") / "sample_kernel.py") as path:
+        for target in record_options.targets:
+            one = request_for(path, replace(record_options, targets=(target,)), kernel="sample_matmul")
+            recorded += run_request(one).captures.files
+    captures = StoredCaptures(recorded)
+    check_plan(record_options.plan, captures)
+    return captures

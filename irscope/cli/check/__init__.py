@@ -1,1 +1,0 @@
-"""`irscope check`: assertions about kernels, from the command line."""

@@ -1,0 +1,372 @@
+"""`irscope draw`: dataflow, control flow, passes, warps, loops, posters, movies and rooflines as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+
+from irscope.cli.captures import captures_of, captures_with_passes, run_compile, tell_incomplete
+from irscope.cli.output import (
+    STANDARD_OUTPUT,
+    Looks,
+    Theme,
+    Width,
+    emit_json,
+    emit_page,
+    emit_report,
+    is_folder,
+    is_page,
+    is_terminal,
+    write_output,
+    write_picture,
+)
+from irscope.cli.parameters import After, Argument, AsJson, Lines, Option, Output, Subject, split_words
+from irscope.cli.roofline import Part
+from irscope.cli.streams import say
+from irscope.cli.texts import file_names
+from irscope.errors import IrscopeError, UsageError, did_you_mean
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.store.disk import write_atomically
+from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.api.drawings import GraphOptions, Kind
+    from irscope.render.dot.graph import Drawing
+
+_OF_DOT = ("svg", "png", "pdf", "gv", "html")
+
+
+class _Form(NamedTuple):
+    """A kind of picture: its formats, the default first, and the options that go with it."""
+
+    formats: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+_PARTS = ("stage", "after", "around", "lines", "fold")
+_KINDS = {
+    "dataflow": _Form(_OF_DOT, _PARTS),
+    "control-flow": _Form(_OF_DOT, _PARTS),
+    "passes": _Form(_OF_DOT),
+    "warps": _Form(("svg", "png", "html")),
+    "loop": _Form(_OF_DOT),
+    "poster": _Form(("svg", "png")),
+    "movie": _Form(("svg", "gif", "png", "html"), ("stage", "frame")),
+    "roofline": _Form(("svg", "png"), ("part",)),
+}
+
+
+def draw(
+    kind: Annotated[str, Argument("|".join(_KINDS), "What is drawn.")],
+    subject: Subject = None,
+    stage: Annotated[
+        list[str] | None,
+        Option(
+            "--stage",
+            "-s",
+            metavar="STAGE",
+            help="Of dataflow and control-flow: the stage, by default the lowest that has such a graph. Of movie: only "
+            "the passes of these stages.",
+        ),
+    ] = None,
+    after: After = None,
+    around: Annotated[
+        str | None,
+        Option(
+            "--around",
+            metavar="VALUE",
+            help="Only what is near a value (acc_153), a label (.L_x_3) or a register (R24).",
+        ),
+    ] = None,
+    depth: Annotated[
+        int, Option("--depth", metavar="N", min=0, max=1000, help="Steps from the value of --around.")
+    ] = 3,
+    lines: Lines = None,
+    fold: Annotated[
+        int | None,
+        Option(
+            "--fold",
+            metavar="0-7",
+            min=0,
+            max=7,
+            help="Fold at least this much: 0 nothing, 1 chains (the default), up to 7 whole regions; control-flow: 0 "
+            "to 4.",
+        ),
+    ] = None,
+    max_nodes: Annotated[
+        int, Option("--max-nodes", metavar="N", min=2, max=5000, help="Fold more above this many nodes.")
+    ] = 120,
+    seconds: Annotated[
+        float, Option("--seconds", metavar="S", min=0.1, max=60.0, help="Of movie: how long a pass is shown.")
+    ] = 1.2,
+    frame: Annotated[
+        int | None, Option("--frame", metavar="N", min=0, help="Of movie: this frame alone, as a still picture.")
+    ] = None,
+    part: Part = None,
+    form: Annotated[
+        str | None,
+        Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help="svg, png, pdf, gv, gif or html, as far as the kind has it. Default: the suffix of -o; else svg, or "
+            "gv of what Graphviz draws.",
+        ),
+    ] = None,
+    theme: Theme = None,
+    width: Width = None,
+    output: Output = None,
+    as_json: AsJson = False,
+    *,
+    record_options: RecordingOptions,
+) -> int:
+    """Draw a kernel: dataflow, control-flow, passes, warps, loop, poster, movie or roofline.
+
+    dataflow: layouts are colours; memory, dots and layout conversions stand out. control-flow: the basic blocks, jumps
+    and loops of llir, ptx, sass or amdgcn. passes: the pipeline, with the passes that changed the IR marked. warps: the
+    partitions of a warp-specialised kernel, with the buffers and barriers between them. loop: the stages of
+    software-pipelined loops. poster: a kernel at a glance. movie: the passes that changed a kernel, as an SVG or a GIF
+    that moves. roofline: a launch against the peaks of its target.
+
+    -o FILE draws the first launch, -o DIR/ each, -o FILE.html the report's page where it shows the same. --json prints
+    what is drawn.
+    """
+    if kind not in _KINDS:
+        raise UsageError(f"draw {kind!r}: write {', '.join(_KINDS)}.{did_you_mean(kind, _KINDS)}")
+    given = {"stage": stage, "after": after, "around": around, "lines": lines, "fold": fold, "frame": frame}
+    if wrong := [
+        name for name, value in (given | {"part": part}).items() if value and name not in _KINDS[kind].options
+    ]:
+        raise UsageError(f"--{wrong[0]} does not go with draw {kind}.")
+    looks, stages = Looks(theme, width), split_words(stage)
+    form = _format(kind, form, output, as_json)
+    if kind == "movie" and not as_json:
+        _check_movie(form, frame, output)
+    captures = (captures_with_passes if kind == "passes" else captures_of)(subject, record_options)
+    if kind == "movie":
+        _draw_movies(captures, stages, frame, seconds, form, looks, output, as_json)
+    elif kind in ("poster", "roofline"):
+        _draw_cards(kind, captures, part, form, looks, output, as_json)
+    else:
+        from irscope.api.drawings import GraphOptions
+
+        if len(stages) > 1:
+            raise UsageError(f"--stage: {kind} is drawn of one stage.")
+        asked = GraphOptions(
+            kind=cast("Kind", kind),
+            stage=stages[0] if stages else None,
+            after=after,
+            around=around,
+            depth=depth,
+            lines=lines,
+            fold=fold,
+            max_nodes=max_nodes,
+            run=run_compile,
+            tell=say,
+        )
+        _draw_graphs(captures, asked, form, looks, output, as_json)
+    return tell_incomplete(captures)
+
+
+def _format(kind: str, form: str | None, output: Path | None, as_json: bool) -> str:
+    """The format of the pictures; raises UsageError for one that the kind has not."""
+    formats = _KINDS[kind].formats
+    suffix = output.suffix.removeprefix(".").lower() if output is not None and not is_folder(output) else ""
+    if form is None and is_page(output):
+        form = "html"
+    if form is None:
+        form = suffix or ("gv" if output is None and formats == _OF_DOT else "svg")
+    form = {"dot": "gv"}.get(form, form)
+    if form not in formats and not as_json:
+        near = did_you_mean(form, formats)
+        raise UsageError(f"{kind} is drawn as {', '.join(formats)}, and not as {form!r}.{near}")
+    return form
+
+
+def _drawn_to(captures: StoredCaptures, form: str, output: Path | None) -> Iterator[tuple[Capture, Path | None]]:
+    """The captures that are drawn, each with its file: the first, or with a folder all."""
+    if output is not None and is_folder(output):
+        names = file_names(list(captures))
+        yield from ((capture, output / f"{name}.{form}") for name, capture in zip(names, captures, strict=True))
+        return
+    if len(captures) > 1:
+        names = list(dict.fromkeys(f"{one.name} ({one.target})" for one in captures.files))
+        say(
+            f"{len(captures)} launches: {', '.join(names)}; this is the first. --launch N takes another, -o DIR/ draws "
+            "each."
+        )
+    yield captures[0], output
+
+
+def _write(svg: str, form: str, file: Path | None, looks: Looks) -> None:
+    write_picture(svg, form, file, looks)
+    if form == "svg" and file not in (None, STANDARD_OUTPUT):
+        say(f"wrote {file}")
+
+
+def _draw_cards(
+    kind: str,
+    captures: StoredCaptures,
+    part: str | None,
+    form: str,
+    looks: Looks,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Draw posters or rooflines."""
+    from irscope.api.rooflines import counted_roofline
+    from irscope.record.variants.completing import with_layouts
+
+    if kind == "roofline":
+        from irscope.render.roofline import roofline_json, roofline_svg
+
+        if as_json:
+            emit_json([roofline_json(counted_roofline(one, part)) for one in captures if one.failure is None], output)
+            return
+        for capture, file in _drawn_to(captures, form, output):
+            _write(roofline_svg(counted_roofline(capture, part)), form, file, looks)
+        return
+    from irscope.render.poster.poster import poster_svg
+
+    if as_json:
+        emit_json([_poster_json(capture) for capture in captures], output)
+        return
+    for capture, file in _drawn_to(captures, form, output):
+        _write(poster_svg(with_layouts(capture), looks.theme or "light"), form, file, looks)
+
+
+def _poster_json(capture: Capture) -> dict[str, Any]:
+    """What other commands do not print: the steps of each iteration, and the live registers of each instruction."""
+    from irscope.analysis.in_flight.find import as_json, in_flight
+    from irscope.render.poster.facts import live_registers
+
+    flight, live = in_flight(capture), live_registers(capture)
+    return {
+        "id": capture.id,
+        "kernel": capture.name,
+        "target": str(capture.target),
+        "loop": flight and as_json(flight),
+        "registers": live and {"stage": live.stage, "live": live.live},
+    }
+
+
+def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
+    """Raise UsageError for a format that does not go with --frame, or without it."""
+    if form == "png" and frame is None:
+        raise UsageError("a PNG does not move: --frame N takes one frame; a movie is an .svg, a .gif or an .html.")
+    if form in ("gif", "html") and frame is not None:
+        raise UsageError("--frame N is a picture that does not move: an .svg or a .png.")
+    if form == "gif" and output is None:
+        raise UsageError("a GIF is written to a file: -o movie.gif.")
+
+
+def _draw_movies(
+    captures: StoredCaptures,
+    stages: list[str],
+    frame: int | None,
+    seconds: float,
+    form: str,
+    looks: Looks,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    from irscope.api.drawings import movie_maps, movie_of_stages, with_texts
+    from irscope.render.canvas import sized
+    from irscope.render.movie.forms import frame_svg, movie_json, movie_svg, render_gif, timed_frames
+
+    def whole(capture: Capture) -> Capture:
+        return with_texts(capture, run=run_compile, tell=say)
+
+    if as_json:
+        emit_json([movie_json(one, movie_of_stages(one, stages)) for one in map(whole, captures)], output)
+        return
+    if form == "html":
+        emit_report(map(whole, captures), {"tab": "movie"}, output)
+        return
+    theme = looks.theme or "light"
+    for one, file in _drawn_to(captures, form, output):
+        capture = whole(one)
+        made = movie_of_stages(capture, stages)
+        maps = movie_maps(capture, made)
+        if form == "gif" and file is not None:
+            frames = timed_frames(capture, made, theme, seconds, maps)
+            write_output(file, render_gif((sized(svg, looks.width), time) for svg, time in frames))
+            say(f"wrote {file}")
+        elif frame is not None:
+            _write(frame_svg(capture, made, frame, theme, maps), form, file, looks)
+        else:
+            _write(movie_svg(capture, made, theme, seconds, maps), form, file, looks)
+
+
+def _draw_graphs(
+    captures: StoredCaptures, asked: GraphOptions, form: str, looks: Looks, output: Path | None, as_json: bool
+) -> None:
+    """Draw graphs; without `dot` their source is written instead, and MissingTool says how to install it."""
+    from irscope.api.drawings import picture_json, picture_of
+    from irscope.render.dot.graph import has_dot, missing_dot
+    from irscope.render.warps import WarpsPicture
+
+    if form == "html":
+        emit_report(captures, _graph_view(asked), output)
+        return
+    if as_json:
+        emit_json([picture_json(capture, asked) for capture in captures], output)
+        return
+    instead: Path | None = None
+    for capture, file in _drawn_to(captures, form, output):
+        picture = picture_of(capture, asked, looks.theme)
+        for note in picture.notes:
+            say(note)
+        if isinstance(picture.graph, WarpsPicture):
+            # Its theme is that of its drawing.
+            _write(picture.graph.svg, form, file, Looks(width=looks.width))
+        elif form != "gv" and file is not None and not has_dot():
+            instead = instead or file.with_suffix(".gv")
+            _write_source(picture.graph, file)
+        else:
+            _write_graph(picture.graph, file, form, looks)
+    if instead is not None:
+        raise missing_dot(str(instead))
+
+
+def _graph_view(asked: GraphOptions) -> dict[str, object]:
+    """The view of the page that shows a graph; raises UsageError for a part of one, which it does not show."""
+    parts = {"--after": asked.after, "--around": asked.around, "--lines": asked.lines, "--fold": asked.fold}
+    if given := [name for name, value in parts.items() if value]:
+        raise UsageError(f"{given[0]} does not go with a page, which shows whole stages: write -o FILE.svg.")
+    if asked.kind in ("passes", "loop", "warps"):
+        return {"tab": "graph", "of": {"loop": "loops"}.get(asked.kind, asked.kind)}
+    stage = asked.stage or ("llir" if asked.kind == "control-flow" else None)
+    return {"tab": "graph", "of": stage} if stage else {"tab": "graph"}
+
+
+def _write_graph(graph: Drawing, file: Path | None, form: str, looks: Looks) -> None:
+    from irscope.render.dot.graph import render_bytes
+
+    try:
+        data = render_bytes(graph, form, theme=looks.theme, width=looks.width)
+    except UsageError:
+        raise
+    except IrscopeError:
+        if file is not None:
+            _write_source(graph, file)
+        raise
+    if file is not None:
+        write_atomically(file, data)
+        say(f"wrote {file}")
+    elif form in ("gv", "svg"):
+        emit_page(data.decode("utf-8", "replace"), None)
+    elif is_terminal():
+        raise UsageError(f"a {form} is not text: write it to a file with -o FILE.{form}.")
+    else:
+        write_output(STANDARD_OUTPUT, data)
+
+
+def _write_source(graph: Drawing, file: Path) -> None:
+    from irscope.render.dot.graph import render_bytes
+
+    path = file.with_suffix(".gv")
+    write_atomically(path, render_bytes(graph, "gv"))
+    say(f"wrote {path}, the graph's source")

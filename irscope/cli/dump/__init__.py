@@ -1,1 +1,0 @@
-"""`irscope dump`."""

@@ -1,0 +1,230 @@
+"""`irscope edit`: opens an editor on a text of a capture, compiles on from it, and shows what that changed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from irscope.api.edits import PYTHON, EditPlace, place_at
+from irscope.cli.captures import captures_of, run_request
+from irscope.cli.keeping import kept_captures, refuse_untrusted
+from irscope.cli.output import Destination, emit, is_terminal
+from irscope.cli.parameters import Context, Option, Subject, split_words
+from irscope.cli.streams import say
+from irscope.cli.subject import only_one
+from irscope.errors import MissingTool, RecordingError, UsageError
+from irscope.interruption import noted_signals
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.render.text.failure import edited_failure_text
+from irscope.store.disk import write_atomically
+from irscope.store.edits import edits_folder, free_name, named, refuse_taken
+
+if TYPE_CHECKING:
+    from irscope.analysis.diff.captures import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What came of an edit."""
+
+    place: EditPlace
+    path: Path
+    name: str = ""
+    """Of the variant; empty if none is kept."""
+    variant: Capture | None = None
+    error: str = ""
+
+
+def edit(
+    subject: Subject = None,
+    name: Annotated[
+        str, Option("--name", metavar="NAME", help="The variant's name. Default: the place and a number.")
+    ] = "",
+    edited: Annotated[
+        Path | None, Option("--edited", metavar="FILE", help="The edited text, in place of an editor.")
+    ] = None,
+    as_text: Annotated[bool, Option("--text", help="Only print the text that is edited.")] = False,
+    trust: Annotated[
+        bool, Option("--trust", help="Run the Python text of a capture that was not recorded here.")
+    ] = False,
+    stage: Annotated[
+        list[str] | None,
+        Option("--stage", "-s", metavar="STAGE", help="Diff these stages. Default: the first that differs."),
+    ] = None,
+    stat: Annotated[bool, Option("--stat", help="Only the tables.")] = False,
+    context: Context = 3,
+    *,
+    at: Annotated[
+        str,
+        Option(
+            "--at",
+            metavar="PASS|STAGE",
+            help="The text: the IR after a pass, what a stage made, or with 'source' the kernel's Python text.",
+        ),
+    ],
+    to: Destination,
+    record_options: RecordingOptions,
+) -> int:
+    """Edit a text of a capture in your editor, compile on from it, and show what that changed.
+
+    The result is kept as a variant, whose name is a CAPTURE for every command. The editor is $VISUAL, or else $EDITOR;
+    without a terminal, --text prints the text and --edited FILE takes it back.
+    """
+    capture = only_one(captures_of(subject, replace(record_options, disassemble=False)), subject)
+    place = place_at(capture, at, record=run_request, tell=say)
+    if as_text and to.as_json:
+        raise UsageError("--text and --json do not go together: give one.")
+    if as_text:
+        emit(place.text(), to.path, exact=True)
+        return 0
+    if place.is_python and not trust:
+        refuse_untrusted(capture, "--at source runs", "what --text prints")
+    if name:
+        refuse_taken(name)
+    # As the capture was compiled: what the options say of that is in it already.
+    asked = RecordingOptions(
+        plan=capture.plan, targets=(str(capture.target),), disassemble=False, timeout_s=record_options.timeout_s
+    )
+    made = _made(place, name, edited, asked)
+    shown = split_words(stage)
+    comparison = None if made.variant is None else _compared(made, shown)
+    to.emit(
+        lambda: _as_json(made, comparison, shown),
+        lambda width, color: _as_text(made, comparison, shown, width, color, stat=stat, context=context),
+    )
+    return int(bool(made.error))
+
+
+def _made(place: EditPlace, name: str, edited: Path | None, asked: RecordingOptions) -> _Edit:
+    """Have the text edited until it compiles or the user gives up."""
+    before = place.text()
+    if edited is not None:
+        return _compiled(place, name, edited, before, asked)
+    command = _editor_command()
+    if not (sys.stdin.isatty() and is_terminal()):
+        raise UsageError(
+            "an editor needs a terminal, and there is none: write the text with --text, edit it, and give it with "
+            "--edited FILE."
+        )
+    path = edits_folder() / f"{name or free_name(place.short)}{place.suffix}"
+    write_atomically(path, before.encode("utf-8", "surrogateescape"))
+    while True:
+        _edit_file(command, path)
+        made = _compiled(place, name, path, before, asked)
+        if not made.error or not click.confirm(f"{made.error}\nEdit again?", default=True, err=True):
+            break
+    if made.variant is None and not made.error:
+        path.unlink(missing_ok=True)
+    return made
+
+
+def _compiled(place: EditPlace, name: str, path: Path, before: str, asked: RecordingOptions) -> _Edit:
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    if text == before:
+        return _Edit(place, path)
+    try:
+        fresh = place.compiled(text, path, asked)
+    except RecordingError as error:
+        return _Edit(place, path, error=str(error))
+    error = "" if fresh.status == "ok" else edited_failure_text(fresh, text, path)
+    if fresh.failure is not None and fresh.failure.kind in ("parse", "python", "compile"):
+        # No compile of the text began, and there is nothing to look at.
+        return _Edit(place, path, error=error)
+    name, fresh = named(fresh, name, place.short)
+    with kept_captures(becomes_last=False) as keep:
+        keep(fresh)
+    return _Edit(place, path, name, fresh, error)
+
+
+def _compared(made: _Edit, stages: list[str]) -> Comparison:
+    from irscope.analysis.diff.captures import diff
+
+    assert made.variant is not None
+    for name in stages:
+        made.variant.artifact(name)
+    left, right = made.place.capture, made.variant
+    if made.place.is_python:
+        # Its lines are those of another file.
+        return replace(diff(left, right, stages=stages or None), lines=())
+    return diff(left, right, stages=stages or None)
+
+
+def _shown(comparison: Comparison, stages: list[str]) -> list[str]:
+    differing = [row.stage for row in comparison.stages if row.state == "differs" and comparison.diff(row.stage)]
+    return stages or differing[:1]
+
+
+def _as_text(
+    made: _Edit,
+    comparison: Comparison | None,
+    stages: list[str],
+    width: int | None,
+    color: bool,
+    *,
+    stat: bool,
+    context: int,
+) -> str:
+    from irscope.render.text.diff import render_comparison
+
+    if made.error:
+        say(f"{made.error}\nThe text is in {made.path}.")
+    if comparison is None or made.variant is None:
+        return "" if made.error else f"{made.place.label} is unchanged: nothing was compiled, nothing is kept.\n"
+    shown = _shown(comparison, stages)
+    text = render_comparison(comparison, stages=shown, width=width, color=color, stat=stat, context=context)
+    of = "the Python text" if made.place.label == PYTHON else made.place.label
+    kept = f"Kept as {made.name} ({made.variant.id[:8]}), edited at {of}: irscope show {made.name}\n"
+    return f"{text}\n{kept}"
+
+
+def _as_json(made: _Edit, comparison: Comparison | None, stages: list[str]) -> dict[str, Any]:
+    from irscope.render.text.diff import comparison_json
+
+    return {
+        "capture": made.place.capture.id,
+        "at": made.place.label,
+        "file": str(made.path),
+        "name": made.name,
+        "variant": None if made.variant is None else made.variant.id,
+        "error": made.error,
+        "comparison": None if comparison is None else comparison_json(comparison, _shown(comparison, stages)),
+    }
+
+
+def _editor_command() -> list[str]:
+    """The words of `$VISUAL`, or else `$EDITOR`; raises UsageError where neither is set."""
+    for name in ("VISUAL", "EDITOR"):
+        text = os.environ.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            return shlex.split(text)
+        except ValueError as error:
+            raise UsageError(f"{name}={text!r} is no command: {error}.") from error
+    raise UsageError(
+        "neither VISUAL nor EDITOR names an editor: EDITOR=vi irscope edit …, or write the text with --text, edit it, "
+        "and give it with --edited FILE."
+    )
+
+
+def _edit_file(command: list[str], path: Path) -> None:
+    """Wait until the editor ends; raises MissingTool if it cannot be started, and UsageError if it fails."""
+    kept = f"The text is in {path}: --edited {path} compiles it."
+    try:
+        # What is typed is the editor's, Ctrl-C too.
+        with noted_signals():
+            code = subprocess.run([*command, str(path)], check=False).returncode
+    except OSError as error:
+        raise MissingTool(
+            f"the editor {command[0]!r} cannot be started: {error.strerror}. Set VISUAL or EDITOR. {kept}"
+        ) from error
+    if code:
+        raise UsageError(f"the editor {command[0]!r} ended with {code}, so nothing was compiled. {kept}")

@@ -1,1 +1,0 @@
-"""`irscope edit`: one text of a capture is edited, and compiled on from."""

@@ -1,0 +1,329 @@
+"""`irscope layout`: which thread holds which element, as a table, a picture, a page or JSON, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from irscope.cli.captures import captures_of, run_compile, run_request, tell_unknown
+from irscope.cli.launches import program_request
+from irscope.cli.output import (
+    Destination,
+    Looks,
+    emit,
+    emit_json,
+    emit_report,
+    is_folder,
+    table_width,
+    width,
+    write_picture,
+    write_pictures,
+)
+from irscope.cli.parameters import Argument, Option
+from irscope.cli.streams import say
+from irscope.cli.subject import is_script
+from irscope.errors import UsageError, did_you_mean
+from irscope.memory.allocation import allocations_of
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+
+if TYPE_CHECKING:
+    from irscope.layout.described import DescribedLayout
+    from irscope.render.layout.figure import Figure
+
+
+_FORMATS = ("terminal", "svg", "png", "html", "json")
+
+
+def layout(
+    subject: Annotated[
+        str | None,
+        Argument(
+            "[FILE[::KERNEL]|CAPTURE|'#ENCODING']",
+            "A Python file with kernels, a capture, 'last', or an encoding as TTGIR writes it.",
+        ),
+    ] = None,
+    layouts: Annotated[
+        list[str] | None,
+        Option(
+            "--layout",
+            "-l",
+            metavar="'#ALIAS[@128x64]'",
+            help="Show this one; repeatable. A kind, such as nvidia_mma, is understood too.",
+        ),
+    ] = None,
+    value: Annotated[str | None, Option("--value", metavar="%NAME", help="The layout of a value.")] = None,
+    operation: Annotated[str | None, Option("--op", metavar="tt.dot", help="The layouts of an operation.")] = None,
+    line: Annotated[int | None, Option("--line", metavar="N", help="The layouts of a Python line.")] = None,
+    after: Annotated[str | None, Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.")] = None,
+    compare: Annotated[
+        str | None,
+        Option(
+            "--compare",
+            metavar="'#B'",
+            help="Compare the one of --layout, or the encoding that is given, with another layout of its shape: what "
+            "moves, or its accesses of shared memory and their bank conflicts.",
+        ),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        Option("--shape", metavar="128x64[xf16]", help="Of an encoding that is given: its shape and element type."),
+    ] = None,
+    aliases: Annotated[
+        Path | None,
+        Option("--ttgir", metavar="X.ttgir", help="Layouts of a TTGIR file, or its aliases for an encoding."),
+    ] = None,
+    costs: Annotated[
+        bool,
+        Option("--costs", help="Rank global and shared accesses and conversions by what they waste."),
+    ] = False,
+    memory: Annotated[
+        bool, Option("--memory", help="Shared and tensor memory over time: its buffers, and the peak.")
+    ] = False,
+    callers: Annotated[
+        bool, Option("--callers", help="In tables, each line of Python with the lines that call it.")
+    ] = False,
+    verify: Annotated[bool, Option("--verify", help="Check the maps on the GPU, element by element.")] = False,
+    color_by: Annotated[
+        str | None, Option("--color-by", metavar="KEY", help="warp, lane, register, bank or vector.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        Option("--format", "-f", metavar="|".join(_FORMATS), help="Default: as -o's suffix says.", hidden=True),
+    ] = None,
+    *,
+    to: Destination,
+    looks: Looks,
+    record_options: RecordingOptions,
+) -> int:
+    """Show which thread holds which element, where it lies in shared memory, and what that costs.
+
+    With nothing chosen it lists every layout of the kernel. -o FILE.svg, .png or .html draws them; pictures take the
+    --format, --theme and --width of irscope draw. An encoding has the warps of --num-warps, and the threads per warp of
+    its text, of --option threads_per_warp=64, or of --target.
+    """
+    from irscope.api.layouts import Typed, given_layouts, layouts_of_capture, layouts_of_file
+    from irscope.layout.described import choose_layouts
+
+    form = _format(form, to.path, to.as_json)
+    names = [*(layouts or ()), *((compare,) if compare is not None else ())]
+    capture: Capture | None = None
+    texts = [text for text in (subject, *names) if text is not None and text.startswith("#")]
+    as_text = (subject or "").startswith("#")
+    if compare is not None and len(layouts or ()) + as_text != 1:
+        raise UsageError("--compare '#B' compares the one of --layout '#A', or the encoding that is given, with it.")
+    if as_text:
+        options = dict(record_options.options)
+        shown = chosen = given_layouts(texts, Typed(shape, aliases), record_options.targets, options)
+    else:
+        if shape is not None:
+            raise UsageError(
+                "--shape goes with a layout that is given as text: irscope layout '#ttg.blocked<{…}>' --shape 128x64."
+            )
+        if aliases is not None:
+            shown = layouts_of_file(aliases, record_options.targets)
+        else:
+            captures = captures_of(subject, record_options, of_one=True)
+            if len(captures) > 1:
+                say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
+            capture = captures[0]
+            if memory:
+                return _show_memory(capture, form, to, looks, subject, record_options)
+            shown = layouts_of_capture(capture, after, run=run_compile, tell=say)
+        chosen = choose_layouts(shown, names=names, value=value, operation=operation, line=line)
+    if memory:
+        raise UsageError("--memory needs a kernel: a file or a capture.")
+    if verify:
+        return _verify(chosen, to)
+    if costs:
+        return _show_costs(capture, to, callers)
+    if form == "html":
+        return _show_page(capture if after is None else None, shown, chosen, color_by, compare is not None, to.path)
+    picked = bool(names or value or operation or line is not None or as_text)
+    if not picked and form in ("terminal", "json"):
+        return _show_table(shown, replace(to, as_json=form == "json"), callers)
+    return _show_pictures(chosen, form, color_by, compare is not None, to, looks)
+
+
+def _format(form: str | None, output: Path | None, as_json: bool) -> str:
+    if as_json:
+        return "json"
+    if form is None:
+        suffix = output.suffix.removeprefix(".") if output is not None else ""
+        return "svg" if is_folder(output) else suffix if suffix in _FORMATS else "terminal"
+    if form not in _FORMATS:
+        raise UsageError(f"--format {form!r}: write {', '.join(_FORMATS)}.{did_you_mean(form, _FORMATS)}")
+    return form
+
+
+def _show_table(shown: list[DescribedLayout], to: Destination, callers: bool) -> int:
+    from irscope.layout.described import as_json
+    from irscope.render.layout.terminal import layout_table
+
+    to.emit(
+        lambda: [as_json(item, full=False) for item in shown],
+        lambda width, color: layout_table(shown, width=width, color=color, callers=callers),
+    )
+    return 0
+
+
+def _show_costs(capture: Capture | None, to: Destination, callers: bool) -> int:
+    from irscope.api.layouts import with_compilers_count
+    from irscope.memory import costs
+    from irscope.record.variants.completing import with_layouts, with_operations
+    from irscope.render.layout.terminal import cost_table
+
+    if capture is None:
+        raise UsageError("--costs needs a kernel: a file or a capture.")
+    counted = costs.costs_of(with_operations(with_layouts(capture), sass=False, run=run_compile, tell=say))
+    counted = with_compilers_count(counted, capture.target, capture.launch.option("num_warps", 4))
+    to.emit(
+        lambda: costs.as_json(counted),
+        lambda width, color: cost_table(counted, width=width, color=color, callers=callers),
+    )
+    tell_unknown(capture)
+    return 0
+
+
+def _show_page(
+    capture: Capture | None,
+    layouts: list[DescribedLayout],
+    chosen: list[DescribedLayout],
+    color_by: str | None,
+    compared: bool,
+    output: Path | None,
+) -> int:
+    """Write the page: the capture, or layouts alone, opened at the first of the chosen ones."""
+    from irscope.api.layouts import compilers_ways
+    from irscope.cli.output import emit_report
+    from irscope.render.report.facts import between_layouts, capture_of_layouts
+
+    shown = [*layouts, *(item for item in chosen if item not in layouts)]
+    pair = (chosen[-2], chosen[-1]) if compared else None
+    first, *others = (shown.index(item) for item in pair or chosen)
+    view: dict[str, object] = {"tab": "layouts", "layout": first + 1}
+    between = {}
+    if pair is not None:
+        view["versus"] = others[0] + 1
+        there, back = between_layouts(*pair, compilers_ways(*pair))
+        between = {(first, others[0]): there, (others[0], first): back}
+    if color_by is not None:
+        view["color"] = color_by
+    whole = capture_of_layouts(shown) if capture is None else replace(capture, layouts=tuple(one.row for one in shown))
+    emit_report([whole], view, output, between=between)
+    return 0
+
+
+def _show_pictures(
+    chosen: list[DescribedLayout],
+    form: str,
+    color_by: str | None,
+    compared: bool,
+    to: Destination,
+    looks: Looks,
+) -> int:
+    from irscope.api.layouts import compilers_ways
+    from irscope.layout.described import as_json
+    from irscope.memory.between import between_as_json
+
+    pair = (chosen[-2], chosen[-1]) if compared else None
+    ways = compilers_ways(*pair) if pair is not None else None
+    if form == "json":
+        rows = [as_json(item) for item in chosen]
+        if pair is not None:
+            for row, (first, second) in zip(rows[-2:], (pair, pair[::-1]), strict=True):
+                row["comparison"] = between_as_json(first, second, ways)
+        emit_json(rows, to.path)
+        return 0
+    figures = _figures(chosen, pair, color_by, ways)
+    if form == "terminal":
+        from irscope.render.layout.terminal import render_beside, render_terminal
+
+        if compared:
+            text = render_beside(figures, width=width(), color=to.is_colored)
+        else:
+            text = "\n".join(render_terminal(figure, width=width(), color=to.is_colored) for figure in figures)
+        emit(text, to.path, painted=to.is_colored)
+        return 0
+    from irscope.render.layout.svg import render_svg
+
+    if to.path is not None and is_folder(to.path) and not compared:
+        write_pictures(((_file_name(one), render_svg([one])) for one in figures), form, to.path, looks)
+    else:
+        write_picture(render_svg(figures, beside=compared), form, to.path, looks)
+    return 0
+
+
+def _file_name(figure: Figure) -> str:
+    """`mma-128x64`, of a title such as `#mma · mma v3 · 128×64 f32 f16`."""
+    parts = figure.title.split(" · ")
+    return f"{parts[0]}-{parts[-1].split(' ')[0]}" if len(parts) > 1 else figure.title
+
+
+def _figures(
+    chosen: list[DescribedLayout],
+    pair: tuple[DescribedLayout, DescribedLayout] | None,
+    color_by: str | None,
+    ways: int | None,
+) -> list[Figure]:
+    from irscope.render.layout.comparison import make_pair
+    from irscope.render.layout.figure import make_figure, make_lines_figure
+
+    if pair is not None:
+        return list(make_pair(*pair, color_by, ways))
+    both = [(make_figure(item, color_by), make_lines_figure(item)) for item in chosen]
+    return [figure for figures in both for figure in figures if figure is not None]
+
+
+def _verify(chosen: list[DescribedLayout], to: Destination) -> int:
+    from irscope.record.layouts.verify import verify_layouts
+
+    reports = verify_layouts(chosen)
+    to.emit(
+        lambda: [report.as_json() for report in reports],
+        lambda width, color: "\n".join(str(report) for report in reports),
+    )
+    return 0 if all(report.agrees for report in reports) else 1
+
+
+def _show_memory(
+    capture: Capture,
+    form: str,
+    to: Destination,
+    looks: Looks,
+    subject: str | None,
+    record_options: RecordingOptions,
+) -> int:
+    """Print or write a capture's memory over time; returns the exit code, 1 if the kernel does not fit."""
+    from irscope.api.fitting import attempts, attempts_text, does_not_fit
+    from irscope.render.layout.timeline import memory_json, memory_text
+
+    allocations = allocations_of(capture)
+    if not allocations:
+        raise UsageError(
+            f"{capture.name} ({capture.target}) does not hold the IR after shared memory was allocated: "
+            "record it again, with --snapshots triton."
+        )
+    title = f"{capture.name} {capture.target}"
+    program = subject if is_script(subject, record_options) else None
+    request = None if program is None else program_request(program, record_options)
+    tried = (
+        attempts(capture, request, record_options, record=run_request, tell=say) if does_not_fit(allocations) else None
+    )
+    notes = attempts_text(tried) if tried is not None else ""
+    if form == "json":
+        rows = None if tried is None else [asdict(one) for one in tried]
+        emit_json({"id": capture.id, "memories": memory_json(allocations), "tried": rows}, to.path)
+    elif form == "terminal":
+        text = memory_text(title, allocations, width=table_width(to.path), color=to.is_colored)
+        emit(text + (f"\n{notes}" if notes else ""), to.path, painted=to.is_colored)
+    elif form == "html":
+        emit_report([capture], {"tab": "memory"}, to.path)
+        if notes:
+            say(notes)
+    else:
+        from irscope.render.layout.timeline import timeline_svg
+
+        write_picture(timeline_svg(title, allocations), form, to.path, looks)
+    return 0 if tried is None else 1

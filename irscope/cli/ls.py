@@ -1,0 +1,302 @@
+"""`irscope ls`: lists the recent captures, those of a collection, or the kernels in Triton's own cache."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Argument, Option
+from irscope.cli.streams import say
+from irscope.cli.subject import collection_at, entries_of
+from irscope.errors import CaptureNotFound, TargetError, UsageError
+from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
+from irscope.model.capture import Environment
+from irscope.store.recent import CaptureStore, StoredRow
+from irscope.target import Target
+
+if TYPE_CHECKING:
+    from irscope.store.collection import Collection, PackedCollection
+
+__all__ = ["collection_rows", "rows_json", "rows_text"]
+
+
+# 30min  |  2 h  |  1.5d
+_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
+_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a listed capture has to fit; with nothing given, all do."""
+
+    kernel: Annotated[
+        str | None,
+        Argument(
+            metavar="[KERNEL|COLLECTION[::KERNEL]]",
+            help="Part of the kernel's name, or a pattern: 'matmul*'; or a collection to list.",
+        ),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        Option(
+            "--where",
+            metavar="KEY=VALUE",
+            help="target=cuda:90 (or hip, h100, …), file=PART of the path of the kernel's file, or a compile option or "
+            "constant: BLOCK_M=64; repeatable.",
+        ),
+    ] = None
+    failed: Annotated[bool, Option("--failed", help="Those that failed, or do not fit the GPU.")] = False
+    since: Annotated[
+        str | None, Option("--since", metavar="WHEN", help="Recorded since: 30min, 2h, 3d, 2026-01-31, ….")
+    ] = None
+    last: Annotated[bool, Option("--last", help="Those of the last recording.")] = False
+
+    def chosen(self, rows: Sequence[StoredRow], last: set[str]) -> list[StoredRow]:
+        """The rows that fit, in their order; raises UsageError for a value that is none.
+
+        `last`: the names of the last recording's files.
+        """
+        pairs = [_pair(text) for text in self.where or ()]
+        targets = [_target(value) for key, value in pairs if key == "target"]
+        files = [value for key, value in pairs if key == "file"]
+        parts = {(key, value) for key, value in pairs if key not in ("target", "file")}
+        since = None if self.since is None else _moment(self.since)
+
+        def fits(row: StoredRow) -> bool:
+            one, target = row.facts, row.facts.target
+            return (
+                (self.kernel is None or self.kernel in one.name or fnmatchcase(one.name, self.kernel))
+                and all(part in one.file for part in files)
+                and (not targets or any(wanted in (str(target), target.backend) for wanted in targets))
+                and parts <= one.parts.items()
+                and (not self.failed or one.status == "failed")
+                and (since is None or _timestamp(one.date) >= since)
+                and (not self.last or row.name in last)
+            )
+
+        return [row for row in rows if fits(row)]
+
+    def described(self) -> Iterator[str]:
+        """The filters that are given, as they are written."""
+        if self.kernel is not None:
+            yield self.kernel
+        yield from (f"--where {text}" for text in self.where or ())
+        if self.since is not None:
+            yield f"--since {self.since}"
+        yield from (name for name, given in (("--failed", self.failed), ("--last", self.last)) if given)
+
+
+def ls(
+    cache: Annotated[
+        bool, Option("--cache", help="List Triton's cache (TRITON_CACHE_DIR, or ~/.triton/cache).")
+    ] = False,
+    folder: Annotated[Path | None, Option("--cache-dir", metavar="DIR", help="List the cache in this folder.")] = None,
+    *,
+    filters: Filters,
+    to: Destination,
+) -> int:
+    """List the recent captures, or those of a collection, the newest first."""
+    if cache or folder is not None:
+        if given := ", ".join(filters.described()):
+            raise UsageError(f"{given}: Triton's cache is listed whole; leave this out.")
+        _list_cache(folder, to)
+        return 0
+    last: set[str] = set()
+    name, _, wanted = (filters.kernel or "").partition("::")
+    if (collection := collection_at(name)) is not None:
+        filters = replace(filters, kernel=None)
+        every = collection_rows(collection, entries_of(collection, name, wanted))
+        last = {row.name for row in every if row.belongs_to == every[0].belongs_to}
+    else:
+        store = CaptureStore()
+        every = [replace(row, name=str(store.folder / row.name)) for row in store.rows()]
+        with suppress(CaptureNotFound):
+            last = {str(store.folder / row.name) for row in store.last_recording()} if filters.last else last
+        if store.missing:
+            say(f"Nothing is kept: {store.missing}")
+    rows = _by_graph(filters.chosen(every, last))
+    none = "No capture is stored. Record one: irscope record FILE."
+    if every:
+        none = f"None of the {len(every)} captures fits {', '.join(filters.described())}."
+    to.emit(lambda: rows_json(rows), lambda width, color: rows_text(rows, width, color) if rows else none)
+    return 0
+
+
+def collection_rows(collection: Collection | PackedCollection, entries: Sequence[StoredRow]) -> list[StoredRow]:
+    """The captures of a collection, the newest first."""
+    rows = (StoredRow(collection.place_of(one), one.bytes, 0, one.facts, "", one.modified_ns) for one in entries)
+    return sorted(rows, key=lambda row: row.facts.date, reverse=True)
+
+
+def rows_text(rows: Sequence[StoredRow], width: int | None, color: bool) -> str:
+    """Rows as a table, with what the variants of a kernel differ in."""
+    from irscope.model.telling import telling_columns
+    from irscope.render.text.tables import table
+
+    telling, cells = telling_columns([((row.facts.name, row.facts.target), row.facts.parts) for row in rows])
+    columns = ["id", "kernel", "target", *telling, "status", "plan", "Triton", "age", "KiB"]
+    listed = [row.facts for row in rows]
+    lines = [
+        [
+            one.id,
+            one.name,
+            str(one.target),
+            *own,
+            f"{one.status} ({one.failure})" if one.failure else one.status,
+            one.plan,
+            one.triton_version,
+            _age(one.date),
+            row.size // 1024,
+        ]
+        for row, one, own in zip(rows, listed, cells, strict=True)
+    ]
+    if any(one.origin for one in listed):
+        columns.append("from")
+        lines = [[*line, Environment(origin=one.origin).origin_text] for line, one in zip(lines, listed, strict=True)]
+    if any(one.graphs for one in listed):
+        columns.append("graph")
+        lines = [[*line, ", ".join(one.graphs)] for line, one in zip(lines, listed, strict=True)]
+    return table(columns, lines, width=width, color=color)
+
+
+def rows_json(rows: Sequence[StoredRow]) -> list[dict[str, Any]]:
+    """Rows as JSON."""
+    return [
+        {
+            "id": row.facts.id,
+            "kernel": row.facts.name,
+            "kernel_file": row.facts.file,
+            "line": row.facts.line,
+            "target": str(row.facts.target),
+            "status": row.facts.status,
+            "failure": row.facts.failure,
+            "plan": row.facts.plan,
+            "parts": row.facts.parts,
+            "triton": row.facts.triton_version,
+            "date": row.facts.date,
+            "recording": row.belongs_to,
+            "origin": row.facts.origin,
+            "file": row.name,
+            "bytes": row.size,
+            "graphs": list(row.facts.graphs),
+        }
+        for row in rows
+    ]
+
+
+def _target(text: str) -> str:
+    if text in ("cuda", "hip"):
+        return text
+    try:
+        return str(Target.parse(text))
+    except TargetError as error:
+        raise UsageError(f"--where target={text}: write a backend (cuda, hip) or a target. {error}") from error
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--where {text!r}: write KEY=VALUE, such as target=hip, num_warps=8 or BLOCK_M=64.")
+    return name.strip(), value.strip()
+
+
+def _moment(text: str) -> float:
+    """When a text means, in seconds since 1970: some time ago, or a date."""
+    if found := _AGO.fullmatch(text.strip()):
+        now = datetime.datetime.now(datetime.timezone.utc).timestamp()
+        return now - float(found[1]) * _UNITS[found[2]]
+    try:
+        # Without a zone it is the user's own time.
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise UsageError(f"--since {text!r}: write 30min, 2h, 3d, or a date such as 2026-01-31.") from None
+
+
+def _timestamp(date: str) -> float:
+    try:
+        return datetime.datetime.fromisoformat(date).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _age(date: str) -> str:
+    """`5 min` since a UTC date in ISO 8601; empty for a text that is none."""
+    try:
+        seconds = time.time() - datetime.datetime.fromisoformat(date).timestamp()
+    except ValueError:
+        return ""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"
+
+
+def _by_graph(rows: Iterable[StoredRow]) -> list[StoredRow]:
+    """The rows with those of one graph of one recording together, where the first of them stands."""
+    groups: dict[Any, list[StoredRow]] = {}
+    for number, row in enumerate(rows):
+        one = row.facts
+        graph = one.graphs[0] if one.graphs else number
+        groups.setdefault((one.date, one.target, graph), []).append(row)
+    return [row for group in groups.values() for row in group]
+
+
+def _cache_folder() -> Path:
+    """Where Triton keeps its cache: `$TRITON_CACHE_DIR`, else `$TRITON_HOME/.triton/cache`, else the home folder's."""
+    if folder := os.environ.get("TRITON_CACHE_DIR"):
+        return Path(folder)
+    home = os.environ.get("TRITON_HOME")
+    return Path(home or os.path.expanduser("~")) / ".triton" / "cache"
+
+
+def _list_cache(folder: Path | None, to: Destination) -> None:
+    """Print the variants in a cache, the newest first; None for Triton's own cache."""
+    from irscope.render.text.tables import table
+
+    chosen = _cache_folder() if folder is None else folder
+    if folder is not None and not chosen.is_dir():
+        raise CaptureNotFound(f"{str(folder)!r} is not a folder.")
+    rows = [_row(entry) for entry in list_cache(chosen)]
+    columns = ["variant", "kernel", "target", "warps", "stages", "CTAs", "IR", "Triton", "age", "KiB"]
+    cells = [
+        [
+            row["variant"][:12],
+            row["kernel"],
+            row["target"] or "–",
+            *("–" if row[name] is None else row[name] for name in ("num_warps", "num_stages", "num_ctas")),
+            " ".join(row["stages"]),
+            row["triton"],
+            _age(row["date"]),
+            row["bytes"] // 1024,
+        ]
+        for row in rows
+    ]
+    none = f"Triton's cache {chosen} holds no kernel."
+    hint = f"\nirscope import {chosen} --variant VARIANT makes a capture of one.\n"
+    to.emit(lambda: rows, lambda width, color: table(columns, cells, width=width, color=color) + hint if rows else none)
+
+
+def _row(entry: CacheEntry) -> dict[str, Any]:
+    return {
+        "variant": entry.variant,
+        "kernel": entry.kernel,
+        "target": None if entry.target is None else str(entry.target),
+        "num_warps": entry.num_warps,
+        "num_stages": entry.num_stages,
+        "num_ctas": entry.num_ctas,
+        "hash": entry.hash,
+        "triton": entry.triton_version,
+        "date": utc_date(entry.modified),
+        "stages": list(entry.stages),
+        "bytes": entry.bytes,
+        "folder": str(entry.folder),
+    }

@@ -1,0 +1,271 @@
+"""Writes the result of a command: as text, JSON, a page of the report or a picture; to a file, the pager or a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from irscope.cli.parameters import AsJson, Color, Option, Output
+from irscope.cli.streams import say, standard_output
+from irscope.errors import UsageError
+from irscope.model.capture import Capture, StageKind
+from irscope.store.disk import write_atomically
+from irscope.store.file import SUFFIX
+
+if TYPE_CHECKING:
+    from irscope.render.report.facts import Between
+    from irscope.render.report.results import Results
+
+__all__ = ["Looks", "emit_report", "is_folder", "is_page", "write_picture", "write_pictures"]
+
+
+STANDARD_OUTPUT = Path("-")
+"""`-o -`: standard output, with no colours and no pager."""
+
+JSON_VERSION = 2
+"""The version of the JSON that commands print, docs/json.md; greater where a key lost or changed its meaning."""
+
+_OTHER_FORMS = {
+    **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml", ".mht", ".mhtml"), "a page"),
+    **dict.fromkeys((".svg", ".svgz", ".png", ".pdf", ".gif", ".jpg", ".jpeg", ".webp"), "a picture"),
+    **dict.fromkeys((".xml", ".xsl", ".js", ".css"), "code for a browser"),
+    **dict.fromkeys((".zip", ".gz", ".cubin", ".hsaco"), "binary"),
+    SUFFIX: "a capture",
+}
+_PAGES = (
+    "Pages are written by report, diff, layout, draw, source, ablate, bench and upgrade (-o FILE.html), pictures by "
+    f"draw and layout (.svg, .png), captures by dump, show and import ({SUFFIX})."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a command's result goes, and in which form: the options --output, --json and --color."""
+
+    path: Output = None
+    """None: standard output."""
+    as_json: AsJson = False
+    color: Color = None
+    """None: on a terminal."""
+
+    @property
+    def is_colored(self) -> bool:
+        """Whether a text gets colour; one in a file never does."""
+        return self.path is None and colored(self.color)
+
+    def emit(
+        self,
+        json_of: Callable[[], dict[str, Any] | Sequence[dict[str, Any]]],
+        text_of: Callable[[int | None, bool], str],
+    ) -> None:
+        """Write the result as JSON if that is asked for, else as text.
+
+        `text_of` takes the columns that a line may have, None for any number, and whether the text is coloured.
+        """
+        if self.as_json:
+            emit_json(json_of(), self.path)
+        else:
+            emit(text_of(table_width(self.path), self.is_colored), self.path, painted=self.is_colored)
+
+
+def colored(asked: bool | None) -> bool:
+    """Whether a text on standard output gets colour."""
+    if asked is not None:
+        return asked
+    from irscope.render.text.terminal import use_color
+
+    return sys.stdout is not None and use_color(sys.stdout, os.environ)  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def table_width(output: Path | None = None) -> int | None:
+    """The columns that a line may take: the terminal's; None in a file or a pipe, where a row is one line."""
+    return shutil.get_terminal_size().columns if output is None and is_terminal() else None
+
+
+def width() -> int:
+    """The columns of a drawing that needs some width."""
+    from irscope.render.text.tables import WIDE
+
+    return table_width() or WIDE
+
+
+def is_terminal() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def emit(text: str, output: Path | None = None, *, painted: bool = False, exact: bool = False) -> None:
+    """Print a text, through the pager on a terminal, or write it to a file.
+
+    Control characters are made visible, except colours in a `painted` text, whose renderer has masked the capture's
+    own. An `exact` text (a stage, JSON) is written to a pipe unchanged.
+    Raises UsageError if the file's suffix is one of a page, a picture or a capture.
+    """
+    text = text if text.endswith("\n") or not text else text + "\n"
+    if output is not None:
+        suffix = output.suffix.lower()
+        if suffix in _OTHER_FORMS:
+            name = repr(str(output))
+            raise UsageError(f"-o {name}: the output is text, but {suffix} means {_OTHER_FORMS[suffix]}. {_PAGES}")
+        write_output(output, text.encode("utf-8", "surrogateescape"))
+        return
+    from irscope.render.text.tables import visible
+    from irscope.render.text.terminal import harmless, page, theme_of, themed
+
+    if exact and not is_terminal():
+        standard_output().write(text)
+    else:
+        page(themed(harmless(text), theme_of(os.environ)) if painted else visible(text), standard_output())
+
+
+def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:
+    """The text of each capture, under a line that names it if there are several."""
+    several = len(captures) > 1
+    return "\n".join((f"{one.id[:8]} {one.name} {one.target}\n" if several else "") + text_of(one) for one in captures)
+
+
+def emit_json(value: dict[str, Any] | Sequence[dict[str, Any]], output: Path | None = None) -> None:
+    """Print an object, or a list of objects, as JSON."""
+    emit(json_text(value), output, exact=True)
+
+
+def json_text(value: dict[str, Any] | Sequence[dict[str, Any]]) -> str:
+    """An object, or a list of objects, as JSON; each says which version of docs/json.md describes it."""
+    version = {"irscope_json": JSON_VERSION}
+    versioned = version | value if isinstance(value, dict) else [version | one for one in value]
+    return json.dumps(versioned, indent=2, default=str)
+
+
+def emit_page(page: str, output: Path | None) -> None:
+    """Write a page or an SVG image to a file, or its source to standard output."""
+    if output is not None:
+        write_output(output, page.encode("utf-8", "backslashreplace"))
+    else:
+        emit(page, exact=True)
+
+
+def write_output(output: Path, data: bytes) -> None:
+    """Write a file, whole or not at all; `-` is standard output."""
+    if output != STANDARD_OUTPUT:
+        write_atomically(output, data)
+        return
+    stream = standard_output()
+    stream.flush()
+    stream.buffer.write(data)
+    stream.buffer.flush()
+
+
+def paint_text(text: str, kind: StageKind, color: bool) -> str:
+    """The text of a stage, highlighted if it is to have colour."""
+    if not color:
+        return text
+    from irscope.render.text.terminal import highlight
+
+    return highlight(text, kind)
+
+
+def is_page(path: Path | None) -> bool:
+    """Whether a file's name asks for a page."""
+    return path is not None and path.suffix.lower() in (".html", ".htm")
+
+
+def emit_report(
+    captures: Iterable[Capture],
+    view: Mapping[str, object],
+    output: Path | None,
+    *,
+    between: Mapping[tuple[int, int], Between] | None = None,
+    results: Results | None = None,
+) -> None:
+    """Write the report of some captures, each once, to a file or to standard output.
+
+    Args:
+        captures: what it shows.
+        view: what is shown first, as the page's fragment has it: `{"tab": "compare", "a": 1, "b": 2}`.
+        output: the file; None for standard output.
+        between: what is known of pairs of layouts of the first capture, by their numbers.
+        results: those of many compiles, a view of its own.
+    """
+    from irscope.render.report.page import render_report
+
+    each = {capture.id: capture for capture in captures}
+    emit_page(render_report(tuple(each.values()), view=view, between=between or {}, results=results), output)
+
+
+# What a name of a file had better not hold: #mma, slice 1 of #blocked, 128×64
+_STRANGE = re.compile(r"[^\w.-]+")
+
+
+def _theme_option(*, hidden: bool) -> Option:
+    help_ = "Of a picture. Default: the reader's; a PNG or a poster is light."
+    return Option("--theme", metavar="light|dark|print", help=help_, hidden=hidden)
+
+
+def _width_option(*, hidden: bool) -> Option:
+    help_ = "Of a picture, texts grow with it."
+    return Option("--width", metavar="PIXELS", min=160, max=7680, help=help_, hidden=hidden)
+
+
+Theme = Annotated[str | None, _theme_option(hidden=False)]
+Width = Annotated[int | None, _width_option(hidden=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How an exported picture looks: --theme and --width, which `irscope draw --help` lists."""
+
+    theme: Annotated[str | None, _theme_option(hidden=True)] = None
+    width: Annotated[int | None, _width_option(hidden=True)] = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a theme that is none."""
+        if self.theme is not None:
+            from irscope.render.canvas import theme_named
+
+            theme_named(self.theme)
+
+
+def is_folder(output: Path | None) -> bool:
+    """Whether `-o` names a folder: it ends in a slash or has no suffix."""
+    return output is not None and output != STANDARD_OUTPUT and (output.is_dir() or not output.suffix)
+
+
+def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> None:
+    """Write a picture to a file or to standard output; raises UsageError for a PNG on a terminal."""
+    from irscope.render.canvas import sized
+    from irscope.render.text.terminal import themed
+
+    drawn = sized(themed(svg, looks.theme), looks.width)
+    if form == "svg":
+        emit_page(drawn, output)
+        return
+    from irscope.render.canvas import render_png
+
+    if output is None:
+        if is_terminal():
+            raise UsageError("a PNG is written to a file: -o picture.png.")
+        output = STANDARD_OUTPUT
+    # At its own size a picture is drawn twice as large, for screens with small pixels.
+    write_output(output, render_png(drawn, zoom=2.0 if looks.width is None else 1.0))
+    if output != STANDARD_OUTPUT:
+        say(f"wrote {output}")
+
+
+def write_pictures(pictures: Iterable[tuple[str, str]], form: str, folder: Path, looks: Looks) -> None:
+    """Write each (name, SVG) to a file of its own in a folder, whose name tells twins apart by a number."""
+    taken: dict[str, int] = {}
+    for name, svg in pictures:
+        plain = _STRANGE.sub("-", name.replace("×", "x")).strip("-.") or "picture"
+        taken[plain] = taken.get(plain, 0) + 1
+        number = f"-{taken[plain]}" if taken[plain] > 1 else ""
+        file = folder / f"{plain}{number}.{form}"
+        write_picture(svg, form, file, looks)
+        if form == "svg":
+            say(f"wrote {file}")

@@ -1,1 +1,0 @@
-"""Where output goes: files, the pager, pipes, standard error."""

@@ -1,1 +1,0 @@
-"""What the command line names: captures recorded now, loaded, or compiled again."""

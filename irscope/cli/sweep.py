@@ -1,0 +1,209 @@
+"""`irscope sweep`: compiles captures in every combination of options, and tabulates the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from irscope.cli.captures import captures_of
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Argument, AsJson, Color, Option
+from irscope.cli.recording import interpreter_at, option_value, versus_pair
+from irscope.cli.streams import progress_bar, say
+from irscope.cli.subject import is_program
+from irscope.errors import IrscopeError, PlanError, UsageError, did_you_mean
+from irscope.model.capture import Capture, Target
+from irscope.model.recording_options import RecordingOptions
+from irscope.model.trial import Point
+from irscope.plan import PassPlan
+from irscope.record.variants.completing import tell_origin
+from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.model.trial import SweepRow
+
+__all__ = ["points_of", "with_constants"]
+
+
+def sweep(
+    subjects: Annotated[
+        list[str] | None,
+        Argument(metavar="[COLLECTION[::KERNEL]|CAPTURE|FILE]…", help="What is compiled again."),
+    ] = None,
+    versus: Annotated[
+        list[str] | None,
+        Option(
+            "--vs",
+            metavar="KEY=VALUE[,VALUE]",
+            help="num_warps=2,8, target=cuda:100, any compile option, BLOCK=64,128 of a tl.constexpr of a FILE's "
+            "kernels, plan=-combine (or a FILE with one), or triton=PATH of another interpreter or environment; "
+            "repeatable. Every combination is compiled, with the capture's own values too.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str,
+        Option(
+            "--scheduler",
+            metavar="tcp://HOST:PORT",
+            help="A dask cluster. Default: processes here.",
+        ),
+    ] = "",
+    fresh: Annotated[
+        bool, Option("--fresh", help="Compile all of it, also what the table has already, or an ended run began.")
+    ] = False,
+    output: Annotated[
+        Path, Option("--output", "-o", metavar="TABLE", help="The table: .parquet, .csv or .json.")
+    ] = Path("sweep.parquet"),
+    show: Annotated[Path | None, Option("--show", metavar="TABLE", help="Summarise a table that is there.")] = None,
+    by: Annotated[
+        str, Option("--by", metavar="FIGURE", help="What compiles are ranked by: registers, spilled_bytes, ….")
+    ] = "registers",
+    as_json: AsJson = False,
+    color: Color = None,
+    *,
+    record_options: RecordingOptions,
+) -> int:
+    """Compile captures in every combination of options and targets, on all cores or a cluster, into one table.
+
+    Each row is kept as soon as it is there: the same command goes on where it was ended, and compiles nothing twice.
+    """
+    from irscope.analysis.sweep import CRITERIA, summary_of
+    from irscope.render.text.variants import render_summary, summary_json
+    from irscope.store.table import check_table, load_table
+
+    if by not in CRITERIA:
+        raise UsageError(f"--by {by!r}: write {', '.join(CRITERIA)}.{did_you_mean(by, CRITERIA, or_all=False)}")
+    if show is not None:
+        if subjects or versus:
+            raise UsageError("--show summarises a table that is there: give no captures and no --vs with it.")
+        rows = load_table(show)
+    else:
+        check_table(output)
+        rows = _swept(subjects or ["last"], versus or [], scheduler, fresh, output, record_options)
+        say(f"wrote {output}: {len(rows)} rows")
+    summary = summary_of(rows, by)
+    Destination(None, as_json, color).emit(
+        lambda: summary_json(summary), lambda width, color: render_summary(summary, width=width, color=color)
+    )
+    # A compile that fails is a result; work that was lost is not.
+    return int(any(one.failure == "worker" for one in rows))
+
+
+def _swept(
+    subjects: list[str],
+    versus: list[str],
+    scheduler: str,
+    fresh: bool,
+    output: Path,
+    record_options: RecordingOptions,
+) -> tuple[SweepRow, ...]:
+    from irscope.api.sweep import client_of
+    from irscope.api.sweep import sweep as run_sweep
+    from irscope.cli.sweep import points_of, with_constants
+    from irscope.store.table import Journal, load_table, save_table
+
+    points = points_of(versus)
+    # Their source is compiled: what else a recording would make of them is made when it is looked at.
+    record_options = replace(record_options, disassemble=False, layouts=False)
+    captures = StoredCaptures(file for one in subjects for file in captures_of(one, record_options).files)
+    points = with_constants(points, captures)
+    for one in captures:
+        tell_origin(one, say)
+    of_constants = {
+        constants: _recorded_with(constants, subjects, record_options) if constants else captures
+        for constants in dict.fromkeys(one.constants for one in points)
+    }
+    journal, known = Journal(output), ()
+    if fresh:
+        journal.remove()
+    elif output.is_file():
+        try:
+            known = load_table(output)
+        except IrscopeError as error:
+            say(f"{error} It is written anew.")
+    ways = f"{len(captures)} captures in {len(points)} ways"
+    with progress_bar() as bar, client_of(scheduler, record_options.jobs) as client:
+        task = bar.add_task(ways, total=None)
+        failures = 0
+
+        def progress(done: int, total: int, row: SweepRow | None) -> None:
+            nonlocal failures
+            failures += row is not None and row.status != "ok"
+            if row is None and done:
+                say(f"{done} of {total} are there already.")
+            told = f"{ways}; {failures} failed" if failures else ways
+            bar.update(task, completed=done, total=total, description=told)
+
+        rows = run_sweep(
+            client, of_constants, points, journal, known, timeout_s=record_options.timeout_s, progress=progress
+        )
+    save_table(rows, output)
+    journal.remove()
+    return tuple(rows)
+
+
+def _recorded_with(
+    constants: tuple[tuple[str, str], ...], subjects: list[str], record_options: RecordingOptions
+) -> StoredCaptures:
+    """The captures of programs, recorded again with other tl.constexpr values; raises UsageError for a stored one."""
+    if held := [one for one in subjects if not is_program(one, record_options)]:
+        raise UsageError(
+            f"--vs {constants[0][0]}=…: it is a tl.constexpr, which decides the IR that captures hold, and {held[0]!r} "
+            "is no program that could be recorded again: give the FILE."
+        )
+    asked = replace(record_options, constants=constants)
+    return StoredCaptures(file for one in subjects for file in captures_of(one, asked).files)
+
+
+def points_of(versus: Sequence[str]) -> tuple[Point, ...]:
+    """Every combination, the capture's own first; raises UsageError and PlanError."""
+    axes: dict[str, list[str]] = {}
+    for text in versus:
+        key, value = versus_pair(text, "--vs")
+        if key in ("config", "kernel"):
+            raise UsageError(f"--vs {text!r}: it needs the script: irscope record --config all records all.")
+        axes.setdefault(key, []).extend(one.strip() for one in value.split(",") if one.strip())
+    points = [Point()]
+    for key, values in axes.items():
+        points = [one for point in points for one in (point, *(_with(point, key, value) for value in values))]
+    return tuple(dict.fromkeys(points))
+
+
+def with_constants(points: Sequence[Point], captures: Sequence[Capture]) -> tuple[Point, ...]:
+    """The points, with the options that are no options of the captures' but tl.constexpr parameters as constants."""
+    constants = {name for one in captures for name, _ in one.launch.constants}
+    constants -= {name for one in captures for name, _ in one.launch.options}
+    return tuple(
+        replace(
+            point,
+            options=tuple(row for row in point.options if row[0] not in constants),
+            constants=tuple((name, str(value)) for name, value in point.options if name in constants),
+        )
+        for point in points
+    )
+
+
+def _with(point: Point, key: str, value: str) -> Point:
+    if key == "target":
+        return replace(point, target=str(Target.parse(value)))
+    if key == "plan":
+        return replace(point, plan=_plan(value))
+    if key == "triton":
+        return replace(point, interpreter=str(interpreter_at(value, "--vs triton=")))
+    return replace(point, options=(*point.options, (key, option_value(value))))
+
+
+def _plan(text: str) -> str:
+    path = Path(text)
+    try:
+        is_file = path.is_file()
+    except OSError:
+        is_file = False
+    if not is_file and not text.lstrip().startswith(("-", "+")):
+        raise PlanError(f"--vs plan={text} is neither a file nor a plan, such as -combine.")
+    try:
+        return str(PassPlan.parse(path.read_text("utf-8") if is_file else text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"cannot read the plan {text!r}: {error}.") from error

@@ -1,1 +1,0 @@
-"""`irscope watch`: records a file again whenever it is saved."""

@@ -1,0 +1,234 @@
+"""`irscope why`: the findings of a kernel, the worst first, each with its cause and fixes that were compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from irscope.cli.captures import captures_of, tell_failures, tell_incomplete
+from irscope.cli.launches import program_request, why_no_gpu
+from irscope.cli.output import Destination, emit, under_titles
+from irscope.cli.parameters import Option, Subject, split_words
+from irscope.cli.streams import say
+from irscope.errors import NoDevice, UsageError, did_you_mean
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.analysis.diff.captures import Change
+    from irscope.analysis.findings.model import Finding
+    from irscope.analysis.variants.merges import Merge
+    from irscope.analysis.variants.site import Site
+
+
+def why(
+    subject: Subject = None,
+    line: Annotated[int | None, Option("--line", metavar="N", min=1, help="Only those of this line of Python.")] = None,
+    operation: Annotated[str | None, Option("--op", metavar="OP", help="Only those of these operations: load.")] = None,
+    value: Annotated[str | None, Option("--value", metavar="%V", help="Only those of this value of the TTGIR.")] = None,
+    ignore: Annotated[
+        list[str] | None,
+        Option("--ignore", metavar="CODE[,CODE]", help="Not these kinds: IRS101, or narrow-load; repeatable."),
+    ] = None,
+    size: Annotated[
+        list[str] | None,
+        Option("--size", metavar="NAME=N", help="As if launched with this integer argument; repeatable."),
+    ] = None,
+    grid: Annotated[
+        str | None, Option("--grid", metavar="X[,Y[,Z]]", help="As if launched with so many programs.")
+    ] = None,
+    tries: Annotated[
+        str | None,
+        Option(
+            "--tries",
+            metavar="0|N|few|all",
+            help="At most N compiles try fixes of a kernel; 0: compile nothing, not even for the compiler's log. "
+            "Default: few (those of the worst three findings, one past TTGIR) for what was recorded here, else 0.",
+        ),
+    ] = None,
+    time: Annotated[
+        bool, Option("--time", help="On a GPU: run each fix that is better, and report its effect.")
+    ] = False,
+    variants: Annotated[
+        bool,
+        Option(
+            "--variants",
+            help="Why a kernel was compiled more than once: the arguments that distinguish its variants, and which "
+            "merges cost nothing.",
+        ),
+    ] = False,
+    warmup: Annotated[
+        bool, Option("--warmup", help="Print Python that compiles every variant ahead of its first launch.")
+    ] = False,
+    every: Annotated[bool, Option("--all", help="With --variants: also the kernels that were compiled once.")] = False,
+    *,
+    to: Destination,
+    record_options: RecordingOptions,
+) -> int:
+    """Report what is slow in a kernel: the line, the cause, and fixes that were compiled.
+
+    A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
+    """
+    if variants or warmup:
+        return _variants(subject, every, warmup, tries, to, record_options)
+    from irscope.analysis.findings.model import codes_of
+    from irscope.analysis.findings.tries import Budget
+    from irscope.api.explain import Explainer, Explanation, read_grid, read_sizes, with_launch
+    from irscope.record.variants.compiles import Compiles
+    from irscope.render.text.findings import findings_json, render_findings
+
+    chosen = _Choice(line, operation, value, codes_of(split_words(ignore)))
+    sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
+    budget = Budget.parse(None if tries in ("few", "0") else tries)
+    captures = captures_of(subject, record_options)
+    chosen.require_known(captures)
+    is_stated = bool(sizes) or programs is not None
+
+    def launched(capture: Capture) -> Capture:
+        return with_launch(capture, sizes, programs) if is_stated else capture
+
+    answers: dict[str, Explanation] = {}
+    with Compiles() as compiles:
+        explainer = Explainer(compiles, budget, launched, chosen.has, say)
+        for number, one in enumerate(captures, 1):
+            timed = _timed(subject, record_options, one, record_options.launch or number) if time else None
+            may_compile = tries != "0" if tries is not None else one.environment.is_trusted
+            answers[one.id] = (explainer if may_compile else replace(explainer, compiles=None)).explain(one, timed)
+
+    def text(capture: Capture, color: bool) -> str:
+        findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
+        hidden = f"{silenced} silenced by comments in the kernel.\n" if silenced else ""
+        lines = f"\nLines of a stage are those of: irscope show {capture.id[:8]} --stage STAGE --loc\n"
+        return (render_findings(findings, color=color) + lines if findings else "Nothing was found.\n") + hidden
+
+    def as_json(capture: Capture) -> dict[str, Any]:
+        findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
+        head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
+        return head | {"findings": findings_json(findings), "silenced": silenced}
+
+    to.emit(
+        lambda: [as_json(one) for one in captures],
+        lambda _, color: under_titles(captures, lambda one: text(one, color)),
+    )
+    return tell_incomplete(captures)
+
+
+def _timed(
+    subject: str | None, record_options: RecordingOptions, capture: Capture, number: int
+) -> Callable[[Sequence[Finding], Mapping[tuple[Change, ...], Capture]], tuple[Finding, ...]]:
+    """What times the fixes of a launch; raises NoDevice where it cannot be run."""
+    if reason := why_no_gpu(subject, record_options, capture):
+        raise NoDevice(f"--time: {reason} Without --time nothing is run.")
+    from irscope.api.gpu import fixes_timed
+
+    return partial(fixes_timed, program_request(subject, record_options), number, capture)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which findings are asked for."""
+
+    line: int | None
+    operation: str | None
+    value: str | None
+    ignored: frozenset[str]
+
+    def has(self, finding: Finding) -> bool:
+        """Whether a finding is one of them."""
+        from irscope.analysis.lives.operations import is_named
+
+        if self.operation is not None and not is_named(finding.operation, self.operation):
+            return False
+        return (
+            finding.code not in self.ignored
+            and (self.line is None or any(line == self.line for _, line in finding.place))
+            and (self.value is None or "%" + self.value.removeprefix("%") in finding.values)
+        )
+
+    def require_known(self, captures: StoredCaptures) -> None:
+        """Raise UsageError for a line, an operation or a value that no kernel has."""
+        if self.line is None and self.operation is None and self.value is None:
+            return
+        from irscope.analysis.lives.operations import is_named
+        from irscope.ir.columns import operation_counts
+        from irscope.ir.locations.stages import read_locations
+
+        names, lines, values = set[str](), set[int](), ""
+        for capture in captures:
+            lines.add(capture.launch.kernel.line)
+            for text in [capture.texts[stage] for stage in _STAGES if stage in capture.texts]:
+                names.update(operation_counts(text, "mlir"))
+                lines.update(frame.line for chain in read_locations(text, "mlir").chains for frame in chain)
+            values += capture.texts.get("ttgir", "")
+        first = captures.files[0].id[:8]
+        if self.line is not None and self.line not in lines:
+            numbers = ", ".join(map(str, sorted(lines - {0}))) or "none that is known"
+            raise UsageError(f"--line {self.line}: no operation comes from it, they come from {numbers}.")
+        if self.operation is not None and not any(is_named(name, self.operation) for name in names):
+            known = sorted({name.rpartition(".")[2] for name in names})
+            near = did_you_mean(self.operation, known)
+            raise UsageError(f"--op {self.operation!r}: no stage of MLIR has such an operation.{near}")
+        name = "%" + (self.value or "").removeprefix("%")
+        if self.value is not None and not re.search(rf"{re.escape(name)}(?![\w.$-])", values):
+            raise UsageError(f"--value {name}: no value of the TTGIR is named so: irscope show {first} --stage ttgir.")
+
+
+_STAGES = "source", "ttir", "ttgir"
+
+
+def _variants(
+    subject: str | None,
+    every: bool,
+    warmup: bool,
+    tries: str | None,
+    to: Destination,
+    record_options: RecordingOptions,
+) -> int:
+    """Print why kernels were compiled more than once; what merging gives is compiled."""
+    from irscope.analysis.variants.merges import warmup_code
+    from irscope.analysis.variants.site import sites_of
+    from irscope.render.text.variants import render_variants, variants_json
+
+    if warmup and to.as_json:
+        raise UsageError("--warmup prints Python, and --json does not: give one.")
+    record_options = replace(record_options, disassemble=False, layouts=False)
+    captures = captures_of(subject, record_options)
+    sites = sites_of(captures)
+    code = tell_failures(captures)
+    if warmup:
+        emit(warmup_code(sites), to.path, exact=True)
+        return code
+    once = [one for one in sites if len(one.variants) == 1]
+    shown = sites if every or to.as_json else [one for one in sites if len(one.variants) > 1]
+    rows = _proven(shown, captures, tries)
+
+    def text(width: int | None, color: bool) -> str:
+        parts = [render_variants(site, merges, width=width, color=color) for site, merges in rows]
+        if once and not every:
+            names = ", ".join(dict.fromkeys(one.kernel.name for one in once))
+            parts.append(f"Compiled once: {names}\n")
+        return "\n".join(parts)
+
+    to.emit(lambda: [variants_json(site, merges) for site, merges in rows], text)
+    return code
+
+
+def _proven(
+    sites: Sequence[Site], captures: StoredCaptures, tries: str | None
+) -> Sequence[tuple[Site, Sequence[Merge]]]:
+    from irscope.analysis.variants.merges import merges_of
+    from irscope.api.merging import proven
+
+    rows = [(one, merges_of(one)) for one in sites]
+    if tries == "0":
+        return rows
+    files = {file.facts.id: file for file in captures.files}
+    needed = {group.base for _, merges in rows for merge in merges for group in merge.groups if group.base}
+    if tries is None and not all(files[one].load().environment.is_trusted for one in needed):
+        say("These were not recorded here: nothing is compiled again, to try what merging gives (--tries all does).")
+        return rows
+    return proven(rows, files, tell=say)

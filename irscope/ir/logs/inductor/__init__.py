@@ -1,1 +1,0 @@
-"""What TorchInductor writes: the code of a graph, its FX nodes as text, and folders of both."""

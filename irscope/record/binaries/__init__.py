@@ -1,1 +1,0 @@
-"""The CUDA toolkit's programs, and what a compiled kernel takes on the device."""

@@ -1,0 +1,81 @@
+"""`run`, `bench` and `doctor --gpu` where there is no GPU, and when they are misused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.product import ROOT, Run
+
+SCRIPT = ROOT / "tests" / "gpu" / "scripts" / "row_sum.py"
+
+
+@pytest.fixture
+def no_gpu() -> None:
+    if any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists():
+        pytest.skip("this machine has a GPU")
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("bench", "--results", SCRIPT),
+        ("bench", "--results", SCRIPT, "-d", "cse", "--json"),
+        ("bench", SCRIPT),
+        ("bench", SCRIPT, "--vs", "-cse"),
+    ],
+)
+def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple[object, ...]) -> None:
+    code, out, err = irscope(*arguments)
+    assert (code, out) == (1, "")
+    assert err == (
+        "irscope: There is no GPU here that Triton's driver takes: launching needs one, with its driver and a torch "
+        "for it.\n"
+    )
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_doctor_says_that_there_is_none(irscope: Run) -> None:
+    code, out, err = irscope("doctor", "--gpu")
+    assert code == 1
+    assert "missing" in out
+    assert "GPU" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("bench", "--results"), 2, "give its FILE"),
+        (("bench",), 2, "give its FILE"),
+        (("bench", "last"), 2, "'last' is not a Python script"),
+        (("bench", "--results", "capture.irscope"), 2, "is not a Python script"),
+        (("bench", "--results", "nowhere.py"), 1, "'nowhere.py' does not exist"),
+        (("bench", "--results", SCRIPT, "-d", "#3"), 1, "'#3' is not a pass"),
+        (("bench", SCRIPT, "--vs", "num_warps="), 2, "write KEY=VALUE"),
+        (("bench", SCRIPT, "--vs", "nothing"), 1, "is not a plan (-combine), an option (num_warps=8) or a capture"),
+        (("bench", SCRIPT, "--vs", "-com bine"), 1, "'bine' must begin with"),
+        (("bench", SCRIPT, "--rounds", "5"), 2, "--rounds"),
+        (("bench", SCRIPT, "--flops", "0"), 2, "--flops"),
+        (("doctor", "--gpu", "--python", "/no/python"), 1, ""),
+    ],
+)
+def test_misuse(irscope: Run, arguments: tuple[object, ...], code: int, said: str) -> None:
+    found, _, err = irscope(*arguments)
+    assert found == code, err
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_variants_of_the_command_line() -> None:
+    from irscope.cli.bench import variants_of
+    from irscope.plan import PassPlan
+
+    plan = PassPlan.parse("-cse")
+    one, two, three = variants_of(plan, ["-combine -ttgir:coalesce", "num_warps=8,maxnreg=128"])
+    assert (one.name, one.plan) == ("-cse", plan)
+    assert two.plan == PassPlan.parse("-combine -ttgir:coalesce")
+    assert three.options == (("num_warps", 8), ("maxnreg", 128))
+    assert variants_of(PassPlan(), []) == []

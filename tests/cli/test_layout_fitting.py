@@ -1,0 +1,70 @@
+"""What would fit, each tried by compiling: against a recording of that very change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irscope.api.fitting import Attempt, attempts, attempts_text, does_not_fit
+from irscope.memory.allocation import allocations_of
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.record.variants.completing import warned
+from tests.recording import record_without_sass
+
+KERNEL = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def product(a, b, c, size, BLOCK_M: tl.constexpr, TILE: tl.constexpr):
+    rows, columns = tl.arange(0, BLOCK_M), tl.arange(0, TILE)
+    total = tl.zeros((BLOCK_M, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])
+        right = tl.load(b + (start + columns)[:, None] * TILE + columns[None, :])
+        total = tl.dot(left, right, total)
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+"""
+LAUNCH = """
+class Buffer:
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def data_ptr(self):
+        return 4096
+
+x, y = Buffer("fp16"), Buffer("fp32")
+product[(1,)](x, x, y, 128, BLOCK_M=128, TILE=128, num_warps=8, num_stages=3)
+"""
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_each_attempt_is_what_recording_it_gives(tmp_path: Path) -> None:
+    script = tmp_path / "kernel.py"
+    script.write_text(KERNEL + LAUNCH)
+    capture = record_without_sass(script, target="cuda:120", virtual=True)
+    assert capture.failure is not None
+    assert capture.failure.kind == "fit"
+    assert does_not_fit(allocations_of(capture))
+    request = request_for(str(script), RecordingOptions())
+    found = attempts(capture, request, RecordingOptions(), record=record_request, tell=warned)
+    assert [one.change for one in found] == ["num_stages=2", "num_stages=1", "BLOCK_M=64"]
+    for one in found:
+        name, _, value = one.change.partition("=")
+        same = script.with_name("same.py")
+        same.write_text((KERNEL + LAUNCH).replace(f"{name}={128 if name == 'BLOCK_M' else 3}", f"{name}={value}"))
+        other = record_without_sass(same, target="cuda:120", virtual=True, snapshots="none", layouts=False)
+        assert (one.shared_bytes, one.fits) == (other.resources.shared_bytes, other.status == "ok")
+    assert "num_stages=1" in attempts_text(found)
+
+
+def test_a_problem_is_told() -> None:
+    text = attempts_text([Attempt("num_stages=1", 4096, fits=True), Attempt("BLOCK_M=8", problem="no such dot")])
+    assert [line.split(maxsplit=2) for line in text.splitlines()[2:]] == [
+        ["num_stages=1", "4096", "fits"],
+        ["BLOCK_M=8", "no", "such dot"],
+    ]
