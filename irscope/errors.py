@@ -13,7 +13,9 @@ IrscopeError                the base: every message names the value and the reme
 ├── NoDevice                there is no GPU to run on
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
 ├── NotRun                  the machine cannot execute a kernel; the message names what is missing
-├── WrongProgram            a kernel does what no kernel may, such as an access out of bounds
+├── WrongProgram            a kernel does what no kernel may, such as a failed assertion
+│   ├── OutOfBounds         an access outside of every storage of the launch
+│   └── NeverEnds           a wait or a loop that never ends
 ├── ToolTooSlow             a program exceeded its limits of processor time or sleep, and was ended
 └── MissingTool             a required program or package is not installed
 """
@@ -85,6 +87,14 @@ class NotRun(IrscopeError):
 
 class WrongProgram(IrscopeError):
     """A kernel does what no kernel may: an access out of bounds, a wait that never ends, a failed assertion."""
+
+
+class OutOfBounds(WrongProgram):
+    """An access to global memory is outside of every storage of the launch."""
+
+
+class NeverEnds(WrongProgram):
+    """A wait, or a loop, never ends: what it waits for does not come."""
 
 
 class ToolTooSlow(IrscopeError):

@@ -22,8 +22,8 @@ from irscope.store.recent import CaptureStore
 from tests import reference
 from tests.analysis.roofline.launched import attention
 from tests.cli.product import FEW, KERNELS, recorded_product
+from tests.ir.asm.test_readers_ptx import MODULES
 from tests.recording import without_torch
-from tests.test_borders import MODULES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [one for one in sorted((ROOT / "docs").glob("*.md")) if one not in CHECKED]
@@ -141,7 +141,7 @@ def test_every_command_runs(
         if any(word in ON_A_GPU for word in words) or ("layout" in words and "--verify" in words):
             continue
         if words[0] == "show" and "--values" in words:
-            # What is recorded here has no tensors; tests/cli/test_run.py prints the values of a launch that has some.
+            # What is recorded here has no tensors; tests/cli/test_bench_results.py prints the values of a launch that has some.
             continue
         if "last" in words or "--disable-pass" in words:
             # Each stands for itself: `last` is the matmul, whatever the command before recorded.

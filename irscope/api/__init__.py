@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.api.explain import Explanation
     from irscope.record.programs.in_process import Recorded
+    from irscope.verify.verdict import SafetyVerdict
 
 __all__ = [
     "Capture",
@@ -32,6 +33,7 @@ __all__ = [
     "record",
     "record_all",
     "recording_session",
+    "safety",
     "save",
     "to_dict",
     "why",
@@ -169,6 +171,22 @@ def findings(capture: Capture) -> tuple[Finding, ...]:
     from irscope.analysis.findings.model import is_silenced
 
     return tuple(one for one in findings_of(capture) if not is_silenced(one, capture))
+
+
+def safety(capture: Capture, *, all_programs: bool = False, values: Mapping[str, Any] | None = None) -> SafetyVerdict:
+    """Whether a launch is safe: accesses out of bounds, races, order that a pass lost, waits that never end.
+
+    Args:
+        capture: of a launch that was recorded with its arguments.
+        all_programs: execute all programs, however many there are.
+        values: name of an argument → a number, or an array of the tensor's shape, for what the capture does not hold.
+
+    Returns the verdict: safe, wrong with its violations, or not decided with the reasons. Raises UsageError for values
+    that do not fit the launch.
+    """
+    from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
+
+    return verify_launch(capture, elements=None if all_programs else DEFAULT_ELEMENTS, values=dict(values or {}))
 
 
 def why(capture: Capture, *, tries: int | Literal["few"] | None = "few") -> Explanation:

@@ -40,6 +40,8 @@ def capture_of_files(name: str, files: Sequence[Path]) -> Capture:
     for path in files:
         stage = _stage_of(path)
         data = path.read_bytes()
+        if not data.strip():
+            raise UsageError(f"{str(path)!r} is empty: give a file with the text of a stage.")
         artifacts.append(Artifact(stage, data if stage_named(stage).is_binary else data.decode("utf-8", "replace")))
     return Capture(Launch(Kernel(name)), _target_in(artifacts), artifacts=tuple(artifacts))
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irscope.errors import NotRun, WrongProgram
+from irscope.errors import NeverEnds, NotRun
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.types import Type
@@ -325,7 +325,7 @@ class _Blocks:
                 break
             self._run(min(self.waiting))
         else:
-            raise WrongProgram(f"no end after {MOST_ITERATIONS} blocks")
+            raise NeverEnds(f"no end after {MOST_ITERATIONS} blocks")
         places = range(len(self.ended[0][0]) if self.ended else 0)
         return [merge([(values[place], index) for values, index in self.ended], self.frame.count) for place in places]
 

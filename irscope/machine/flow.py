@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from irscope.errors import WrongProgram
+from irscope.errors import NeverEnds, WrongProgram
 from irscope.machine.control import MOST_ITERATIONS, Executor, Frame, Machine, Step
 from irscope.machine.values import Array, Held, full, merge, take
 
@@ -77,7 +77,7 @@ def _while(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
         if not goes_on.any():
             return remaining.results(passed)
         carried = machine.region(after, remaining.frame, remaining.keep(goes_on, passed))
-    raise WrongProgram(f"{step.operation.name}, line {step.operation.first_line}: no end in {MOST_ITERATIONS} turns")
+    raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: no end in {MOST_ITERATIONS} turns")
 
 
 def _if(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:

@@ -30,9 +30,9 @@ from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Descriptor, Held, dtype_of
 
-__all__ = ["Given", "HostDescriptor", "Pointer", "missing_operations", "run"]
+__all__ = ["EXECUTORS", "Given", "HostDescriptor", "Pointer", "missing_operations", "run"]
 
-_EXECUTORS: Mapping[str, Executor] = {**CONTROL, **ELEMENTWISE, **TENSORS, **ACCESSES, **GPU_OPERATIONS}
+EXECUTORS: Mapping[str, Executor] = {**CONTROL, **ELEMENTWISE, **TENSORS, **ACCESSES, **GPU_OPERATIONS}
 _ELEMENTS_AT_ONCE = 1 << 19
 """Of the largest tensor of the kernel, over all programs that run together: several such fit into a core's caches."""
 
@@ -61,11 +61,11 @@ Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type 
 """An argument of a launch."""
 
 
-def missing_operations(module: MlirModule) -> Counter[str]:
+def missing_operations(module: MlirModule, executors: Mapping[str, Executor] = EXECUTORS) -> Counter[str]:
     """How many operations of each name the machine does not execute."""
     ends = ("module", "function", "yield", "return", "branch")
     return Counter(
-        one.name for one in module.walk() if one.opcode not in _EXECUTORS and one.kind not in ends
+        one.name for one in module.walk() if one.opcode not in executors and one.kind not in ends
     )  # fmt: skip
 
 
@@ -79,6 +79,7 @@ def run(
     on_access: OnAccess | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     lands_late: bool = True,
+    executors: Mapping[str, Executor] = EXECUTORS,
 ) -> list[str]:
     """Run a module's kernel; what it stores is in the storages of its arguments afterwards.
 
@@ -91,11 +92,12 @@ def run(
         on_access: is called with each access to global memory, before its bounds are checked.
         on_progress: is called with the number of programs that ended, and of all.
         lands_late: whether an asynchronous copy takes effect when it is waited for; at once if not.
+        executors: opcode → what executes it, where that is not the machine's own.
 
     Returns what the kernel printed. Raises NotRun for what the machine does not execute, WrongProgram for what no
     kernel may do; the storages are then as before.
     """
-    missing = missing_operations(module)
+    missing = missing_operations(module, executors)
     if missing:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
         raise NotRun(f"not run: irscope does not execute {named}.")
@@ -109,7 +111,7 @@ def run(
     printed: list[str] = []
     for begin in range(0, len(chosen), at_once):
         part = chosen[begin : begin + at_once]
-        machine = Machine(module, _EXECUTORS, memory, part, grid, observer, lands_late)
+        machine = Machine(module, executors, memory, part, grid, observer, lands_late)
         with _one_blas_thread():
             machine.run(held)
         printed += machine.printed

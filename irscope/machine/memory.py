@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import NotRun, WrongProgram
+from irscope.errors import NotRun, OutOfBounds, WrongProgram
 from irscope.machine.values import Array
 
 __all__ = ["Access", "AccessKind", "GlobalMemory", "OnAccess"]
@@ -67,10 +67,21 @@ class GlobalMemory:
         """The first address of a storage, by its number."""
         return _BASE + self._starts[storage]
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The first address of the first storage, and the one behind the last; equal without any."""
+        if not self._starts:
+            return _BASE, _BASE
+        return _BASE + self._starts[0], _BASE + self._starts[-1] + self._sizes[-1]
+
     def contents(self, storage: int) -> NDArray[np.uint8]:
         """The bytes of a storage, which writes change."""
         start = self._starts[storage]
         return self._bytes[start : start + self._sizes[storage]]
+
+    def peek(self, address: int, size: int) -> bytes:
+        """The bytes at an address of a storage."""
+        return self._bytes[address - _BASE : address - _BASE + size].tobytes()
 
     def allocate(self, size: int) -> int:
         """Another storage, of so many bytes that nobody wrote; returns its first address."""
@@ -158,7 +169,7 @@ class GlobalMemory:
     ) -> tuple[Array, Array | None]:
         """The indices of elements, and the mask.
 
-        Raises WrongProgram for an access out of bounds, or unaligned, and NotRun for one of unknown memory.
+        Raises OutOfBounds, WrongProgram for an access that is unaligned, and NotRun for one of unknown memory.
         """
         if self.on_access is not None:
             self.on_access(Access(kind, rows, addresses, mask, dtype.itemsize))
@@ -196,7 +207,7 @@ class GlobalMemory:
                     "tensor of pointers points to is not known"
                 )
             beyond = int(places[at]) - self._starts[owner] if owner >= 0 else int(places[at])
-            raise WrongProgram(
+            raise OutOfBounds(
                 f"a {kind} of {size} bytes is out of bounds: {int(outside.sum())} elements, the first is element "
                 f"{list(at[1:])} of program {at[0]} of those that ran together, {beyond} bytes from the beginning of "
                 f"storage {owner}, which has {self._sizes[owner] if owner >= 0 else 0} bytes"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from irscope.errors import WrongProgram
+from irscope.errors import NeverEnds
 
 __all__ = ["Partitions"]
 
@@ -65,12 +65,12 @@ class Partitions:
     def wait(self, is_ready: Callable[[], bool], what: str) -> None:
         """Wait until something is ready, which the partition itself or another one does.
 
-        Raises WrongProgram if that never comes: every partition waits.
+        Raises NeverEnds if that never comes: every partition waits.
         """
         number = getattr(self._own, "number", None)
         while not is_ready():
             if number is None or self._idle > len(self._alive):
-                raise WrongProgram(f"{what}: it waits for what never comes")
+                raise NeverEnds(f"{what}: it waits for what never comes")
             with self._turn:
                 self._idle += 1
                 self._alive.append(self._alive.pop(0))

@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, file_name, is_worse, manifest_in, read_manifest, save
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFacts, CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files, outline_of
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files, outline_of
 
 INDEX = "index.json"
 _FOLDER_VERSION, _FILE_VERSION = 2, 1
@@ -26,7 +26,7 @@ _LARGEST_INDEX_BYTES = 256 << 20
 _MOST_CAPTURES = 100_000
 _HEADER_BYTES = 30
 
-_Added = Literal["new", "replaced", "kept"]
+Added = Literal["new", "replaced", "kept"]
 """What became of a capture that was added: `kept` if an earlier, complete one of the same compile stays."""
 
 
@@ -56,7 +56,7 @@ class _Indexed:
             row = indexed.get(name)
             if row is None or (row.modified_ns, row.bytes) != (modified_ns, size):
                 try:
-                    row = StoredRow(name, modified_ns, size, self._facts(name))
+                    row = StoredRow(name, modified_ns, size, outline_of(self._manifest(name), self._place(name)).facts)
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue
@@ -77,8 +77,11 @@ class _Indexed:
         """(name, time of its last change in nanoseconds, bytes) of each capture's file."""
         raise NotImplementedError
 
-    def _facts(self, name: str) -> CaptureFacts:
-        """The facts of a capture, read from it; raises CaptureFormatError that names it."""
+    def _manifest(self, name: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _place(self, name: str) -> str:
+        """What an error calls a capture's file."""
         raise NotImplementedError
 
     def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
@@ -118,7 +121,7 @@ class Collection(_Indexed):
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(folder)
-        self.added: dict[str, _Added] = {}
+        self.added: dict[str, Added] = {}
         """What became of each capture that was added, by its file: of one added again, what the first time did."""
 
     def path_of(self, capture: Capture) -> Path:
@@ -129,7 +132,7 @@ class Collection(_Indexed):
         """The path of a capture's file."""
         return str(self.path / entry.file)
 
-    def add(self, capture: Capture) -> _Added:
+    def add(self, capture: Capture) -> Added:
         """Keep a capture, in place of an earlier one of the same compile; raises OSError."""
         path = self.path_of(capture)
         before = path.is_file()
@@ -159,9 +162,11 @@ class Collection(_Indexed):
         for name, status in sorted(capture_files(self.path).items()):
             yield name, status.st_mtime_ns, status.st_size
 
-    def _facts(self, name: str) -> CaptureFacts:
-        path = self.path / name
-        return outline_of(read_manifest(path), repr(str(path))).facts
+    def _manifest(self, name: str) -> dict[str, Any]:
+        return read_manifest(self.path / name)
+
+    def _place(self, name: str) -> str:
+        return repr(str(self.path / name))
 
     def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
         return self.path / name, None
@@ -235,9 +240,11 @@ class PackedCollection(_Indexed):
         for name, (_, size) in self._parts.items():
             yield name, 0, size
 
-    def _facts(self, name: str) -> CaptureFacts:
-        place = repr(f"{self.path}::{name}")
-        return outline_of(manifest_in(io.BytesIO(self.bytes_of(name)), self._parts[name][1], place), place).facts
+    def _manifest(self, name: str) -> dict[str, Any]:
+        return manifest_in(io.BytesIO(self.bytes_of(name)), self._parts[name][1], self._place(name))
+
+    def _place(self, name: str) -> str:
+        return repr(f"{self.path}::{name}")
 
     def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
         return self.path, self._parts[name]

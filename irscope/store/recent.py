@@ -43,10 +43,9 @@ def stored_rows(folder: Path) -> list[StoredRow]:
         row = known.get(name)
         if row is None or not _is_of(row, status):
             before = row.recording if row else ""
+            path = folder / name
             try:
-                row = _row(
-                    name, status, outline_of(read_manifest(folder / name), repr(str(folder / name))).facts, before
-                )
+                row = _row(name, status, outline_of(read_manifest(path), repr(str(path))).facts, before)
             except CaptureFormatError:
                 continue
             fresh.append(row)

@@ -20,7 +20,7 @@ from irscope.model.launch_record import Autotuning
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of, telling_texts
 from irscope.store.disk import write_atomically
-from irscope.store.file import from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
+from irscope.store.file import SUFFIX, from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
 from irscope.store.schema import checked_manifest
 from irscope.target import Target
 

@@ -119,7 +119,14 @@ def read_reference() -> Reference:
 
 
 RICH = Agreement("close", 0.5, 0.25, "x", 3, "detail", 0.1, 0.9, 0.2, 1, "12 runs")
-OF_A_RECORDING = [("layout use", "chains"), ("line count", "live_registers"), ("located operation", "live_registers")]
+OF_A_RECORDING = [
+    ("access of a violation", "lane"),
+    ("access of a violation", "warp"),
+    ("layout use", "chains"),
+    ("line count", "live_registers"),
+    ("located operation", "live_registers"),
+    ("verdict", "notes"),
+]
 """Keys that the stored captures lack: what Triton is needed for prints them."""
 NEVER_WITH_A_VALUE = {
     ("counts", "accumulators"),  # of AMD alone

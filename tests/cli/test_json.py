@@ -299,6 +299,16 @@ def _findings(state: str, interpreter: str) -> list[Any]:
     return [Installed("GPU", state, interpreter, "a remedy")]
 
 
+def _verdicts(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    path = tmp_path / "launched.irscope"
+    save(attention(without="nk"), path)
+    (found,) = check(reference, irscope, "verify", "verify", path)
+    assert found["answer"] == "not decided"
+    save(attention(stretched=2), path)
+    (found,) = check(reference, irscope, "verify", "verify", path, code=1)
+    assert found["violations"][0]["code"] == "IRS901"
+
+
 def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     path = tmp_path / "launched.irscope"
     save(attention(), path)
@@ -385,6 +395,7 @@ def test_what_is_printed_without_triton(
     _profiles(reference, irscope)
     _on_a_gpu(reference, irscope, tmp_path, monkeypatch)
     _doctor(reference, irscope, monkeypatch)
+    _verdicts(reference, irscope, tmp_path)
     _roofline(reference, irscope, tmp_path)
     commands = [
         names

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.capture import Capture
 from irscope.record.gpu import session as gpu_session
+from irscope.store.file import save
 from irscope.store.shelf import StoredCaptures
 from tests.cli.json_reference import OF_A_RECORDING, RICH, Reference, check, unseen
 from tests.cli.product import KERNELS, Run
+from tests.verify.test_safety import captures
 
 
 class FakeSession:
@@ -32,7 +35,7 @@ class FakeSession:
 @pytest.mark.triton
 @pytest.mark.newest
 def test_what_is_printed_of_variants(
-    reference: Reference, irscope: Run, product: Capture, monkeypatch: pytest.MonkeyPatch
+    reference: Reference, irscope: Run, product: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gpu = replace(product, environment=replace(product.environment, gpu="a GPU"))
 
@@ -43,6 +46,9 @@ def test_what_is_printed_of_variants(
     passes = ("--pass", "ttgir:coalesce", "--pass", "ttgir:convert_to_ttgpuir")
     check(reference, irscope, "layout", "layout", "last")
     check(reference, irscope, "source", "source", "last", "--stage", "sass")
+    for name, code in (("reversed_read_back", 1), ("tiles_overlap_with_equal_values", 0)):
+        save(captures("cuda:90")[name], tmp_path / "verified.irscope")
+        check(reference, irscope, "verify", "verify", tmp_path / "verified.irscope", code=code)
     assert reference.valued.issuperset(OF_A_RECORDING)
     check(
         reference,

@@ -138,6 +138,7 @@ tt.make_tensor_ptr | pointer | none | $base, [$shape*], [$strides*], [$offsets*]
 tt.map_elementwise | arithmetic | | $srcs* |
 tt.map_elementwise.return | yield | none | $srcs* |
 tt.mulhiui | arithmetic | none | $x, $y | first
+tt.approx_divf | arithmetic | none | $x, $y | first
 tt.precise_divf | arithmetic | none | $x, $y | first
 tt.approx_divf | arithmetic | none | $x, $y | first
 tt.precise_sqrt | arithmetic | none | $x | first

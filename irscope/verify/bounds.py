@@ -1,0 +1,187 @@
+"""Which storage each access may reach: that of the argument its pointer comes from."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.machine.captured import Inputs
+from irscope.machine.launch import HostDescriptor, Pointer
+from irscope.machine.memory import GlobalMemory
+from irscope.verify.trace import Observed
+
+__all__ = ["Arguments", "Bounds", "Outside"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """A tensor argument of the launch."""
+
+    path: str
+    storage: int
+    offset_bytes: int
+    storage_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """An element that is accessed outside of the storage of its argument."""
+
+    operation: Operation
+    program: int
+    element: tuple[int, ...]
+    address: int
+    path: str
+    """The argument."""
+    detail: str
+
+
+class Arguments:
+    """The tensor arguments of a launch, and where they lie in the machine's memory."""
+
+    def __init__(self, module: MlirModule, inputs: Inputs, paths: Sequence[str]) -> None:
+        """`paths`: the name of each of `inputs.given`."""
+        numbers: dict[int, int] = {}
+        self.tensors: list[_Tensor] = []
+        self._of_parameter: dict[int, _Tensor] = {}
+        kernel = module.kernel
+        self.parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
+        described = sum(isinstance(given, HostDescriptor) for given in inputs.given)
+        extra = (len(self.parameters) - len(inputs.given)) // described if described else 0
+        place = 0
+        for path, given in zip(paths, inputs.given, strict=True):
+            pointer = given.base if isinstance(given, HostDescriptor) else given
+            if isinstance(pointer, Pointer):
+                number = numbers.setdefault(id(pointer.storage), len(numbers))
+                tensor = _Tensor(path, number, pointer.offset_bytes, pointer.storage.size)
+                self.tensors.append(tensor)
+                self._of_parameter[place] = tensor
+            place += 1 + (extra if isinstance(given, HostDescriptor) else 0)
+
+    def tensor_of(self, parameter: Value) -> _Tensor | None:
+        """The tensor that a parameter of the kernel is."""
+        place = self.parameters.index(parameter) if parameter in self.parameters else -1
+        return self._of_parameter.get(place)
+
+    def named(self, memory: GlobalMemory, address: int) -> str:
+        """`x_ptr + 4096 bytes`: the argument in whose storage an address lies."""
+        for tensor in self.tensors:
+            begin = memory.address(tensor.storage)
+            if begin <= address < begin + tensor.storage_bytes:
+                distance = address - begin - tensor.offset_bytes
+                return f"{tensor.path} {'+' if distance >= 0 else '-'} {abs(distance)} bytes"
+        return ""
+
+
+class Bounds:
+    """Checks each access against the storages of the arguments that its pointer may come from."""
+
+    def __init__(self, module: MlirModule, arguments: Arguments) -> None:
+        self._module, self._arguments = module, arguments
+        self._allowed: dict[int, tuple[_Tensor, ...]] = {}
+        self.found: dict[int, Outside] = {}
+        self.unknown: set[str] = set()
+        """Operations whose pointer comes from no argument, such as an address that was loaded."""
+        self.touched: set[tuple[int, int]] = set()
+        """(`id` of an operation, number of a storage)."""
+        self._memory: GlobalMemory | None = None
+        maps = (operation for operation in module.walk() if operation.opcode == "tensormap_create")
+        self._mapped = [value for operation in maps for value in operation.operand_group("global_address")]
+
+    def begin(self, memory: GlobalMemory) -> None:
+        """Take the memory of the launch."""
+        self._memory = memory
+
+    def check(self, observed: Observed) -> None:
+        """Note the first element of an operation that is outside."""
+        key = id(observed.operation)
+        if not observed.addresses.size or self._memory is None:
+            return
+        allowed = self._allowed.get(key)
+        if allowed is None:
+            allowed = self._allowed[key] = self._origins(observed.operation)
+            if not allowed:
+                self.unknown.add(observed.operation.name)
+        if not allowed or key in self.found:
+            return
+        inside = np.zeros(observed.addresses.size, np.bool_)
+        for tensor in allowed:
+            begin = self._memory.address(tensor.storage)
+            end = begin + tensor.storage_bytes - observed.element_bytes
+            here = (observed.addresses >= begin) & (observed.addresses <= end)
+            if here.any():
+                self.touched.add((key, tensor.storage))
+            inside |= here
+        if inside.all():
+            return
+        outside = np.flatnonzero(~inside)
+        self.found[key] = self._outside(observed, int(outside[0]), outside.size, allowed[0], self._memory)
+
+    @staticmethod
+    def _outside(observed: Observed, at: int, count: int, tensor: _Tensor, memory: GlobalMemory) -> Outside:
+        address = int(observed.addresses[at])
+        begin = memory.address(tensor.storage)
+        distance = address - begin
+        size = tensor.storage_bytes
+        if distance < 0:
+            where = f"{-distance} bytes before the storage of {tensor.path} begins"
+        else:
+            where = f"{distance + observed.element_bytes - size} bytes beyond the end of the storage of {tensor.path}"
+        detail = (
+            f"{observed.kind} of {observed.element_bytes} bytes {where}, which has {size} bytes; "
+            f"{count} element{'s' if count > 1 else ''} of this execution {'are' if count > 1 else 'is'} outside"
+        )
+        element = tuple(int(index) for index in np.unravel_index(int(observed.elements[at]), observed.shape or (1,)))
+        program = int(observed.programs[at])
+        own = element if observed.shape else ()
+        return Outside(observed.operation, program, own, address, tensor.path, detail)
+
+    def _origins(self, operation: Operation) -> tuple[_Tensor, ...]:
+        """The tensors that the pointer operands of an operation may come from."""
+        names = {effect.operand for effect in operation.effects if effect.space == "global"}
+        waiting = [value for name in names for value in operation.operand_group(name)]
+        seen: set[Value] = set()
+        origins: dict[str, _Tensor] = {}
+        while waiting:
+            value = waiting.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            owner = self._module.owners.get(value.number)
+            if isinstance(owner, Operation):
+                waiting += self._pointers(owner)
+                if owner.opcode == "global_scratch_alloc":
+                    # Memory for tensor maps: who accesses by one accesses the tensor that it describes.
+                    waiting += self._mapped
+                continue
+            tensor = self._arguments.tensor_of(value)
+            if tensor is not None:
+                origins[tensor.path] = tensor
+                continue
+            parent = self._module.parents.get(value.number)
+            if parent is None or parent is self._module.kernel:
+                return ()
+            waiting += self._pointers(parent)
+            if parent.kind == "function":
+                for call in self._module.walk():
+                    if call.kind == "call" and call.symbol == parent.symbol:
+                        waiting += self._pointers(call)
+        return tuple(origins.values())
+
+    def _pointers(self, operation: Operation) -> list[Value]:
+        """The operands of an operation, and of what ends its blocks, that a pointer can come through."""
+        ends = [block.operations[-1] for region in operation.regions for block in region.blocks if block.operations]
+        operands = [value for one in (operation, *ends) for value in one.operands]
+        return [value for value in operands if _is_pointer(self._module, value)]
+
+
+def _is_pointer(module: MlirModule, value: Value) -> bool:
+    kind = module.type_of(value)
+    element = kind.element if kind.form == "tensor" else kind
+    return element is not None and element.form in ("pointer", "descriptor")

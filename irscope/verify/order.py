@@ -1,0 +1,79 @@
+"""Which write each load of a program reads from, to find loads that a pass moved over a store to the same address."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irscope.ir.mlir.model import Operation
+from irscope.machine.memory import GlobalMemory
+from irscope.machine.values import Array
+from irscope.verify.trace import Listener, Observed, places_of
+
+__all__ = ["Moved", "ReadsFrom", "moved_load"]
+
+Key = tuple[Any, ...]
+"""Where an operation comes from: its chain of Python locations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A load that reads another write than before."""
+
+    operation: Operation
+    address: int
+    before: int
+    """How many writes of this place came before the load, in the IR that is compared with."""
+    after: int
+
+
+class ReadsFrom(Listener):
+    """For each load of one program: the places it reads, and how often each had been written before."""
+
+    def __init__(self, granule: int, place_of: Any) -> None:
+        """`place_of`: of an operation → the key under which its counterpart in other IR is found."""
+        self._granule, self._place_of = granule, place_of
+        self.reads: dict[Key, list[tuple[Array, Array]]] = {}
+        self.operations: dict[Key, Operation] = {}
+
+    def begin(self, memory: GlobalMemory) -> None:
+        """See `Listener`."""
+        begin, end = memory.extent
+        self.first_address = begin
+        self._versions = np.zeros(places_of(end - begin, self._granule), np.int32)
+
+    def observe(self, observed: Observed) -> None:
+        """See `Listener`."""
+        places = (observed.addresses - self.first_address) // self._granule
+        places = places[(places >= 0) & (places < self._versions.size)]
+        if observed.kind == "load":
+            key = self._place_of(observed.operation)
+            self.reads.setdefault(key, []).append((places, self._versions[places]))
+            self.operations.setdefault(key, observed.operation)
+        else:
+            self._versions[places] += 1
+
+    def versions(self, key: Key) -> Array:
+        """Each (place, version) that the loads of a key read, once; rows of two."""
+        rows = [np.stack(pair, axis=1) for pair in self.reads.get(key, [])]
+        return np.unique(np.concatenate(rows), axis=0) if rows else np.zeros((0, 2), np.int64)
+
+
+def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> Moved | None:
+    """The first load of `after` that reads a write which its counterpart in `before` does not; None without one."""
+    for key, operation in after.operations.items():
+        if key not in before.reads:
+            continue
+        own, other = after.versions(key), before.versions(key)
+        known = {tuple(row) for row in other.tolist()}
+        places: dict[int, int] = dict(other.tolist())
+        for place, version in own.tolist():
+            if place in places and (place, version) not in known:
+                address = before.first_address + place * granule
+                return Moved(operation, address, places[place], version)
+    return None

@@ -1,0 +1,507 @@
+"""Verifies one launch of a capture: executes its IR as far as addresses need it, and judges what it accesses.
+
+The IR of the front end is executed for the programs of the launch: what is wrong there is so in the kernel. Of single
+programs, the TTGIR is executed too, by thread: what is wrong only there, a pass has made, and the first pass after
+which it is so is named.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from irscope.errors import IrscopeError, NeverEnds, NotRun, OutOfBounds, UsageError, WrongProgram
+from irscope.ir.locations.mlir import read_mlir
+from irscope.ir.locations.model import line_text, place_of
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.captured import Inputs, captured_inputs
+from irscope.machine.launch import run
+from irscope.machine.memory import GlobalMemory
+from irscope.machine.values import Array
+from irscope.model.capture import Capture
+from irscope.verify.bounds import Arguments, Bounds
+from irscope.verify.order import ReadsFrom, moved_load
+from irscope.verify.slices import AddressSlice, address_slice
+from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
+from irscope.verify.trace import Conflict, Conflicts, Listener, Observed, Tracer, granule_bytes, sync_operations
+from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation
+
+__all__ = ["DEFAULT_ELEMENTS", "verify_launch"]
+
+DEFAULT_ELEMENTS = 1 << 24
+"""Accesses of elements that are followed unless all programs are asked for: some seconds."""
+
+
+def verify_launch(
+    capture: Capture, *, elements: int | None = DEFAULT_ELEMENTS, values: dict[str, Array] | None = None
+) -> SafetyVerdict:
+    """Verify the launch of a capture.
+
+    Args:
+        capture: of a launch that was recorded with its arguments.
+        elements: how many accesses of elements are followed at the most; None for all of the launch's programs.
+        values: name → the elements of a tensor, or a number, for what the capture does not hold.
+
+    Returns the verdict; what cannot be executed is not decided. Raises UsageError for values that do not fit.
+    """
+    grid = capture.launch.grid
+    if capture.failure is not None:
+        return SafetyVerdict(undecided=(f"it did not compile: {capture.failure.headline}",))
+    if not {"source", "ttir", "ttgir"} & {*capture.texts}:
+        return SafetyVerdict(undecided=("the capture holds no TTIR and no TTGIR",))
+    if capture.launch.record is None or grid is None:
+        return SafetyVerdict(undecided=("it was compiled without a launch: nothing says what its arguments are",))
+    return _Verifier(capture, grid, elements, values or {}).verdict()
+
+
+@dataclass(slots=True)
+class _Both(Listener):
+    """Listens for conflicts, and checks bounds."""
+
+    bounds: Bounds
+    listener: Listener
+
+    def begin(self, memory: GlobalMemory) -> None:
+        self.bounds.begin(memory)
+        self.listener.begin(memory)
+
+    def order(self) -> None:
+        self.listener.order()
+
+    def observe(self, observed: Observed) -> None:
+        self.bounds.check(observed)
+        self.listener.observe(observed)
+
+    def synchronise(self, programs: Array, addresses: Array) -> None:
+        self.listener.synchronise(programs, addresses)
+
+
+class _Watch(Listener):
+    """Notes who accesses one address, and which argument it is in."""
+
+    def __init__(self, address: int, arguments: Arguments) -> None:
+        self._address, self._arguments = address, arguments
+        self.seen: list[tuple[Operation, int, tuple[int, ...]]] = []
+        """(operation, program, element) of each access."""
+        self.text = ""
+
+    def begin(self, memory: GlobalMemory) -> None:
+        self.text = self._arguments.named(memory, self._address)
+
+    def observe(self, observed: Observed) -> None:
+        distance = self._address - observed.addresses
+        for at in np.flatnonzero((distance >= 0) & (distance < observed.element_bytes)):
+            element = np.unravel_index(int(observed.elements[at]), observed.shape or (1,))
+            own = tuple(int(index) for index in element) if observed.shape else ()
+            self.seen.append((observed.operation, int(observed.programs[at]), own))
+
+
+class _Text:
+    """One text of the IR, ready to be executed."""
+
+    def __init__(self, capture: Capture, text: str) -> None:
+        self.capture = capture
+        self.module: MlirModule = parse_mlir(text)
+        self.slices: AddressSlice = address_slice(self.module)
+        if self.slices.loads:
+            # What is loaded decides: all of it has to be right.
+            self.slices = AddressSlice(frozenset(), self.slices.loads, self.slices.reads_shared)
+        self.granule = granule_bytes(self.module)
+        self._locations = read_mlir(text)
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether the elements of tensors decide what is accessed."""
+        return bool(self.slices.loads) or self.slices.reads_shared
+
+    def place(self, operation: Operation) -> str:
+        """`FILE:LINE` of the user's Python."""
+        return line_text(self._frames(operation))
+
+    def origin(self, operation: Operation) -> tuple[tuple[str, int], ...]:
+        """The frames of Python, under which an operation's counterpart in another text is found."""
+        return self._frames(operation)
+
+    def _frames(self, operation: Operation) -> tuple[tuple[str, int], ...]:
+        chain = self._locations.chain_at(operation.lines[-1]) or self._locations.chain_at(operation.first_line)
+        return place_of(chain, self.capture.launch.kernel.file)
+
+
+class _Verifier:
+    def __init__(
+        self, capture: Capture, grid: tuple[int, int, int], elements: int | None, values: dict[str, Array]
+    ) -> None:
+        self.capture, self.grid, self.elements, self.values = capture, grid, elements, values
+        self.all_programs = prod(grid)
+        self.violations: list[Violation] = []
+        self.undecided: list[str] = []
+        self.notes: list[str] = []
+        self.programs: Sequence[int] = ()
+        self._each = 1
+        """Accesses of elements by the first program."""
+        self._own: set[int] = set()
+        """Programs that read places which they write themselves."""
+        self._told: set[tuple[str, ...]] = set()
+        """Pairs of lines whose threads conflict."""
+
+    def verdict(self) -> SafetyVerdict:
+        """All checks, each as far as it can be done."""
+        self._guard("the accesses of all programs", self._check_programs)
+        if not self.violations:
+            self._guard("the TTGIR by thread", self._check_threads)
+        found = dict.fromkeys(self.violations)
+        return SafetyVerdict(
+            tuple(found), tuple(dict.fromkeys(self.undecided)), len(self.programs), self.all_programs,
+            tuple(dict.fromkeys(self.notes)),
+        )  # fmt: skip
+
+    def _guard(self, what: str, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except IrscopeError as error:
+            if isinstance(error, UsageError) and self.values:
+                raise
+            self.undecided.append(f"{what}: {str(error).rstrip('.')}")
+
+    # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _front(self) -> _Text:
+        """The first IR that the capture has."""
+        texts = self.capture.texts
+        first = next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
+        return _Text(self.capture, first)
+
+    def _inputs(self, text: _Text) -> Inputs:
+        values = dict(self.values)
+        record = self.capture.launch.record
+        if record is not None and not text.needs_values:
+            # No element is looked at: none has to be drawn.
+            for argument in record.arguments:
+                if argument.kind != "scalar" and argument.path not in values and prod(argument.shape) > 4096:
+                    values[argument.path] = np.broadcast_to(np.zeros((), np.int8), argument.shape)
+        return captured_inputs(self.capture, values)
+
+    def _paths(self) -> list[str]:
+        record = self.capture.launch.record
+        constants = {name for name, kind in self.capture.launch.signature if kind == "constexpr"}
+        return [one.path for one in record.arguments if one.path not in constants] if record is not None else []
+
+    def _run(self, text: _Text, listener: Listener, programs: Sequence[int]) -> None:
+        """Execute programs; what goes wrong by itself is a violation, and ends the run."""
+        inputs = self._inputs(text)
+        arguments = Arguments(text.module, inputs, self._paths())
+        bounds = Bounds(text.module, arguments)
+        tracer = Tracer(text.module, text.slices, _Both(bounds, listener))
+        try:
+            self._execute(text, inputs, tracer, programs)
+        except OutOfBounds as error:
+            if not bounds.found:
+                self._add(text, Violation("out-of-bounds", _sentence(error), self._step_of(text, tracer)))
+        except NeverEnds as error:
+            self._add(text, Violation("never-ends", _sentence(error), self._step_of(text, tracer)))
+        except WrongProgram as error:
+            kind = "failed-assertion" if tracer.step is not None and tracer.step.kind == "debug" else "misaligned"
+            self._add(text, Violation(kind, _sentence(error), self._step_of(text, tracer)))
+        except (NotRun, UsageError):
+            raise
+        except (ValueError, TypeError, IndexError) as error:
+            raise NotRun(f"the machine fails at line {_line(tracer.step)} of the IR: {error}") from error
+        self._tell_data(text, inputs, arguments, bounds)
+        for outside in bounds.found.values():
+            witness = self._witness(text, outside.operation, outside.program, outside.element)
+            self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
+
+    def _add(self, text: _Text, violation: Violation) -> None:
+        made_by = KERNEL if text is self._front else "a pass"
+        self.violations.append(replace(violation, made_by=made_by))
+
+    def _tell_data(self, text: _Text, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> None:
+        """Say where accesses depend on elements that the capture does not hold."""
+        deciding = {id(operation) for operation in text.slices.loads}
+        storages = {storage for operation, storage in bounds.touched if operation in deciding}
+        unknown = [
+            tensor.path
+            for tensor in arguments.tensors
+            if tensor.path in inputs.made_up and (tensor.storage in storages or text.slices.reads_shared)
+        ]
+        if unknown:
+            named = ", ".join(unknown)
+            self.undecided.append(f"accesses depend on the elements of {named}, which the capture does not hold")
+            # What random elements show is no fault of the kernel.
+            bounds.found.clear()
+        if bounds.unknown:
+            self.undecided.append(f"the pointer of {', '.join(sorted(bounds.unknown))} comes from no argument")
+        if text.module.unknown:
+            names = ", ".join(f"{name} ({count})" for name, count in sorted(text.module.unknown.items()))
+            self.undecided.append(f"operations of unknown form: {names}")
+
+    # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_programs(self) -> None:
+        text = self._front
+        first = self._conflicts(text)
+        self._run(text, first, [0])
+        self.programs, self._each, self._own = (0,), max(first.elements, 1), first.own
+        if self.violations or self.all_programs == 1:
+            return
+        self.programs = _chosen(self.all_programs, self._each, self.elements)
+        conflicts = self._conflicts(text)
+        before = len(self.undecided)
+        self._run(text, conflicts, self.programs)
+        self._own = conflicts.own
+        is_random = len(self.undecided) > before and text.needs_values
+        if conflicts.lost_clocks and conflicts.found:
+            self.undecided.append(f"atomic operations of {self.all_programs} programs are too many to follow")
+            return
+        for conflict in conflicts.found.values():
+            if not is_random:
+                self._tell_conflict(text, conflict)
+
+    def _conflicts(self, text: _Text) -> Conflicts:
+        return Conflicts(text.granule, self.all_programs, with_clocks=bool(sync_operations(text.module)))
+
+    def _tell_conflict(self, text: _Text, conflict: Conflict) -> None:
+        pair = sorted({program for program in (conflict.first_program, conflict.second_program) if program >= 0})
+        waits = bool(sync_operations(text.module)) or len(pair) < 2
+        watch = self._seen(text, conflict.address, self.programs if waits else pair)
+        seen = watch.seen
+        second = next(
+            (row for row in seen if row[0] is conflict.second and row[1] == conflict.second_program),
+            (conflict.second, conflict.second_program, ()),
+        )
+        first = next(
+            (
+                row
+                for row in seen
+                if row[0] is conflict.first and row[1] != second[1] and conflict.first_program in (-1, row[1])
+            ),
+            (conflict.first, conflict.first_program, ()),
+        )
+        kinds = ["writes" if one[0].kind == "store" else "updates" if one[0].kind == "atomic" else "reads"
+                 for one in (first, second)]  # fmt: skip
+        detail = (
+            f"one program {kinds[0]} what another {kinds[1]}, and no atomic operation orders them "
+            f"({conflict.count} place{'s' if conflict.count > 1 else ''} at once)"
+        )
+        if first[0].kind == second[0].kind == "store" and self._is_equal(text, conflict, first[1], second[1]):
+            self.notes.append(
+                f"several programs write the same value to {watch.text} and other places ({text.place(second[0])})"
+            )
+            return
+        witnesses = tuple(self._witness(text, *row) for row in (first, second))
+        self._add(text, Violation("program-race", detail, witnesses, watch.text))
+
+    def _seen(self, text: _Text, address: int, programs: Sequence[int]) -> _Watch:
+        """Who accesses an address, when these programs are executed."""
+        inputs = self._inputs(text)
+        watch = _Watch(address, Arguments(text.module, inputs, self._paths()))
+        self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
+        return watch
+
+    def _execute(self, text: _Text, inputs: Inputs, tracer: Tracer, programs: Sequence[int]) -> None:
+        run(
+            text.module, self.grid, inputs.given, programs=programs, on_access=tracer.on_access,
+            executors=tracer.executors,
+        )  # fmt: skip
+
+    def _is_equal(self, text: _Text, conflict: Conflict, first: int, second: int) -> bool:
+        """Whether two programs leave the same bytes at a place, each run alone, with all values computed."""
+        left: list[bytes] = []
+        whole = replace(text.slices, skipped=frozenset())
+        for program in (first, second):
+            inputs = captured_inputs(self.capture, self.values)
+            peek = _Peek(conflict.address, text.granule)
+            tracer = Tracer(text.module, whole, peek)
+            try:
+                self._execute(text, inputs, tracer, [program])
+            except IrscopeError:
+                return False
+            left.append(peek.contents)
+        return left[0] == left[1]
+
+    def _witness(self, text: _Text, operation: Operation, program: int, element: tuple[int, ...]) -> AccessWitness:
+        return AccessWitness(
+            operation.name, text.place(operation), operation.first_line,
+            self._program(program) if program >= 0 else None, element,
+        )  # fmt: skip
+
+    def _step_of(self, text: _Text, tracer: Tracer) -> tuple[AccessWitness, ...]:
+        if tracer.step is None:
+            return ()
+        program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
+        return (self._witness(text, tracer.step, program, ()),)
+
+    def _program(self, number: int) -> tuple[int, int, int]:
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
+
+    # ── threads and passes ────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_threads(self) -> None:
+        final = self.capture.texts.get("ttgir")
+        if not final:
+            return
+        text = _Text(self.capture, final)
+        # Every kernel once, for what waits in vain: the others only where threads may meet.
+        self._run(text, Listener(), [0])
+        own = sorted(self._own)
+        most = len(own) if self.elements is None else max(self.elements // self._each, 1)
+        for program in own[:most]:
+            if not self.violations:
+                self._check_one(text, program)
+        if most < len(own) and not self.violations:
+            self.undecided.append(f"the threads of {len(own) - most} programs were not followed")
+
+    def _reads(self, text: _Text, program: int) -> ReadsFrom:
+        reads = ReadsFrom(text.granule, text.origin)
+        self._run(text, reads, [program])
+        return reads
+
+    def _check_one(self, text: _Text, program: int) -> None:
+        threads = ThreadConflicts(text.granule, Owners(self.capture, text.module))
+        self._run(text, threads, [program])
+        if threads.without_layout:
+            names = ", ".join(sorted(threads.without_layout))
+            self.undecided.append(f"which thread does {names}: the layout is not known")
+        self._check_order(text, program)
+        barriers = Barriers(self.capture)
+        for conflict in threads.found.values():
+            self._judge(text, conflict, barriers)
+
+    def _check_order(self, text: _Text, program: int) -> None:
+        before = self._reads(self._front, program)
+        after = self._reads(text, program)
+        if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
+            return
+        for label, ir in self._snapshots():
+            if label == KERNEL:
+                continue
+            changed = _Text(self.capture, ir)
+            try:
+                reads = self._reads(changed, program)
+            except NotRun:
+                continue
+            moved = moved_load(before, reads, changed.granule)
+            if moved is None:
+                continue
+            watch = self._seen(changed, moved.address, [program])
+            stores = [row for row in watch.seen if row[0].kind == "store"]
+            origin = changed.origin(moved.operation)
+            loads = [row for row in watch.seen if row[0].kind != "store" and changed.origin(row[0]) == origin]
+            rows = [*loads[:1], *stores[:1]] if loads else [(moved.operation, program, ())]
+            writes = "write" if moved.before == 1 else "writes"
+            detail = (
+                f"the load was moved across a store to the same address: {moved.before} {writes} of the program came "
+                f"before it, now {moved.after or 'none'}"
+            )
+            witnesses = tuple(self._witness(changed, *row) for row in rows)
+            self.violations.append(Violation("lost-order", detail, witnesses, watch.text, made_by=label))
+            return
+
+    def _snapshots(self) -> Iterator[tuple[str, str]]:
+        """(label, IR) after each pass of TTIR and TTGIR that changed it, and before the first of all."""
+        yield KERNEL, self.capture.texts.get("source", "")
+        for snapshot in self.capture.passes():
+            if snapshot.stage in ("ttir", "ttgir") and snapshot.changed:
+                ir = self.capture.text_after(snapshot)
+                if ir is not None:
+                    yield snapshot.label, ir
+
+    def _judge(self, text: _Text, conflict: ThreadConflict, barriers: Barriers) -> None:
+        """Ask the assembly whether a barrier stands between two accesses."""
+        first, second = (text.origin(operation)[:1] for operation in (conflict.first, conflict.second))
+        missing = barriers.may_be_missing(first[0], second[0]) if first and second else None
+        if conflict.by_copies and missing is not False:
+            reader = conflict.first if conflict.second.kind == "store" else conflict.second
+            if stays_in_thread(text.module, reader):
+                return
+            if any(kind.form == "tensor" for kind in reader.result_types):
+                self.undecided.append(
+                    f"threads that hold copies of an element read it at {text.place(reader)} with no barrier to the "
+                    "store, and what they read goes on to other threads"
+                )
+                return
+        lanes = max(self.capture.target.warp_size, 1)
+        witnesses = tuple(
+            replace(
+                self._witness(text, operation, conflict.program, element), warp=thread // lanes, lane=thread % lanes
+            )
+            for operation, thread, element in (
+                (conflict.first, conflict.first_thread, ()), (conflict.second, conflict.second_thread, conflict.element)
+            )
+        )  # fmt: skip
+        if missing is None:
+            names = " and ".join(witness.place or witness.operation for witness in witnesses)
+            self.undecided.append(f"whether a barrier stands between {names}: the assembly was not matched with them")
+        elif missing:
+            kinds = [("writes" if one.kind == "store" else "reads") for one in (conflict.first, conflict.second)]
+            detail = f"one thread {kinds[0]} what another thread of the program {kinds[1]}, and no barrier is between"
+            places = tuple(witness.place for witness in witnesses)
+            if places not in self._told:
+                self._told.add(places)
+                made_by = self._first_with(conflict) or "the lowering"
+                self.violations.append(Violation("thread-race", detail, witnesses, made_by=made_by))
+
+    def _first_with(self, conflict: ThreadConflict) -> str:
+        """The first pass after which the accesses of two lines are done by different threads."""
+        final = _Text(self.capture, self.capture.texts["ttgir"])
+        wanted = [final.place(operation) for operation in (conflict.first, conflict.second)]
+        for label, ir in self._snapshots():
+            text = _Text(self.capture, ir)
+            if text.module.option("num-warps") is None:
+                # Before there are layouts.
+                continue
+            threads = ThreadConflicts(text.granule, Owners(self.capture, text.module))
+            inputs = self._inputs(text)
+            tracer = Tracer(text.module, text.slices, threads)
+            try:
+                self._execute(text, inputs, tracer, [conflict.program])
+            except IrscopeError:
+                continue
+            places = [[text.place(one.first), text.place(one.second)] for one in threads.found.values()]
+            if wanted in places:
+                return label
+        return ""
+
+
+class _Peek(Listener):
+    """The bytes of one place after a run."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self._address, self._size = address, size
+        self._memory: GlobalMemory | None = None
+
+    @property
+    def contents(self) -> bytes:
+        """What stands there now."""
+        return b"" if self._memory is None else self._memory.peek(self._address, self._size)
+
+    def begin(self, memory: GlobalMemory) -> None:
+        self._memory = memory
+
+
+def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:
+    """The programs to execute: all, or the first ones, the last ones and others evenly between."""
+    if most is None or count * each <= most:
+        return range(count)
+    wanted = max(most // each, 2)
+    return sorted(
+        {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
+    )
+
+
+def _line(operation: Operation | None) -> int:
+    return operation.first_line if operation is not None else 0
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).rstrip(".")

@@ -1,0 +1,195 @@
+"""The values that decide what a kernel accesses: addresses, masks, and the conditions of its control flow.
+
+All other values, such as the elements of a product, need not be computed to know each access of a launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
+
+__all__ = ["AddressSlice", "address_slice"]
+
+_DATA = {
+    "store": ("value", "src"),
+    "atomic": ("value", "val", "src"),
+    "load": ("other",),
+    "copy": ("other",),
+    "allocation": ("src",),
+}
+"""Kind of an operation → the operands that it stores, or puts in place of what a mask leaves out."""
+_SKIPPED = {"arithmetic", "view", "conversion", "reduction", "scan", "gather", "dot", "debug", "pointer", "constant"}
+"""Kinds of operations that change no memory: they are executed only where something needs their results."""
+_COMBINING = {"reduction", "scan", "gather", "arithmetic", "view"}
+"""Kinds of operations whose regions compute on elements: these run whole or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressSlice:
+    """What must be executed to know each access to global memory."""
+
+    skipped: frozenset[int]
+    """`id` of each operation whose results decide no access."""
+    loads: tuple[Operation, ...]
+    """Operations that read global memory, and whose results decide accesses."""
+    reads_shared: bool
+    """Whether values in shared or tensor memory decide accesses; nothing is skipped then."""
+
+
+def address_slice(module: MlirModule) -> AddressSlice:
+    """The operations of a module that decide its accesses, by following the values backwards."""
+    slicer = _Slicer(module)
+    slicer.follow()
+    if slicer.reads_shared:
+        return AddressSlice(frozenset(), tuple(slicer.loads), reads_shared=True)
+    skipped = [operation for operation in module.walk() if slicer.may_skip(operation)]
+    return AddressSlice(frozenset(map(id, skipped)), tuple(slicer.loads), reads_shared=False)
+
+
+def _touches(operation: Operation, *spaces: str) -> bool:
+    return any(effect.space in spaces for effect in operation.effects)
+
+
+class _Slicer:
+    def __init__(self, module: MlirModule) -> None:
+        self.module = module
+        self.needed: set[Value] = set()
+        self.loads: list[Operation] = []
+        self.reads_shared = False
+        self._waiting: list[Value] = []
+        self._inner = {
+            id(inner)
+            for operation in module.walk()
+            if operation.regions and operation.kind in _COMBINING
+            for inner in operation.walk()
+            if inner is not operation
+        }
+        self._calls = [operation for operation in module.walk() if operation.kind == "call"]
+        self._functions = {one.symbol: one for one in module.walk() if one.kind == "function"}
+
+    def may_skip(self, operation: Operation) -> bool:
+        """Whether no access depends on an operation, and it changes nothing itself."""
+        if id(operation) in self._inner or not self.needed.isdisjoint(operation.results):
+            return False
+        return self._is_computation(operation)
+
+    def follow(self) -> None:
+        """Collect all values that accesses need."""
+        for operation in self.module.walk():
+            self._need(self._roots(operation))
+        while self._waiting:
+            self._trace(self._waiting.pop())
+
+    def _need(self, values: Iterator[Value]) -> None:
+        for value in values:
+            if value not in self.needed:
+                self.needed.add(value)
+                # A token orders operations: no address depends on it.
+                if self.module.type_of(value).form != "token":
+                    self._waiting.append(value)
+
+    def _roots(self, operation: Operation) -> Iterator[Value]:
+        """The operands that an operation cannot be executed without."""
+        kind = operation.kind
+        if kind in ("function", "module", "return", "yield", "call", "debug"):
+            if operation.name == "scf.condition":
+                yield from operation.operands[:1]
+            return
+        if kind == "loop":
+            yield from operation.operands[: 3 if operation.name == "scf.for" else 0]
+        elif kind == "branch":
+            passed = {value for _, values in operation.branches for value in values}
+            yield from (value for value in operation.operands if value not in passed)
+        elif _touches(operation, "global"):
+            data = {value for name in _DATA.get(kind or "", ()) for value in operation.operand_group(name)}
+            pointer = {value for effect in operation.effects for value in operation.operand_group(effect.operand)}
+            yield from (value for value in operation.operands if value not in data or value in pointer)
+        elif not self._is_computation(operation):
+            # The elements of a tensor are no address of shared memory, and no condition.
+            yield from (one for one in operation.operands if self.module.type_of(one).form != "tensor")
+
+    @staticmethod
+    def _is_computation(operation: Operation) -> bool:
+        """Whether an operation changes neither memory that is followed nor what runs."""
+        if operation.kind in _SKIPPED:
+            return all(effect.kind != "writes" for effect in operation.effects)
+        # Elements of shared memory: where an access needs them, nothing is skipped.
+        return operation.kind in ("load", "store") and not _touches(operation, "global")
+
+    def _trace(self, value: Value) -> None:
+        """Need what a value is computed from."""
+        owner = self.module.owners.get(value.number)
+        if isinstance(owner, Operation):
+            self._need(self._sources(owner, value.index if len(owner.results) > 1 else 0, value))
+        elif owner is not None:
+            self._need(self._passed(owner, owner.arguments.index(value)))
+
+    def _sources(self, operation: Operation, place: int, value: Value) -> Iterator[Value]:
+        if operation.results and value in operation.results:
+            place = operation.results.index(value)
+        kind = operation.kind
+        if kind in ("load", "atomic", "copy") and _touches(operation, "global"):
+            if operation not in self.loads:
+                self.loads.append(operation)
+            yield from operation.operands
+        elif kind in ("load", "atomic") and _touches(operation, "shared", "tensor"):
+            self.reads_shared = True
+        elif kind == "call":
+            function = self._functions.get(operation.symbol)
+            for end in _ends(function) if function is not None else ():
+                yield from end.operands[place : place + 1]
+        elif kind in ("conditional", "loop"):
+            for end in _ends(operation):
+                skip = 1 if end.name == "scf.condition" else 0
+                yield from end.operands[place + skip : place + skip + 1]
+            if operation.name == "scf.for":
+                yield from operation.operands[3 + place : 4 + place]
+        elif kind == "allocation":
+            # Which memory it is does not depend on what is put into it.
+            yield from (one for one in operation.operands if self.module.type_of(one).form != "tensor")
+        else:
+            yield from operation.operands
+            for inner in operation.walk():
+                if inner is not operation:
+                    yield from inner.operands
+
+    def _passed(self, block: Block, place: int) -> Iterator[Value]:
+        """What is passed to the argument of a block."""
+        parent = self.module.parents.get(block.arguments[place].number)
+        if parent is None:
+            return
+        for region in parent.regions:
+            for other in region.blocks:
+                ends = (branch for operation in other.operations[-1:] for branch in operation.branches)
+                for label, values in ends:
+                    if label == block.label:
+                        yield from values[place : place + 1]
+        if parent.kind == "function":
+            for call in self._calls:
+                if call.symbol == parent.symbol:
+                    yield from call.operands[place : place + 1]
+        elif parent.name == "scf.for":
+            if place:
+                yield from parent.operands[2 + place : 3 + place]
+                for end in _ends(parent):
+                    yield from end.operands[place - 1 : place]
+        elif parent.name == "scf.while":
+            is_first = block is parent.regions[0].blocks[0]
+            if is_first:
+                yield from parent.operands[place : place + 1]
+            for end in _ends(parent):
+                if (end.name == "scf.condition") != is_first:
+                    yield from end.operands[place + (0 if is_first else 1) :][:1]
+        else:
+            yield from parent.operands
+
+
+def _ends(operation: Operation) -> Iterator[Operation]:
+    """The operations that end the blocks of its regions and return to it."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for last in block.operations[-1:]:
+                if last.kind in ("yield", "return"):
+                    yield last

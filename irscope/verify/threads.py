@@ -1,0 +1,274 @@
+"""Conflicts between threads of one program: a place that one thread writes and another reads, without a barrier.
+
+Triton orders accesses to shared memory by barriers that it inserts; for global memory it inserts none. So a program
+that stores and loads the same addresses is right only if each address belongs to the same thread both times, or if a
+barrier stands between, in the TTGIR or in the assembly that was compiled from it.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from irscope.errors import UsageError
+from irscope.ir.asm.control_flow import ControlFlow, read_control_flow
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.locations.model import place_of
+from irscope.ir.locations.stages import capture_locations
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.layout.computed import computed_map
+from irscope.layout.maps import ThreadMap
+from irscope.machine.memory import GlobalMemory
+from irscope.machine.values import Array
+from irscope.model.capture import Capture, StageKind
+from irscope.model.layout import LinearLayout
+from irscope.verify.trace import Listener, Observed, places_of
+
+__all__ = ["Barriers", "Owners", "ThreadConflict", "ThreadConflicts", "stays_in_thread"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadConflict:
+    """Two accesses of different threads of one program to one place, with no barrier between in the TTGIR."""
+
+    first: Operation
+    first_thread: int
+    second: Operation
+    second_thread: int
+    element: tuple[int, ...]
+    """Of the second operation's tensor."""
+    address: int
+    program: int
+    by_copies: bool = False
+    """Whether only other threads than the first one that holds an element do it: they hold copies of it."""
+
+
+class Owners:
+    """Which thread holds each element of a tensor in registers, by the layouts of a capture."""
+
+    def __init__(self, capture: Capture, module: MlirModule) -> None:
+        self._module = module
+        self._maps = {(row.encoding, row.shape): row.map for row in capture.layouts or ()}
+        self._known: dict[tuple[str, tuple[int, ...]], tuple[Array, bool] | None] = {}
+        self.lanes = capture.target.warp_size
+
+    def of(self, operation: Operation, shape: tuple[int, ...]) -> tuple[Array, bool] | None:
+        """(the first thread that holds each element, whether others hold it too); None for an unknown layout."""
+        if not shape:
+            return np.zeros(1, np.int64), True
+        kinds = [*operation.operand_types, *operation.result_types]
+        texts = [kind.encoding for kind in kinds if kind.form == "tensor" and kind.shape == shape and kind.encoding]
+        if not texts:
+            return None
+        text = self._module.resolve(texts[0])
+        key = (text, shape)
+        if key not in self._known:
+            self._known[key] = self._read(text, shape)
+        return self._known[key]
+
+    def _read(self, text: str, shape: tuple[int, ...]) -> tuple[Array, bool] | None:
+        layout = self._layout(text, shape)
+        if layout is None:
+            return None
+        threads = ThreadMap.of(layout)
+        if threads.blocks > 1:
+            return None
+        elements = np.array(threads.elements)
+        owner = np.arange(elements.size) // threads.registers
+        first = np.full(threads.size, -1, np.int64)
+        first[elements[::-1]] = owner[::-1]
+        return first, bool((first[elements] != owner).any())
+
+    def _layout(self, text: str, shape: tuple[int, ...]) -> LinearLayout | None:
+        stored = self._maps.get((text, shape))
+        if stored is not None:
+            return stored.layout
+        kinds = [kind for operation in self._module.walk() for kind in operation.result_types]
+        encoding = next(
+            (self._module.encoding_of(kind) for kind in kinds if self._module.resolve(kind.encoding) == text), None
+        )
+        try:
+            computed = computed_map(encoding, shape) if encoding is not None else None
+        except (UsageError, KeyError, TypeError, ValueError):
+            return None
+        return computed.layout if computed is not None else None
+
+
+class ThreadConflicts(Listener):
+    """A shadow of the memory of one program, by thread."""
+
+    def __init__(self, granule: int, owners: Owners) -> None:
+        self._granule, self._owners = granule, owners
+        self._barriers = 1
+        """Their number so far: a write before the last one is ordered."""
+        self._operations: list[Operation] = []
+        self.found: dict[tuple[int, int], ThreadConflict] = {}
+        self.without_layout: set[str] = set()
+
+    def begin(self, memory: GlobalMemory) -> None:
+        """See `Listener`."""
+        begin, end = memory.extent
+        self._first = begin
+        places = places_of(end - begin, self._granule)
+        self._thread = np.zeros((2, places), np.int32)
+        """Who wrote, and who read, each place last: the number of the thread and 1; 0 for nobody."""
+        self._copied = np.zeros((2, places), np.bool_)
+        self._when = np.zeros((2, places), np.int32)
+        self._operation = np.zeros((2, places), np.int16)
+
+    def order(self) -> None:
+        """See `Listener`."""
+        self._barriers += 1
+
+    def observe(self, observed: Observed) -> None:
+        """See `Listener`."""
+        if observed.kind == "atomic" or observed.is_volatile:
+            return
+        owners = self._owners.of(observed.operation, observed.shape)
+        if owners is None:
+            self.without_layout.add(observed.operation.name)
+            return
+        owner, is_copied = owners
+        is_store = observed.kind == "store"
+        threads = owner[observed.elements] if observed.shape else np.zeros(observed.elements.size, np.int64)
+        places = (observed.addresses - self._first) // self._granule
+        inside = (places >= 0) & (places < self._thread.shape[1])
+        places, threads, elements = places[inside], threads[inside], observed.elements[inside]
+        number = self._number(observed.operation)
+        # A store of copies is done by the first thread; a load by each that holds the element.
+        several = is_copied and not is_store
+        self._check(0, observed, number, places, threads, elements, several)
+        if is_store:
+            self._check(1, observed, number, places, threads, elements, several)
+        row = 0 if is_store else 1
+        self._thread[row, places] = threads + 1
+        self._copied[row, places] = several
+        self._when[row, places], self._operation[row, places] = self._barriers, number
+
+    def _check(
+        self,
+        row: int,
+        observed: Observed,
+        number: int,
+        places: Array,
+        threads: Array,
+        elements: Array,
+        several: bool,
+    ) -> None:
+        """`several`: whether other threads do it too, which hold copies of the element."""
+        before = self._thread[row, places]
+        recent = (before != 0) & (self._when[row, places] == self._barriers)
+        conflict = recent & (before != threads + 1)
+        by_copies = not conflict.any()
+        if by_copies:
+            conflict = recent if several else recent & self._copied[row, places]
+        at = np.flatnonzero(conflict)
+        if not at.size:
+            return
+        first = int(self._operation[row, places[at[0]]])
+        key = (first, number)
+        if key in self.found and not self.found[key].by_copies:
+            return
+        owner = int(before[at[0]])
+        element = np.unravel_index(int(elements[at[0]]), observed.shape or (1,))
+        self.found[key] = ThreadConflict(
+            self._operations[first], max(owner - 1, 0), observed.operation, int(threads[at[0]]),
+            tuple(int(index) for index in element) if observed.shape else (),
+            self._first + int(places[at[0]]) * self._granule, int(observed.programs[0]), by_copies,
+        )  # fmt: skip
+
+    def _number(self, operation: Operation) -> int:
+        if not self._operations or self._operations[-1] is not operation:
+            for number, known in enumerate(self._operations):
+                if known is operation:
+                    return number
+            self._operations.append(operation)
+        return len(self._operations) - 1
+
+
+def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
+    """Whether what an operation reads is only computed on by element, and stored: copies of it decide nothing.
+
+    A scalar that is made a tensor goes on to all threads.
+    """
+    is_scalar = all(kind.form != "tensor" for kind in operation.result_types)
+    users: dict[Value, list[Operation]] = {}
+    for user in module.walk():
+        for value in user.operands:
+            users.setdefault(value, []).append(user)
+    waiting, seen = list(operation.results), set(operation.results)
+    while waiting:
+        for user in users.get(waiting.pop(), []):
+            if user.kind == "store":
+                continue
+            if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):
+                return False
+            fresh = [value for value in user.results if value not in seen]
+            seen.update(fresh)
+            waiting += fresh
+    return True
+
+
+class Barriers:
+    """Whether a barrier of all threads stands between two accesses, in the assembly of a capture."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._flows: tuple[ControlFlow, ...] = ()
+        self._places: Mapping[int, tuple[str, int]] = {}
+        texts = capture.texts
+        stages: list[tuple[str, StageKind]] = [("ptx", "ptx"), ("amdgcn", "amdgcn")]
+        for stage, kind in stages:
+            if text := texts.get(stage):
+                self._flows = read_control_flow(text, kind)
+                locations = capture_locations(capture, text, kind)
+                chains = ((line, locations.chain_at(line)) for line in range(1, text.count("\n") + 2))
+                places = ((line, place_of(chain, capture.launch.kernel.file)) for line, chain in chains if chain)
+                self._places = {line: place[0] for line, place in places if place}
+
+    def may_be_missing(self, first: tuple[str, int], second: tuple[str, int]) -> bool | None:
+        """Whether some path leads from an access of one line of Python to one of another without a barrier.
+
+        None where the assembly has barriers, and no access to global memory of one of the lines.
+        """
+        instructions = [item for flow in self._flows for block in flow.blocks for item in block.instructions]
+        if instructions and all(item.family != "barrier" for item in instructions):
+            return True
+        answers = [self._is_open(flow, first, second) for flow in self._flows]
+        known = [answer for answer in answers if answer is not None]
+        return any(known) if known else None
+
+    def _is_open(self, flow: ControlFlow, first: tuple[str, int], second: tuple[str, int]) -> bool | None:
+        starts = [place for place, item in self._accesses(flow) if self._places.get(item.line) == first]
+        ends = {place for place, item in self._accesses(flow) if self._places.get(item.line) == second}
+        if not starts or not ends:
+            return None
+        seen: set[tuple[int, int]] = set()
+        waiting = [(block, index + 1) for block, index in starts]
+        blocks = {block.number: block for block in flow.blocks}
+        while waiting:
+            number, index = waiting.pop()
+            if (number, index) in seen or number not in blocks:
+                continue
+            seen.add((number, index))
+            instructions = blocks[number].instructions
+            if index >= len(instructions):
+                waiting += [(jump.target, 0) for jump in flow.jumps if jump.source == number]
+                continue
+            if instructions[index].family == "barrier":
+                continue
+            if (number, index) in ends:
+                return True
+            waiting.append((number, index + 1))
+        return False
+
+    @staticmethod
+    def _accesses(flow: ControlFlow) -> Iterator[tuple[tuple[int, int], Instruction]]:
+        for block in flow.blocks:
+            for index, item in enumerate(block.instructions):
+                if "global" in (*item.effect.reads, *item.effect.writes):
+                    yield (block.number, index), item

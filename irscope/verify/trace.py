@@ -1,0 +1,366 @@
+"""The accesses of programs to global memory, observed one after another, and the conflicts among them.
+
+Every place of the launch's memory has a shadow: which program wrote it last, which read it, and by which operation. A
+conflict is a pair of accesses of two programs to one place, at least one of them a plain write, that no atomic
+operation orders: neither may happen before the other on a GPU, whose programs run in any order.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irscope.errors import NotRun
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.launch import EXECUTORS
+from irscope.machine.memory import Access, GlobalMemory
+from irscope.machine.values import Array, Held, dtype_of
+from irscope.verify.slices import AddressSlice
+
+__all__ = ["Conflict", "Conflicts", "Listener", "Observed", "Tracer", "granule_bytes", "places_of", "sync_operations"]
+
+_MOST_PLACES = 1 << 28
+"""Of the shadow: a launch of more memory is not decided."""
+_MOST_CLOCKS = 4096
+"""Programs that are followed through atomic operations: each has a clock for each other one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """Elements that some programs access by one operation; arrays of one entry for each element that is accessed."""
+
+    operation: Operation
+    kind: str
+    """`load`, `store` or `atomic`."""
+    is_volatile: bool
+    programs: Array
+    """The number of the program."""
+    elements: Array
+    """The index of the element, flat in `shape`."""
+    addresses: Array
+    shape: tuple[int, ...]
+    """Of the operation's tensor; empty for a scalar."""
+    element_bytes: int
+
+
+class Listener:
+    """Takes what is observed; each method does nothing here."""
+
+    def begin(self, memory: GlobalMemory) -> None:
+        """Take the memory of the launch, before the first operation."""
+
+    def observe(self, observed: Observed) -> None:
+        """Take an access, before it is done."""
+
+    def order(self) -> None:
+        """Take a barrier of all threads of the programs that run."""
+
+    def synchronise(self, programs: Array, addresses: Array) -> None:
+        """Take an atomic operation on a single place, after it was done; by program, in the order of execution."""
+
+
+class Tracer:
+    """Wraps the machine's executors: skips what decides no access, and tells a listener of each access."""
+
+    def __init__(self, module: MlirModule, slices: AddressSlice, listener: Listener) -> None:
+        self._skipped = slices.skipped
+        self._listener = listener
+        self._sync = sync_operations(module)
+        self._step: Step | None = None
+        self._numbers: tuple[Machine | None, Array] = (None, np.zeros(0, np.int64))
+        self.last: Observed | None = None
+        """The access that was observed last: the one that fails, where an access fails."""
+        self.step: Operation | None = None
+        """The operation that was executed last."""
+        self.executors: Mapping[str, Executor] = {
+            operation.opcode: self._wrapped(EXECUTORS.get(operation.opcode)) for operation in module.walk()
+        }
+
+    def _wrapped(self, executor: Executor | None) -> Executor:
+        def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+            if id(step.operation) in self._skipped:
+                return _placeholders(step)
+            if executor is None:
+                raise step.not_run("irscope does not execute this operation")
+            self._step, self.step = step, step.operation
+            if self._numbers[0] is not machine:
+                if self._numbers[0] is None:
+                    self._listener.begin(machine.memory)
+                x, y, z = machine.program_ids
+                self._numbers = (machine, x + machine.grid[0] * (y + machine.grid[1] * z))
+            results = executor(machine, step, frame)
+            if id(step.operation) in self._sync:
+                addresses = np.broadcast_to(frame.array(step.operands[self._pointer(step)]), frame.count)
+                self._listener.synchronise(self._numbers[1][frame.rows], addresses)
+            if step.operation.kind == "barrier":
+                self._listener.order()
+            return results
+
+        return execute
+
+    @staticmethod
+    def _pointer(step: Step) -> int:
+        return next(place for place, kind in enumerate(step.operand_types) if kind.form == "pointer")
+
+    def on_access(self, access: Access) -> None:
+        """What the machine calls before each access to global memory."""
+        step = self._step
+        if step is None:
+            return
+        mask, addresses = access.mask, access.addresses
+        shape = np.broadcast_shapes(addresses.shape, () if mask is None else mask.shape)
+        shape = (len(access.rows), *shape[1:])
+        full = np.broadcast_to(addresses, shape).reshape(-1)
+        size = max(prod(shape[1:]), 1)
+        chosen = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
+        self.last = Observed(
+            step.operation, access.kind, step.operation.attribute_texts.get("isVolatile") == "true",
+            self._numbers[1][access.rows][chosen // size], chosen % size, full[chosen], shape[1:], access.element_bytes,
+        )  # fmt: skip
+        self._listener.observe(self.last)
+
+
+def _placeholders(step: Step) -> Sequence[Held]:
+    """Values that nothing depends on: of one element, which stands for all."""
+    placeholders: list[Held] = []
+    for kind in step.types:
+        try:
+            dtype = dtype_of(kind)
+        except NotRun:
+            dtype = np.dtype(np.int64)
+        placeholders.append(np.zeros((1,) * (len(kind.shape) + 1), dtype))
+    return placeholders
+
+
+def granule_bytes(module: MlirModule) -> int:
+    """The size of the smallest element that a module accesses, or 1: one place of a shadow."""
+    sizes = [8]
+    for operation in module.walk():
+        if any(effect.space == "global" for effect in operation.effects):
+            for kind in (*operation.operand_types, *operation.result_types):
+                sizes.append(_element_bytes(kind))
+    return min(sizes)
+
+
+def _element_bytes(kind: Any) -> int:
+    element = kind
+    while element is not None and element.form in ("tensor", "pointer", "descriptor", "memdesc"):
+        element = element.element
+    if element is None or element.form == "token":
+        return 8
+    if element.form == "integer" and element.bits == 1:
+        # A mask.
+        return 8
+    try:
+        return dtype_of(element).itemsize
+    except NotRun:
+        return 1
+
+
+def places_of(size: int, granule: int) -> int:
+    """The places of so many bytes; raises NotRun for more than are followed."""
+    places = -(-size // granule)
+    if places > _MOST_PLACES:
+        raise NotRun(f"{places} places of memory are more than the {_MOST_PLACES} that are followed")
+    return places
+
+
+def sync_operations(module: MlirModule) -> frozenset[int]:
+    """`id` of each atomic operation on a single place that orders programs: not relaxed, and of the GPU's scope."""
+    ordering: list[int] = []
+    for operation in module.walk():
+        is_single = bool(operation.results) and operation.result_types[0].form != "tensor"
+        if operation.kind == "atomic" and is_single:
+            sem, scope = operation.attribute("sem"), operation.attribute("scope")
+            if str(sem) not in ("relaxed", "1") and str(scope) not in ("cta", "2"):
+                ordering.append(id(operation))
+    return frozenset(ordering)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two accesses to one place that nothing orders."""
+
+    first: Operation
+    first_program: int
+    """-1 where several read the place, and which is not known."""
+    second: Operation
+    second_program: int
+    address: int
+    count: int
+    """How many places these two operations conflict at, when it was first seen."""
+
+
+class Conflicts(Listener):
+    """A shadow of the launch's memory, which finds conflicts between programs."""
+
+    def __init__(self, granule: int, programs: int, *, with_clocks: bool) -> None:
+        """`granule`: bytes of a place; `programs`: of the whole launch; `with_clocks`: atomic operations order."""
+        self._granule, self._programs = granule, programs
+        self._with_clocks = with_clocks and programs <= _MOST_CLOCKS
+        self.lost_clocks = with_clocks and not self._with_clocks
+        """Whether atomic operations may order what is found, and there are too many programs to follow them."""
+        self._clocks: _Clocks | None = None
+        self._operations: list[Operation] = []
+        self._numbers: dict[int, int] = {}
+        self.found: dict[tuple[int, int], Conflict] = {}
+        self.elements = 0
+        self.own: set[int] = set()
+        """Programs that read places which they write themselves."""
+
+    def begin(self, memory: GlobalMemory) -> None:
+        """See `Listener`."""
+        begin, end = memory.extent
+        places = places_of(end - begin, self._granule)
+        self._begin, self._places = begin, places
+        self._writer, self._reader, self._atomic = (np.zeros(places, np.int32) for _ in range(3))
+        self._operation = np.zeros((3, places), np.int16)
+        self._many = np.zeros((2, places), np.bool_)
+        """Whether several programs read a place, and whether several updated it."""
+        if self._with_clocks:
+            self._clocks = _Clocks(self._programs, places)
+
+    def synchronise(self, programs: Array, addresses: Array) -> None:
+        """See `Listener`."""
+        if self._clocks is not None:
+            self._clocks.synchronise(programs, addresses)
+
+    def observe(self, observed: Observed) -> None:
+        """See `Listener`."""
+        self.elements += observed.addresses.size
+        places = (observed.addresses - self._begin) // self._granule
+        programs = (observed.programs + 1).astype(np.int32)
+        for offset in range(max(observed.element_bytes // self._granule, 1)):
+            inside = (places + offset >= 0) & (places + offset < self._places)
+            if inside.all():
+                self._take(observed, places + offset, programs)
+            else:
+                self._take(observed, places[inside] + offset, programs[inside])
+
+    def _take(self, observed: Observed, places: Array, programs: Array) -> None:
+        if not places.size:
+            return
+        operation = self._number(observed.operation)
+        if observed.kind != "load":
+            self._note_own(self._reader[places], programs)
+        if observed.kind == "load":
+            self._note_own(self._writer[places], programs)
+        if observed.kind == "store":
+            self._check(operation, places, programs, self._writer, 0)
+            self._check(operation, places, programs, self._reader, 1, self._many[0])
+            self._check(operation, places, programs, self._atomic, 2, self._many[1])
+            self._writer[places], self._operation[0, places] = programs, operation
+            lost = np.flatnonzero(self._writer[places] != programs)
+            if lost.size:
+                self._report(operation, operation, places[lost], self._writer[places[lost]], programs[lost])
+            self._reader[places], self._many[0, places] = 0, False
+        elif observed.kind == "atomic" or observed.is_volatile:
+            self._check(operation, places, programs, self._writer, 0)
+            if observed.kind == "atomic":
+                self._check(operation, places, programs, self._reader, 1, self._many[0])
+                self._mark(self._atomic, self._many[1], places, programs)
+                self._operation[2, places] = operation
+            elif self._clocks is not None:
+                self._clocks.acquire(programs - 1, observed.addresses[: programs.size])
+        else:
+            self._check(operation, places, programs, self._writer, 0)
+            self._check(operation, places, programs, self._atomic, 2, self._many[1])
+            self._mark(self._reader, self._many[0], places, programs)
+            self._operation[1, places] = operation
+        if self._clocks is not None:
+            row = 0 if observed.kind == "store" else 2 if observed.kind == "atomic" else 1
+            self._clocks.stamp(row, places, programs - 1)
+
+    def _mark(self, owner: Array, many: Array, places: Array, programs: Array) -> None:
+        before = owner[places]
+        several = (before != 0) & (before != programs)
+        if self._clocks is not None:
+            # The earlier access happened before: who comes after this one comes after both.
+            row = 1 if owner is self._reader else 2
+            several &= ~self._clocks.is_ordered(row, places, before - 1, programs - 1)
+        owner[places] = programs
+        many[places] |= several | (owner[places] != programs)
+
+    def _note_own(self, before: Array, programs: Array) -> None:
+        same = before == programs
+        if same.any():
+            self.own.update((np.unique(programs[same]) - 1).tolist())
+
+    def _check(
+        self, operation: int, places: Array, programs: Array, owner: Array, row: int, many: Array | None = None
+    ) -> None:
+        """Report where another program's access to a place is not before this one."""
+        before = owner[places]
+        conflict = (before != 0) & (before != programs)
+        if many is not None:
+            conflict |= (before != 0) & many[places]
+        if not conflict.any():
+            return
+        if self._clocks is not None:
+            conflict &= ~self._clocks.is_ordered(row, places, before - 1, programs - 1)
+        at = np.flatnonzero(conflict)
+        if at.size:
+            self._report(int(self._operation[row, places[at[0]]]), operation, places[at], before[at], programs[at])
+
+    def _report(self, first: int, second: int, places: Array, before: Array, programs: Array) -> None:
+        # Of a place that several programs read, one that this program is not is not known.
+        before = np.where(before == programs, 0, before)
+        key = (first, second)
+        if key in self.found:
+            return
+        at = int(np.argmax(before != 0))
+        self.found[key] = Conflict(
+            self._operations[first], int(before[at]) - 1, self._operations[second], int(programs[at]) - 1,
+            self._begin + int(places[at]) * self._granule, places.size,
+        )  # fmt: skip
+
+    def _number(self, operation: Operation) -> int:
+        number = self._numbers.get(id(operation))
+        if number is None:
+            number = self._numbers[id(operation)] = len(self._operations)
+            self._operations.append(operation)
+        return number
+
+
+class _Clocks:
+    """What happened before what among programs: vector clocks, which atomic operations pass on."""
+
+    def __init__(self, programs: int, places: int) -> None:
+        self._known = np.zeros((programs, programs), np.int32)
+        """[q, p]: the time of p up to which everything that p did happened before what q does now."""
+        np.fill_diagonal(self._known, 1)
+        self._stamps = np.zeros((3, places), np.int32)
+        self._released: dict[int, Array] = {}
+
+    def synchronise(self, programs: Array, addresses: Array) -> None:
+        """Acquire and release at a place, one program after another."""
+        for program, address in zip(programs.tolist(), addresses.tolist(), strict=True):
+            known = self._known[program]
+            before = self._released.get(address)
+            if before is not None:
+                np.maximum(known, before, out=known)
+            self._released[address] = known.copy()
+            known[program] += 1
+
+    def acquire(self, programs: Array, addresses: Array) -> None:
+        """Read a place that others release at."""
+        for program, address in zip(programs.tolist(), addresses.tolist(), strict=True):
+            before = self._released.get(address)
+            if before is not None:
+                np.maximum(self._known[program], before, out=self._known[program])
+
+    def stamp(self, row: int, places: Array, programs: Array) -> None:
+        """Note the time of accesses."""
+        self._stamps[row, places] = self._known[programs, programs]
+
+    def is_ordered(self, row: int, places: Array, before: Array, programs: Array) -> Array:
+        """Whether the accesses that were noted happened before what programs do now."""
+        return self._known[programs, np.maximum(before, 0)] >= self._stamps[row, places]

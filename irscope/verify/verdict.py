@@ -1,0 +1,118 @@
+"""The verdict on a launch: safe, wrong with its violations, or not decided with the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["CODES", "AccessWitness", "Answer", "SafetyVerdict", "Violation", "ViolationKind"]
+
+Answer = Literal["safe", "wrong", "not decided"]
+ViolationKind = Literal[
+    "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned"
+]
+CODES: Mapping[ViolationKind, str] = {
+    "out-of-bounds": "IRS901",
+    "program-race": "IRS902",
+    "thread-race": "IRS903",
+    "lost-order": "IRS904",
+    "never-ends": "IRS905",
+    "failed-assertion": "IRS906",
+    "misaligned": "IRS907",
+}
+"""The code of each kind of violation, as docs/verify.md lists them."""
+KERNEL = "the kernel"
+"""What made a violation that is there in the IR of the front end."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessWitness:
+    """One access to global memory that takes part in a violation."""
+
+    operation: str
+    """`tt.load`, as the IR names it."""
+    place: str
+    """`FILE:LINE` of the user's Python; empty where the IR has no location."""
+    line: int
+    """1-based line of the IR that was executed."""
+    program: tuple[int, int, int] | None = None
+    """The program instance along x, y and z; None where any may do it."""
+    element: tuple[int, ...] | None = None
+    """The index of the element in the operation's tensor; empty for a scalar."""
+    warp: int | None = None
+    lane: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `irscope verify --json`."""
+        return {
+            "operation": self.operation,
+            "place": self.place,
+            "line": self.line,
+            "program": self.program,
+            "element": self.element,
+            "warp": self.warp,
+            "lane": self.lane,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that the launch does and may not do, with the accesses that show it."""
+
+    kind: ViolationKind
+    detail: str
+    """What is wrong, in a sentence with its numbers."""
+    accesses: tuple[AccessWitness, ...] = ()
+    address: str = ""
+    """The argument and the bytes behind its first element: `x_ptr + 4096 bytes`."""
+    made_by: str = KERNEL
+    """`the kernel`, where the IR of the front end has it; else the label of the first pass after which it is there."""
+
+    @property
+    def code(self) -> str:
+        """`IRS901`."""
+        return CODES[self.kind]
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `irscope verify --json`."""
+        return {
+            "code": self.code,
+            "kind": self.kind,
+            "detail": self.detail,
+            "address": self.address,
+            "made_by": self.made_by,
+            "accesses": [access.as_json() for access in self.accesses],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyVerdict:
+    """What was found of one launch."""
+
+    violations: tuple[Violation, ...] = ()
+    undecided: tuple[str, ...] = ()
+    """What could not be decided, each with what is missing."""
+    programs: int = 0
+    """How many programs of the launch were executed."""
+    all_programs: int = 0
+    """How many it has."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> Answer:
+        """`safe` holds for this launch, with its arguments and all its programs; it is never a guess."""
+        if self.violations:
+            return "wrong"
+        return "not decided" if self.undecided or self.programs < self.all_programs else "safe"
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `irscope verify --json`."""
+        return {
+            "answer": self.answer,
+            "programs": self.programs,
+            "all_programs": self.all_programs,
+            "violations": [violation.as_json() for violation in self.violations],
+            "undecided": list(self.undecided),
+            "notes": list(self.notes),
+        }

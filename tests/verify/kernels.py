@@ -1,0 +1,255 @@
+"""Kernels that do what no kernel may, each with a twin that is right: a script to record."""
+
+import torch
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+
+
+@triton.jit
+def copy_to_n(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x, mask=offsets < n)
+
+
+@triton.jit
+def copy_past_n(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets <= n)  # reads x[n]
+    tl.store(y_ptr + offsets, x, mask=offsets < n)
+
+
+@triton.jit
+def copy_before_zero(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets - 1))
+
+
+@triton.jit
+def copy_shifted(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets - 1, mask=offsets > 0, other=0.0))
+
+
+@triton.jit
+def far_beyond(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    # Far enough to be inside of another tensor.
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets * 16))
+
+
+@triton.jit
+def described(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target.store([tl.program_id(0) * BLOCK, 0], source.load([tl.program_id(0) * BLOCK, 0]))
+
+
+@triton.jit
+def described_too_large(x_ptr, y_ptr, M, N, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [M + 8, N], [N, 1], [BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(y_ptr, [M, N], [N, 1], [BLOCK, BLOCK])
+    target.store([tl.program_id(0) * BLOCK, 0], source.load([tl.program_id(0) * BLOCK, 0]))
+
+
+@triton.jit
+def tiles_overlap(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * (BLOCK // 2) + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x + tl.program_id(0), mask=offsets < n)
+
+
+@triton.jit
+def tiles_overlap_with_equal_values(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * (BLOCK // 2) + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x, mask=offsets < n)
+
+
+@triton.jit
+def split_k_plain(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + x)
+
+
+@triton.jit
+def split_k_atomic(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.atomic_add(y_ptr + offsets, tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets))
+
+
+@triton.jit
+def split_k_lock(x_ptr, y_ptr, lock_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + x)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def split_k_relaxed_lock(x_ptr, y_ptr, lock_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
+    while tl.atomic_cas(lock_ptr, 0, 1, sem="relaxed") == 1:
+        pass
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + x)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0, sem="relaxed")
+
+
+@triton.jit
+def last_program_sums(x_ptr, partial_ptr, count_ptr, y_ptr, BLOCK: tl.constexpr, COUNT: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(partial_ptr + tl.program_id(0), tl.sum(tl.load(x_ptr + offsets)))
+    if tl.atomic_add(count_ptr, 1) == COUNT - 1:
+        tl.store(y_ptr, tl.sum(tl.load(partial_ptr + tl.arange(0, COUNT))))
+
+
+@triton.jit
+def first_program_sums(x_ptr, partial_ptr, count_ptr, y_ptr, BLOCK: tl.constexpr, COUNT: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(partial_ptr + tl.program_id(0), tl.sum(tl.load(x_ptr + offsets)))
+    if tl.atomic_add(count_ptr, 1) == 0:
+        tl.store(y_ptr, tl.sum(tl.load(partial_ptr + tl.arange(0, COUNT))))
+
+
+@triton.jit
+def reversed_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
+    tl.store(y_ptr + offsets, tl.load(x_ptr + BLOCK - 1 - offsets))
+
+
+@triton.jit
+def reversed_read_back_after_barrier(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
+    tl.debug_barrier()
+    tl.store(y_ptr + offsets, tl.load(x_ptr + BLOCK - 1 - offsets))
+
+
+@triton.jit
+def same_thread_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets) + 1)
+
+
+@triton.jit
+def scalar_update(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    # One thread stores: what the others read is used by nobody.
+    mean = tl.load(x_ptr)
+    tl.store(x_ptr, mean * 0.5)
+    tl.store(y_ptr + tl.arange(0, BLOCK), 1.0)
+
+
+@triton.jit
+def scalar_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr, 2.0)
+    scale = tl.load(x_ptr)
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) * scale)
+
+
+@triton.jit
+def recurrence_pipelined(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for i in tl.range(0, n, num_stages=3):
+        x = tl.load(x_ptr + i * BLOCK + offsets)
+        tl.store(x_ptr + (i + 1) * BLOCK + offsets, x + 1)
+
+
+@triton.jit
+def recurrence(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for i in tl.range(0, n, num_stages=1):
+        x = tl.load(x_ptr + i * BLOCK + offsets)
+        tl.store(x_ptr + (i + 1) * BLOCK + offsets, x + 1)
+
+
+@gluon.jit
+def other_layout_read_back(x_ptr, y_ptr, M: gl.constexpr, N: gl.constexpr):
+    wide: gl.constexpr = gl.BlockedLayout([1, 1], [4, 8], [2, 2], [1, 0])
+    tall: gl.constexpr = gl.BlockedLayout([1, 1], [4, 8], [4, 1], [1, 0])
+    rows, columns = gl.arange(0, M, gl.SliceLayout(1, wide)), gl.arange(0, N, gl.SliceLayout(0, wide))
+    gl.store(x_ptr + rows[:, None] * N + columns[None, :], gl.load(y_ptr + rows[:, None] * N + columns[None, :]))
+    rows, columns = gl.arange(0, M, gl.SliceLayout(1, tall)), gl.arange(0, N, gl.SliceLayout(0, tall))
+    gl.store(y_ptr + rows[:, None] * N + columns[None, :], gl.load(x_ptr + rows[:, None] * N + columns[None, :]))
+
+
+@gluon.jit
+def barrier_without_arrival(x_ptr, y_ptr, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    barrier = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(barrier, count=1)
+    offsets = gl.arange(0, BLOCK, layout)
+    x = gl.load(x_ptr + offsets)
+    mbarrier.wait(barrier, 0)
+    gl.store(y_ptr + offsets, x)
+
+
+@gluon.jit
+def barrier_with_arrival(x_ptr, y_ptr, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    barrier = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(barrier, count=1)
+    offsets = gl.arange(0, BLOCK, layout)
+    x = gl.load(x_ptr + offsets)
+    mbarrier.arrive(barrier, count=1)
+    mbarrier.wait(barrier, 0)
+    gl.store(y_ptr + offsets, x)
+
+
+@triton.jit
+def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + tl.load(index_ptr + offsets)))
+
+
+def floats(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, device="cuda")
+
+
+def numbers(*shape: int) -> torch.Tensor:
+    return torch.zeros(shape, dtype=torch.int32, device="cuda")
+
+
+def main() -> None:
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+    copy_to_n[(4,)](floats(1000), floats(1000), 1000, BLOCK=256)
+    copy_past_n[(4,)](floats(1000), floats(1000), 1000, BLOCK=256)
+    copy_before_zero[(4,)](floats(512), floats(512), BLOCK=128)
+    copy_shifted[(4,)](floats(512), floats(512), BLOCK=128)
+    far_beyond[(4,)](floats(512), floats(8192), BLOCK=128)
+    described[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
+    described_too_large[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
+    tiles_overlap[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
+    tiles_overlap_with_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
+    split_k_plain[(4,)](floats(512), floats(128), BLOCK=128)
+    split_k_atomic[(4,)](floats(512), floats(128), BLOCK=128)
+    split_k_lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)
+    split_k_relaxed_lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)
+    last_program_sums[(4,)](floats(512), floats(4), numbers(1), floats(1), BLOCK=128, COUNT=4)
+    first_program_sums[(4,)](floats(512), floats(4), numbers(1), floats(1), BLOCK=128, COUNT=4)
+    reversed_read_back[(1,)](floats(512), floats(512), BLOCK=512)
+    reversed_read_back_after_barrier[(1,)](floats(512), floats(512), BLOCK=512)
+    same_thread_read_back[(1,)](floats(512), floats(512), BLOCK=512)
+    scalar_update[(1,)](floats(1), floats(512), BLOCK=512)
+    scalar_read_back[(1,)](floats(1), floats(512), BLOCK=512)
+    recurrence_pipelined[(1,)](floats(9 * 512), 8, BLOCK=512)
+    recurrence[(1,)](floats(9 * 512), 8, BLOCK=512)
+    other_layout_read_back[(1,)](floats(64 * 64), floats(64 * 64), 64, 64)
+    barrier_without_arrival[(1,)](floats(128), floats(128), 128)
+    barrier_with_arrival[(1,)](floats(128), floats(128), 128)
+    gathered[(1,)](floats(512), torch.randint(0, 512, (128,), device="cuda"), floats(128), BLOCK=128)
+
+
+if __name__ == "__main__":
+    main()

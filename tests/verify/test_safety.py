@@ -1,0 +1,125 @@
+"""Planted faults are found, with their witness and what made them; their twins are safe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.render.text.verdict import render_verdict
+from irscope.verify.safety import verify_launch
+from irscope.verify.verdict import KERNEL, SafetyVerdict
+from tests.once import kept
+
+KERNELS = Path(__file__).with_name("kernels.py")
+LINES = KERNELS.read_text("utf-8").splitlines()
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
+SAFE = (
+    "copy_to_n", "copy_shifted", "described", "tiles_overlap_with_equal_values", "split_k_atomic", "split_k_lock",
+    "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "scalar_update", "recurrence",
+    "barrier_with_arrival",
+)  # fmt: skip
+# Kernel → kind, what made it, and a part of the line of each access.
+WRONG = {
+    "copy_past_n": ("out-of-bounds", KERNEL, ["mask=offsets <= n"]),
+    "copy_before_zero": ("out-of-bounds", KERNEL, ["offsets - 1"]),
+    "far_beyond": ("out-of-bounds", KERNEL, ["offsets * 16"]),
+    "described_too_large": ("out-of-bounds", KERNEL, ["source.load"]),
+    "tiles_overlap": ("program-race", KERNEL, ["tl.store", "tl.store"]),
+    "split_k_plain": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
+    "split_k_relaxed_lock": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
+    "first_program_sums": ("program-race", KERNEL, ["tl.store(partial_ptr", "tl.load(partial_ptr"]),
+    "reversed_read_back": ("thread-race", "ttgir:convert_to_ttgpuir#1", ["tl.store(x_ptr", "BLOCK - 1"]),
+    "scalar_read_back": ("thread-race", "ttgir:convert_to_ttgpuir#1", ["tl.store(x_ptr, 2.0)", "scale = tl.load"]),
+    "recurrence_pipelined": ("lost-order", "ttgir:pipeline#1", ["x = tl.load", "tl.store(x_ptr + (i + 1)"]),
+    "other_layout_read_back": ("thread-race", KERNEL, ["gl.store(x_ptr", "gl.load(x_ptr"]),
+    "barrier_without_arrival": ("never-ends", KERNEL, ["mbarrier.wait"]),
+}
+
+
+def captures(target: str) -> dict[str, Capture]:
+    request = request_for(KERNELS, targets=(target,), disassemble=False)
+    recorded = kept(("verify", KERNELS.read_text("utf-8"), target), lambda: tuple(record_request(request).captures))
+    return {capture.name: capture for capture in recorded}
+
+
+def verdict_of(kernel: str, target: str = "cuda:90") -> SafetyVerdict:
+    return verify_launch(captures(target)[kernel])
+
+
+@pytest.mark.parametrize("kernel", SAFE)
+def test_a_kernel_that_is_right_is_safe(kernel: str) -> None:
+    verdict = verdict_of(kernel)
+    assert (verdict.answer, verdict.undecided) == ("safe", ())
+    assert verdict.programs == verdict.all_programs
+    assert bool(verdict.notes) == (kernel == "tiles_overlap_with_equal_values")
+
+
+@pytest.mark.parametrize("kernel", WRONG)
+def test_a_planted_fault_is_found(kernel: str) -> None:
+    kind, made_by, parts = WRONG[kernel]
+    verdict = verdict_of(kernel)
+    assert verdict.answer == "wrong"
+    violation = next(one for one in verdict.violations if len(one.accesses) == len(parts))
+    assert (violation.kind, violation.made_by) == (kind, made_by)
+    places = [LINES[int(access.place.rpartition(":")[2]) - 1] for access in violation.accesses]
+    pairs = [zip(parts, order, strict=True) for order in permutations(places)]
+    assert any(all(part in line for part, line in pair) for pair in pairs), places
+    assert violation.code in render_verdict(verdict)
+
+
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:100", "hip:gfx942"])
+def test_other_targets_have_the_same_verdicts(target: str) -> None:
+    # The layouts and the mbarriers of the Gluon kernels do not compile everywhere.
+    found = {name: verify_launch(capture).answer for name, capture in captures(target).items() if not capture.failure}
+    assert {name for name, answer in found.items() if answer == "wrong"} == {*WRONG} & {*found}
+    assert {name for name, answer in found.items() if answer == "safe"} == {*SAFE} & {*found}
+
+
+def test_the_witness_of_an_access_out_of_bounds_is_its_element() -> None:
+    (violation,) = verdict_of("copy_past_n").violations
+    (access,) = violation.accesses
+    assert (access.program, access.element) == ((3, 0, 0), (232,))
+    assert "4 bytes beyond the end of the storage of x_ptr, which has 4000 bytes" in violation.detail
+
+
+def test_two_programs_are_named_with_their_elements() -> None:
+    violation = verdict_of("tiles_overlap").violations[0]
+    (first, second) = violation.accesses
+    assert first.program != second.program
+    assert violation.address == "y_ptr + 512 bytes"
+    # Program p begins at 128 p: both accesses are of y[128].
+    assert [access.program[0] * 128 + access.element[0] for access in (first, second)] == [128, 128]
+
+
+def test_elements_that_nobody_knows_are_asked_for() -> None:
+    capture = captures("cuda:90")["gathered"]
+    assert verify_launch(capture).answer == "not decided"
+    assert "index_ptr" in verify_launch(capture).undecided[0]
+    inside, outside = np.full(128, 511), np.full(128, 512)
+    assert verify_launch(capture, values={"index_ptr": inside}).answer == "safe"
+    wrong = verify_launch(capture, values={"index_ptr": outside})
+    assert (wrong.answer, wrong.violations[0].kind) == ("wrong", "out-of-bounds")
+    with pytest.raises(UsageError, match="index_prt"):
+        verify_launch(capture, values={"index_prt": inside})
+
+
+def test_a_sample_of_programs_is_never_safe() -> None:
+    capture = captures("cuda:90")["copy_to_n"]
+    sampled = verify_launch(capture, elements=1024)
+    assert sampled.answer == "not decided"
+    assert 0 < sampled.programs < sampled.all_programs
+    assert verify_launch(capture, elements=None).answer == "safe"
+
+
+def test_a_capture_without_a_launch_is_not_decided() -> None:
+    capture = captures("cuda:90")["copy_to_n"]
+    bare = capture.with_(launch=replace(capture.launch, record=None))
+    assert verify_launch(bare).answer == "not decided"
