@@ -85,7 +85,7 @@ def _binary(capture: Capture) -> bytes | str | None:
 
 def with_rates(bench: Bench, session: DeviceSession, known_bytes: float | None, known_flops: float | None) -> Bench:
     """A benchmark with its bytes and floating-point operations, as given or counted, and the ceilings of the GPU."""
-    from irscope.analysis.roofline.roofline import count_dot_flops
+    from irscope.analysis.roofline import count_dot_flops
 
     held, base = session.info, session.baseline
     moved = int(known_bytes) if known_bytes else held.bytes

@@ -10,8 +10,7 @@ from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, b
 from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
 from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, around, fold, on_lines
 from irscope.analysis.flow.partitions import read_partitions
-from irscope.api.texts import parse_lines
-from irscope.cli.texts import one_pass, snapshot_text
+from irscope.api.texts import one_pass, parse_lines, snapshot_text
 from irscope.errors import PlanError, StageNotFound, UsageError
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.locations.stages import capture_locations, lines_selected

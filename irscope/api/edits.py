@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.texts import one_pass, snapshot_text
+from irscope.api.texts import one_pass, snapshot_text
 from irscope.errors import RecordingError, StageNotFound, UsageError
 from irscope.ir.logs.launch_text import launch_of_module
 from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank

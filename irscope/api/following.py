@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.lives.identity import Step, Trail, trail_of
 from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent, is_named, operation_lives, value_lives
-from irscope.cli.texts import one_pass
+from irscope.api.texts import one_pass
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
 from irscope.ir.columns import operation_counts
 from irscope.ir.locations.model import is_library

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from irscope.cli.texts import one_pass, snapshot_text
+from irscope.api.texts import one_pass, snapshot_text
 from irscope.errors import UsageError
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type, type_of_row

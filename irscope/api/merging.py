@@ -19,7 +19,7 @@ from irscope.analysis.variants.merges import (
     without_constexpr,
 )
 from irscope.analysis.variants.site import Site, code_of, figures_of
-from irscope.api.reduction.python_text import python_case, python_request
+from irscope.api.reduction.run import python_case, python_request
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Capture
 from irscope.record.variants.completing import Tell, tell_origin, warned

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.analysis.roofline.roofline import Roofline, roofline_of
+from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture

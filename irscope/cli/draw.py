@@ -226,7 +226,7 @@ def _draw_cards(
             emit_json([roofline_json(counted_roofline(one, part)) for one in captures if one.failure is None], output)
             return
         for capture, file in _drawn_to(captures, form, output):
-            _write(roofline_svg(counted_roofline(capture, part)), form, file, looks)
+            _write(roofline_svg(counted_roofline(capture, part), looks.theme), form, file, looks)
         return
     from irscope.render.poster.poster import poster_svg
 

@@ -249,9 +249,9 @@ def _show_pictures(
     from irscope.render.layout.svg import render_svg
 
     if to.path is not None and is_folder(to.path) and not compared:
-        write_pictures(((_file_name(one), render_svg([one])) for one in figures), form, to.path, looks)
+        write_pictures(((_file_name(one), render_svg([one], looks.theme)) for one in figures), form, to.path, looks)
     else:
-        write_picture(render_svg(figures, beside=compared), form, to.path, looks)
+        write_picture(render_svg(figures, looks.theme, beside=compared), form, to.path, looks)
     return 0
 
 
@@ -325,5 +325,5 @@ def _show_memory(
     else:
         from irscope.render.layout.timeline import timeline_svg
 
-        write_picture(timeline_svg(title, allocations), form, to.path, looks)
+        write_picture(timeline_svg(title, allocations, looks.theme), form, to.path, looks)
     return 0 if tried is None else 1

@@ -20,7 +20,8 @@ from irscope.cli.subject import collection_at, entries_of
 from irscope.errors import CaptureNotFound, TargetError, UsageError
 from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
 from irscope.model.capture import Environment
-from irscope.store.recent import CaptureStore, StoredRow
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredRow
 from irscope.target import Target
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Filters:
                 and parts <= one.parts.items()
                 and (not self.failed or one.status == "failed")
                 and (since is None or _timestamp(one.date) >= since)
-                and (not self.last or row.name in last)
+                and (not self.last or row.file in last)
             )
 
         return [row for row in rows if fits(row)]
@@ -115,12 +116,12 @@ def ls(
     if (collection := collection_at(name)) is not None:
         filters = replace(filters, kernel=None)
         every = collection_rows(collection, entries_of(collection, name, wanted))
-        last = {row.name for row in every if row.belongs_to == every[0].belongs_to}
+        last = {row.file for row in every if row.belongs_to == every[0].belongs_to}
     else:
         store = CaptureStore()
-        every = [replace(row, name=str(store.folder / row.name)) for row in store.rows()]
+        every = [replace(row, file=str(store.folder / row.file)) for row in store.rows()]
         with suppress(CaptureNotFound):
-            last = {str(store.folder / row.name) for row in store.last_recording()} if filters.last else last
+            last = {str(store.folder / row.file) for row in store.last_recording()} if filters.last else last
         if store.missing:
             say(f"Nothing is kept: {store.missing}")
     rows = _by_graph(filters.chosen(every, last))
@@ -133,7 +134,7 @@ def ls(
 
 def collection_rows(collection: Collection | PackedCollection, entries: Sequence[StoredRow]) -> list[StoredRow]:
     """The captures of a collection, the newest first."""
-    rows = (StoredRow(collection.place_of(one), one.bytes, 0, one.facts, "", one.modified_ns) for one in entries)
+    rows = [replace(row, file=collection.place_of(row)) for row in entries]
     return sorted(rows, key=lambda row: row.facts.date, reverse=True)
 
 
@@ -155,7 +156,7 @@ def rows_text(rows: Sequence[StoredRow], width: int | None, color: bool) -> str:
             one.plan,
             one.triton_version,
             _age(one.date),
-            row.size // 1024,
+            row.bytes // 1024,
         ]
         for row, one, own in zip(rows, listed, cells, strict=True)
     ]
@@ -185,8 +186,8 @@ def rows_json(rows: Sequence[StoredRow]) -> list[dict[str, Any]]:
             "date": row.facts.date,
             "recording": row.belongs_to,
             "origin": row.facts.origin,
-            "file": row.name,
-            "bytes": row.size,
+            "file": row.file,
+            "bytes": row.bytes,
             "graphs": list(row.facts.graphs),
         }
         for row in rows

@@ -240,9 +240,8 @@ def is_folder(output: Path | None) -> bool:
 def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> None:
     """Write a picture to a file or to standard output; raises UsageError for a PNG on a terminal."""
     from irscope.render.canvas import sized
-    from irscope.render.text.terminal import themed
 
-    drawn = sized(themed(svg, looks.theme), looks.width)
+    drawn = sized(svg, looks.width)
     if form == "svg":
         emit_page(drawn, output)
         return

@@ -20,8 +20,7 @@ from irscope.api.reduction.kept import (
     kept_finding,
     last_stage,
 )
-from irscope.api.reduction.python_text import python_case
-from irscope.api.reduction.run import Reduction, ReductionOrigin
+from irscope.api.reduction.run import Reduction, ReductionOrigin, python_case
 from irscope.cli.keeping import refuse_untrusted
 from irscope.cli.launches import program_request, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, emit, emit_json, write_output

@@ -20,7 +20,7 @@ from irscope.target import Target
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
     from irscope.store.collection import Collection, PackedCollection
-    from irscope.store.recent import StoredRow
+    from irscope.store.shelf import StoredRow
 
 __all__ = [
     "collection_at",

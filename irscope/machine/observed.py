@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from irscope.errors import UsageError, did_you_mean
+from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import line_text, place_of
 from irscope.ir.mlir.model import Operation
 from irscope.machine.agreement import is_float
 from irscope.machine.captured import StageOfRun, captured_inputs, run_text, text_at

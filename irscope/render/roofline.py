@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import atan2, ceil, cos, degrees, floor, inf, log10, radians, sin
 from typing import Any
 
-from irscope.analysis.roofline.roofline import MEMORY, OperationWork, Roofline, UnitWork, mark
+from irscope.analysis.roofline import MEMORY, OperationWork, Roofline, UnitWork, mark
 from irscope.errors import UsageError
 from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from irscope.analysis.roofline.roofline import Roofline, roofline_of
+from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.device.parts import PEAKS
 from irscope.errors import UsageError
 from irscope.model.evidence import Ceilings

@@ -28,7 +28,11 @@ from irscope.model.capture import Capture
 
 
 class Scoreboards:
-    """The scoreboards of one function."""
+    """The scoreboards of one function: which instructions an instruction of SASS waits for.
+
+    A scoreboard counts what is under way; an instruction that waits for one waits for all that set it since it was last
+    waited for. Source: see `irscope.ir.asm.control`.
+    """
 
     def __init__(self, graph: ControlFlow) -> None:
         self._code = [list(block.instructions) for block in graph.blocks]

@@ -189,6 +189,9 @@ def executed_instructions(
 ) -> int | None:
     """The instructions that all warps of a launch execute; None if that does not follow from what is known.
 
+    What enters a basic block leaves it: with the warps that begin, and the accesses whose number is known exactly,
+    these are linear equations.
+
     Args:
         capture: with a grid.
         graph: of its SASS.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from irscope.analysis.findings.accesses import access_findings, atomic_findings, is_seen
+from irscope.analysis.findings.accesses import access_findings, atomic_findings, is_seen, overflow_findings
 from irscope.analysis.findings.loops import (
     LOADS,
     dot_findings,
@@ -17,7 +17,6 @@ from irscope.analysis.findings.loops import (
     unexplained_loads,
 )
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.overflow import overflow_findings
 from irscope.analysis.findings.resources import occupancy_findings, register_findings, resource_findings
 from irscope.analysis.findings.shared import may_go_through_memory, shared_findings
 from irscope.analysis.findings.studied import Studied, makers
@@ -121,7 +120,7 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
 def _is_of_load(studied: Studied, finding: Finding) -> bool:
     """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
     value = studied.operations[finding.line][0].operands[0]
-    made = next((one for one in makers(studied.uses.module, value) if one.opcode not in _VIEWS), None)
+    made = next((one for one in makers(studied.module, value) if one.opcode not in _VIEWS), None)
     return made is not None and made.opcode in LOADS
 
 

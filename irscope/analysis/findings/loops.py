@@ -307,7 +307,7 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
         if one.opcode == "local_store" and _comes_from(studied, one.operands[0], copy):
             written += one.operands
     for value in written:
-        made = studied.uses.module.maker_of(value)
+        made = studied.module.maker_of(value)
         if made is not None and made.opcode in ("memdesc_index", "memdesc_subview") and made.operands:
             shape = studied.module.type_of(made.operands[0]).shape
             return shape[0] if len(shape) > 2 else 1
@@ -316,7 +316,7 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
 
 def _comes_from(studied: Studied, value: Value, load: Operation) -> bool:
     """Whether a value is that of a load, perhaps in another layout."""
-    return any(one is load for one in islice(makers(studied.uses.module, value), _MOST_CHANGES + 1))
+    return any(one is load for one in islice(makers(studied.module, value), _MOST_CHANGES + 1))
 
 
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
@@ -419,7 +419,7 @@ def may_be_refused(studied: Studied) -> bool:
     """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
     for one, loops in studied.operations.values():
         if loops and _waits_for_all(one) and one.operands:
-            made = studied.uses.module.maker_of(one.operands[0])
+            made = studied.module.maker_of(one.operands[0])
             if made is not None and made.opcode == _ASYNC_DOT:
                 return True
     return False

@@ -23,7 +23,7 @@ were evaluated, the arguments and options of the launch, or the binary's own fig
 
 
 @dataclass(frozen=True, slots=True)
-class FindingKind:
+class _FindingKind:
     """One kind of finding; its code never changes its meaning."""
 
     code: str
@@ -37,24 +37,24 @@ class FindingKind:
 KINDS = {
     one.code: one
     for one in (
-        FindingKind("IRS101", "narrow-load", 2),
-        FindingKind("IRS102", "narrow-store", 2),
-        FindingKind("IRS103", "wasted-sectors", 2),
-        FindingKind("IRS201", "loop-not-pipelined", 2),
-        FindingKind("IRS202", "fewer-stages", 2),
-        FindingKind("IRS301", "dot-not-mma", 1),
-        FindingKind("IRS302", "dot-not-async", 2),
-        FindingKind("IRS303", "wgmma-serialised", 1),
-        FindingKind("IRS401", "conversion-through-shared-memory", 3),
-        FindingKind("IRS402", "shared-conflicts", 3),
-        FindingKind("IRS501", "spills", 1),
-        FindingKind("IRS502", "low-occupancy", 4),
-        FindingKind("IRS503", "does-not-fit", 0),
-        FindingKind("IRS504", "heavy-epilogue", 3),
-        FindingKind("IRS601", "fp32-dot-by-fma", 1),
-        FindingKind("IRS602", "atomic-by-loop", 2),
-        FindingKind("IRS603", "fp32-dot-in-tf32", 4),
-        FindingKind("IRS701", "offset-overflow", 0),
+        _FindingKind("IRS101", "narrow-load", 2),
+        _FindingKind("IRS102", "narrow-store", 2),
+        _FindingKind("IRS103", "wasted-sectors", 2),
+        _FindingKind("IRS201", "loop-not-pipelined", 2),
+        _FindingKind("IRS202", "fewer-stages", 2),
+        _FindingKind("IRS301", "dot-not-mma", 1),
+        _FindingKind("IRS302", "dot-not-async", 2),
+        _FindingKind("IRS303", "wgmma-serialised", 1),
+        _FindingKind("IRS401", "conversion-through-shared-memory", 3),
+        _FindingKind("IRS402", "shared-conflicts", 3),
+        _FindingKind("IRS501", "spills", 1),
+        _FindingKind("IRS502", "low-occupancy", 4),
+        _FindingKind("IRS503", "does-not-fit", 0),
+        _FindingKind("IRS504", "heavy-epilogue", 3),
+        _FindingKind("IRS601", "fp32-dot-by-fma", 1),
+        _FindingKind("IRS602", "atomic-by-loop", 2),
+        _FindingKind("IRS603", "fp32-dot-in-tf32", 4),
+        _FindingKind("IRS701", "offset-overflow", 0),
     )
 }
 
@@ -176,7 +176,7 @@ class Finding:
     suggestions: tuple[Suggestion, ...] = ()
 
     @property
-    def kind(self) -> FindingKind:
+    def kind(self) -> _FindingKind:
         """The row of `KINDS`."""
         return KINDS[self.code]
 

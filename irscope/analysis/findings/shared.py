@@ -1,4 +1,8 @@
-"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts."""
+"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts.
+
+Either is a finding where it moves a good part of the bytes that the kernel requests of global memory
+(`GlobalTraffic`): a conversion after a long loop, or of a vector beside a tile, costs nothing that could be seen.
+"""
 
 from __future__ import annotations
 

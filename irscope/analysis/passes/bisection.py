@@ -1,4 +1,10 @@
-"""Finds the passes that a check of a kernel depends on, with few compiles: the search, its checks, and its result."""
+"""Finds the passes that a check of a kernel depends on, with few compiles: the search, its checks, and its result.
+
+A question is a set of passes to switch off; the answer says how a compile without them is judged. Nothing here
+compiles anything. Every search rests on one fact: where the two ends of a row of questions are judged differently,
+there is a place in the row where the judgement flips, and halving finds one, whatever lies between. So what is found is
+always true; that it is the only such place holds where the answers are monotone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a reduction preserves: a failure, a finding, a command's success, or a difference between two compiles."""
+"""What a reduction preserves: a failure, a finding, a command's success, or a difference between two compiles.
+
+What makes the thing to keep of the first compile of a text is of type `KeptOf`: None if it is not so there.
+"""
 
 from __future__ import annotations
 

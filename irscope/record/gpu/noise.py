@@ -95,7 +95,7 @@ def ulps_of(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return spacing.clamp(min=torch.finfo(torch.float32).tiny) if format_ != torch.float64 else spacing
 
 
-def bounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _bounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Float64 values with infinities as the format's next number after its largest, so that they have a distance."""
     format_ = float_format(dtype)
     if format_ is None:
@@ -108,7 +108,7 @@ def bounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def distances(bits: torch.Tensor, reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """|value − reference| of each element in float64; NaN where one of them is a NaN."""
-    values, wanted = bounded(values_of(bits, dtype), dtype), bounded(values_of(reference, dtype), dtype)
+    values, wanted = _bounded(values_of(bits, dtype), dtype), _bounded(values_of(reference, dtype), dtype)
     error = (values - wanted).abs()
     if dtype in (torch.int64, torch.uint64):
         # Large ones that differ may round to one value.

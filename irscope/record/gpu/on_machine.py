@@ -16,9 +16,9 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.gpu.messages import LaunchChecked, LaunchPlace
 from irscope.record.gpu.session import ScriptCheck
+from irscope.record.process.child import warm_children
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Progress, record_request
-from irscope.record.process.warm import warm_children
 
 __all__ = ["MachineRun", "check_script_on_machine"]
 

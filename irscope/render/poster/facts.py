@@ -11,7 +11,7 @@ from irscope.analysis.findings.studied import Studied
 from irscope.analysis.in_flight.find import in_flight
 from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.resources import instruction_families
-from irscope.analysis.roofline.roofline import Roofline, roofline_of
+from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.analysis.source.map import Operations, read_stage_operations
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target

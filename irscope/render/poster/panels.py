@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.roofline.roofline import Roofline
+from irscope.analysis.roofline import Roofline
 from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.model import line_text
 from irscope.layout.described import DescribedLayout

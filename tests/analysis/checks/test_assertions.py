@@ -93,7 +93,7 @@ PLANTED: dict[str, tuple[Assertion, str, Callable[[Capture], Capture], str]] = {
     ),
     "narrow load": (
         NoFinding(frozenset({"IRS101"})), MATMUL,
-        lambda one: one if one.name == "masked" else capture("counters/masked"), "IRS101 narrow-load: loads 32 bits",
+        lambda one: one if one.name == "masked" else capture("counters/masked"), "IRS101 narrow-load: 32-bit loads",
     ),
     "golden": (
         Golden("golden.ttgir", "ttgir", capture(TILE).text("ttgir")), TILE,

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from irscope.analysis.lives.identity import Step
 from irscope.analysis.reduce.program import Program, read_program, write_program
-from irscope.analysis.reduce.steps import STEPS, Edit
+from irscope.analysis.reduce.search import Edit, ReductionStep
+from irscope.analysis.reduce.steps import STEPS
 from irscope.errors import ParseError
 from tests.analysis.reduce.programs import BRANCHES, LOOP, WHILE, faults_of
 
@@ -16,7 +16,7 @@ STEP = {one.name: one for one in STEPS}
 TEXTS = {"loop": LOOP, "branches": BRANCHES, "while": WHILE}
 
 
-def shrunk(text: str, step: Step[Program], chosen: list[Edit] | None = None) -> str:
+def shrunk(text: str, step: ReductionStep[Program], chosen: list[Edit] | None = None) -> str:
     program = read_program(text)
     step.apply(program, frozenset(step.edits(program) if chosen is None else chosen))
     assert faults_of(program) == []
@@ -27,7 +27,7 @@ def names(text: str) -> list[str]:
     return [one.name for one in read_program(text).walk()]
 
 
-def only(text: str, step: Step[Program], name: str) -> str:
+def only(text: str, step: ReductionStep[Program], name: str) -> str:
     """The text after a step on the operations of a name."""
     program = read_program(text)
     keys = {one.key for one in program.walk() if one.name == name}

@@ -24,7 +24,7 @@ from irscope.machine.launch import Given, HostDescriptor, Pointer, run
 from irscope.record.triton.driver import flat_arguments
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.cuda import install_cuda
-from irscope.record.virtual.torch.memory import CPU, CUDA, Memory
+from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory
 
 __all__ = ["ComputingSession"]
 
@@ -41,7 +41,7 @@ class ComputingSession:
         generator, load = torch.Generator, torch.load
         # Not torch.manual_seed, which seeds GPUs too.
         seed = torch.default_generator.manual_seed
-        install_cuda(part, Memory(part.memory_bytes, self._note), patches)
+        install_cuda(part, VirtualMemory(part.memory_bytes, self._note), patches)
         patches.set(torch, "Generator", _generator_of_any_device(generator))
         patches.set(torch, "load", lambda file, map_location=None, *rest, **named: load(file, "cpu", *rest, **named))
         for name in ("manual_seed", "manual_seed_all"):

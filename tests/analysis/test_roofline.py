@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.roofline.roofline import Roofline, count_dot_flops, roofline_of
+from irscope.analysis.roofline import Roofline, count_dot_flops, roofline_of
 from irscope.device.parts import PEAKS, peaks_of_target
 from irscope.errors import IrscopeError, UsageError
 from irscope.memory.access import MOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.findings.overflow import may_overflow
+from irscope.analysis.findings.accesses import may_overflow
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Kernel, Launch
 from irscope.model.launch_record import Argument, LaunchRecord

@@ -1,1 +1,0 @@
-"""The roofline of a launch: its arithmetic and its bytes against the peaks of a part."""
