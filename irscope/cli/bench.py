@@ -167,7 +167,8 @@ def _check_results(
     from irscope.record.process.requests import request_for
     from irscope.render.text.bench import render_agreements
 
-    file, kernel = script_of(subject, record_options, "bench --results")
+    # The CPU runs launches for any target.
+    file, kernel = script_of(subject, replace(record_options, targets=()), "bench --results")
     options = replace(record_options, snapshots="none", layouts=False, disassemble=False)
     checked = _checked(request_for(file, options, kernel=kernel), machine, record_options, every, launch_timeout)
     check_plan(record_options.plan, checked.captures)
