@@ -11,6 +11,7 @@ from typing import Annotated, cast
 from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey
 from irscope.analysis.passes.bisection import (
     Bisection,
+    BisectSearch,
     Mode,
     command_check,
     compiles_check,
@@ -18,7 +19,6 @@ from irscope.analysis.passes.bisection import (
     result_check,
     time_check,
 )
-from irscope.analysis.reduce.search import Search
 from irscope.api.passes import AblationRun, AblationSearch, bisected
 from irscope.cli.keeping import kept_captures
 from irscope.cli.launches import one_capture, program_request, split_stages, why_no_gpu
@@ -233,7 +233,7 @@ def _bisected(
         pool = stack.enter_context(VariantPool(jobs=1, timeout_s=record_options.timeout_s))
         capture, number = one_capture(subject, recorded)
 
-        def search(base: Capture) -> Search:
+        def search(base: Capture) -> BisectSearch:
             check = compiles_check
             if asked.kind in ("result", "time"):
                 if reason := why_no_gpu(subject, recorded, capture):
@@ -250,7 +250,7 @@ def _bisected(
                 check = command_check(asked.check or "", tuple(base.passes()), record_options.timeout_s, shown)
             elif asked.kind in ("registers", "spills"):
                 check = count_check(asked.kind, int(asked.limit))
-            return Search(check, _in_words(asked), cast("Mode", asked.mode), asked.stages, asked.partial)
+            return BisectSearch(check, _in_words(asked), cast("Mode", asked.mode), asked.stages, asked.partial)
 
         bisection = bisected(
             capture,

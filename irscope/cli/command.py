@@ -25,7 +25,7 @@ class Command(click.Command):
 
     def __init__(self, name: str, function: Callable[..., int]) -> None:
         self.function = function
-        self.groups = {
+        self.groups: dict[str, Any] = {
             parameter.name: parameter.annotation
             for parameter in inspect.signature(function, eval_str=True).parameters.values()
             if is_dataclass(parameter.annotation)

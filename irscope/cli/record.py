@@ -105,8 +105,7 @@ def _collected(path: Path, programs: list[str | None], to: Destination, record_o
 @contextmanager
 def _collection_at(path: Path) -> Generator[Collection]:
     """The collection in a folder; or that of one file in a folder next to it, which stays where this is ended."""
-    from irscope.render.report.texts import pack
-    from irscope.store.collection import unpack, working_folder
+    from irscope.store.collection import pack, unpack, working_folder
     from irscope.store.file import is_packed
 
     if path.suffix != SUFFIX or path.is_dir():

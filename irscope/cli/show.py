@@ -175,8 +175,7 @@ _MOST_STUDIED = 100
 
 def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources."""
-    from irscope.render.text.captures import Findings, SummaryRow, note_findings
-    from irscope.render.text.variants import render_summary
+    from irscope.render.text.captures import Findings, SummaryRow, note_findings, render_summary
 
     findings: Findings = {}
     rows: list[SummaryRow] = []

@@ -19,8 +19,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
-    from irscope.analysis.diff.captures import Change
-    from irscope.analysis.findings.model import Finding
+    from irscope.analysis.findings.model import Finding, FixChange
     from irscope.analysis.variants.merges import Merge
     from irscope.analysis.variants.site import Site
 
@@ -119,7 +118,7 @@ def why(
 
 def _timed(
     subject: str | None, record_options: RecordingOptions, capture: Capture, number: int
-) -> Callable[[Sequence[Finding], Mapping[tuple[Change, ...], Capture]], tuple[Finding, ...]]:
+) -> Callable[[Sequence[Finding], Mapping[tuple[FixChange, ...], Capture]], tuple[Finding, ...]]:
     """What times the fixes of a launch; raises NoDevice where it cannot be run."""
     if reason := why_no_gpu(subject, record_options, capture):
         raise NoDevice(f"--time: {reason} Without --time nothing is run.")

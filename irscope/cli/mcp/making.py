@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, cast
 
-from irscope.analysis.lives.identity import Place
 from irscope.api.edits import PYTHON, EditPlace, place_at
 from irscope.cli.captures import run_request
 from irscope.cli.mcp.answers import Answer, call_of, call_text
@@ -211,7 +210,7 @@ def _with_edits(before: str, lines: Mapping[str, str] | None, parts: Mapping[str
     return text or before
 
 
-def _edited(subject: str, place: Place, edited: str, name: str, start: int) -> Answer:
+def _edited(subject: str, place: EditPlace, edited: str, name: str, start: int) -> Answer:
     """What came of compiling the edited text, by `irscope edit`; raises RecordingError where it does not compile."""
     if name:
         refuse_taken(name)

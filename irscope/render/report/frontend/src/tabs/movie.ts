@@ -171,7 +171,8 @@ export class MovieTab implements Tab {
   }
 }
 
-const NOT_HERE = "A report of more than 8 captures holds no movies: one of this capture alone does, and irscope draw movie.";
+const NOT_HERE =
+  "A report of more than 8 captures holds no movies: one of this capture alone does, and irscope draw movie.";
 
 function titleOf(capture: Capture, frame: Frame): string {
   const pass = capture.passes[frame.passes[1] ?? -1];
