@@ -33,7 +33,7 @@ ROOMS: dict[str, str] = {
     "device": "errors target model",
     "ir": "errors target model",
     "layout": "errors target model ir",
-    "machine": "errors target model ir layout",
+    "machine": "errors target model device ir layout",
     "memory": "errors target model device ir layout machine",
     "verify": "errors target model device ir layout machine memory",
     "analysis": "errors plan target model device ir layout machine memory verify",

@@ -46,6 +46,7 @@ _FLOPS = {
     **{f"math.{name}": 1 for name in _FUNCTIONS},
     "math.fma": 2,
     "precise_divf": 1,
+    "approx_divf": 1,
     "precise_sqrt": 1,
     "clampf": 2,
 }

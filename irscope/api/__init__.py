@@ -58,6 +58,7 @@ def record_all(
     snapshots: SnapshotLevel = "triton",
     llvm_passes: bool = False,
     virtual: bool = False,
+    values: bool = False,
     jobs: int | None = None,
     timeout_s: float = 300.0,
     interpreter: str | None = None,
@@ -82,6 +83,7 @@ def record_all(
         snapshots: after which passes to keep the IR: `triton` (while it has Triton's dialects), `all` or `none`.
         llvm_passes: also record the IR after each LLVM pass.
         virtual: use the virtual GPU even if this machine has a real one.
+        values: let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.
         jobs: how many launches are compiled at a time while the script goes on; by default one for each core. With 1,
             one after another, a script stops at the first launch whose compile fails.
         timeout_s: time limit for compiling one kernel, in seconds.
@@ -238,3 +240,12 @@ def _html_of(capture: Capture) -> str:
 
 
 Capture._repr_html_ = _html_of  # pyright: ignore[reportPrivateUsage]
+
+
+def _run(capture: Capture, values: Mapping[str, Any] | None = None, **keywords: Any) -> dict[str, Any]:
+    from irscope.machine.captured import run_capture
+
+    return run_capture(capture, values, **keywords)
+
+
+Capture.run = _run

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from irscope.api.benching import Variant, measured, with_rates
 from irscope.cli.captures import check_plan
 from irscope.cli.launches import script_of
+from irscope.cli.on_machine import OnMachine
 from irscope.cli.output import Destination, emit_report, is_page
 from irscope.cli.parameters import Argument, Option
 from irscope.cli.recording import option_value
 from irscope.cli.streams import echo, progress, say
 from irscope.cli.subject import stored_capture
-from irscope.errors import CaptureNotFound, UsageError
+from irscope.errors import CaptureNotFound, NoDevice, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from irscope.record.gpu.session import ScriptCheck
+    from irscope.record.process.requests import RecordRequest
 
 
 def bench(
@@ -59,6 +61,7 @@ def bench(
         float, Option("--launch-timeout", metavar="SECONDS", min=0.1, help="Time limit for one launch on the GPU.")
     ] = 30.0,
     *,
+    machine: OnMachine,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
@@ -70,12 +73,16 @@ def bench(
 
     With --results each launch is first run on copies of its inputs, with its outputs poisoned; the script then
     continues with the results of the plan, so that its own checks count as well. A NaN never passes. The exit code is
-    0 only if every launch passes and the script ends without an error.
+    0 only if every launch passes and the script ends without an error. Without a GPU, with --cpu or for a --target, the
+    script runs on a virtual GPU that computes, and the CPU runs the IR of the first launch of each compiled kernel:
+    under a plan against the IR of all passes, else against the IR before any pass.
     """
     if results:
         if versus:
             raise UsageError("--results checks the plan of --disable-pass, --enable-only and --plan: leave out --vs.")
-        return _check_results(subject, every, launch_timeout, to, record_options)
+        return _check_results(subject, every, launch_timeout, machine, to, record_options)
+    if machine.is_chosen or record_options.targets:
+        raise UsageError("only --results runs on the CPU, and for a --target: a time needs the GPU.")
     if every:
         raise UsageError("--all goes with --results.")
     from irscope.record.gpu.session import device_session
@@ -154,20 +161,16 @@ def _capture(text: str) -> Capture:
 
 
 def _check_results(
-    subject: str | None, every: bool, launch_timeout: float, to: Destination, record_options: RecordingOptions
-) -> int:
-    from irscope.record.gpu.session import check_script_on_device
+    subject: str | None, every: bool, launch_timeout: float, machine: OnMachine, to: Destination,
+    record_options: RecordingOptions,
+) -> int:  # fmt: skip
     from irscope.record.process.requests import request_for
     from irscope.render.text.bench import render_agreements
 
-    file, kernel = script_of(subject, record_options, "bench --results")
-    checked = check_script_on_device(
-        request_for(file, replace(record_options, snapshots="none", layouts=False, disassemble=False), kernel=kernel),
-        launch=record_options.launch,
-        every=every,
-        launch_timeout_s=launch_timeout,
-        echo=echo,
-    )
+    # The CPU runs launches for any target.
+    file, kernel = script_of(subject, replace(record_options, targets=()), "bench --results")
+    options = replace(record_options, snapshots="none", layouts=False, disassemble=False)
+    checked = _checked(request_for(file, options, kernel=kernel), machine, record_options, every, launch_timeout)
     check_plan(record_options.plan, checked.captures)
     for capture in checked.captures:
         if capture.failure is not None:
@@ -180,6 +183,25 @@ def _check_results(
     )
     _tell_end(file, checked, record_options.launch)
     return 0 if checked.passes else 1
+
+
+def _checked(
+    request: RecordRequest, machine: OnMachine, options: RecordingOptions, every: bool, launch_timeout: float
+) -> ScriptCheck:
+    from irscope.record.gpu.on_machine import check_script_on_machine
+    from irscope.record.gpu.session import check_script_on_device
+
+    run = machine.run
+    if not machine.is_chosen and not options.targets:
+        try:
+            return check_script_on_device(
+                request, launch=options.launch, every=every, launch_timeout_s=launch_timeout, echo=echo
+            )
+        except NoDevice:
+            say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
+    if every:
+        raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
+    return check_script_on_machine(request, run, launch=options.launch, echo=echo)
 
 
 def _as_json(checked: ScriptCheck, plan: PassPlan) -> dict[str, Any]:

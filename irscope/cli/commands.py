@@ -40,7 +40,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
     },
     "See": {
-        "show": "Show captures: their summary, a stage, or the IR around a pass. Runs anywhere.",
+        "show": "Show captures: their summary, a stage, the IR around a pass, or values. Runs anywhere.",
         "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
         "registers.",
         "passes": "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",

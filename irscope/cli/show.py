@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.cli import texts
+from irscope.cli.on_machine import Values, show_values
 from irscope.cli.output import (
     STANDARD_OUTPUT,
     Destination,
@@ -187,9 +188,11 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     return render_summary(rows, findings, width=table_width(), color=colored(color))
 
 
-def show(captures: _Captures = None, *, view: View, to: Destination) -> int:
-    """Show captures: their summary, a stage, or the IR around a pass. Runs anywhere."""
+def show(captures: _Captures = None, *, view: View, values: Values, to: Destination) -> int:
+    """Show captures: their summary, a stage, the IR around a pass, or values. Runs anywhere."""
     chosen = StoredCaptures(file for text in captures or ["last"] for file in stored_captures(text).files)
+    if values.values:
+        return show_values(chosen, values, view.stages, to)
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
             if "cubin" in file.stages and "sass" not in file.stages:

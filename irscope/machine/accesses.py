@@ -32,9 +32,14 @@ def _load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     pointer = frame.held(step.operands[0])
     if isinstance(pointer, Descriptor):
         checked = step.numbers("boundaryCheck")
-        filled = replace(pointer, fills_nan=step.number("padding") == 2)
+        filled = replace(pointer, fills_nan=_fills_nan(step))
         return (_tile(machine, filled, pointer.offsets, frame, checked),)
     return (masked_load(machine, step, frame, "ptr", step.dtype),)
+
+
+def _fills_nan(step: Step) -> bool:
+    """Whether what lies outside of a tensor is read as NaN."""
+    return str(step.attribute("padding")) in ("2", "nan", "pad_nan")
 
 
 def _store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -127,6 +132,12 @@ def _buffer_atomic(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]
     values = step.array(frame, "value")
     addresses = _buffer_addresses(step, frame, "ptr", values.dtype)
     return _modify(machine, step, frame, addresses, values, str(step.attribute("atomic_rmw_op")))
+
+
+def _buffer_compare_and_swap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = [step.array(frame, "cmp"), step.array(frame, "val")]
+    addresses = _buffer_addresses(step, frame, "ptr", values[0].dtype)
+    return (machine.memory.update(addresses, values, None, _exchanged, frame.rows),)
 
 
 def _masked_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -231,11 +242,10 @@ def reduce_tile(
 
 
 def _make_descriptor(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    padding = step.attribute("padding")
     return (
         Descriptor(
             step.array(frame, "base"), step.arrays(frame, "shape"), step.arrays(frame, "strides"), step.shape,
-            step.dtype, fills_nan=padding in (2, "nan", "pad_nan"),
+            step.dtype, fills_nan=_fills_nan(step),
         ),
     )  # fmt: skip
 
@@ -317,6 +327,7 @@ def _described(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 ACCESSES: Mapping[str, Executor] = {
     "load": _load, "store": _store, "atomic_rmw": _atomic, "atomic_cas": _compare_and_swap,
     "buffer_load": _buffer_load, "buffer_store": _buffer_store, "buffer_atomic_rmw": _buffer_atomic,
+    "buffer_atomic_cas": _buffer_compare_and_swap,
     "masked_load": _masked_load, "masked_store": _masked_store, "make_tensor_descriptor": _make_descriptor,
     "make_tensor_ptr": _make_block_pointer, "advance": _advance, "descriptor_load": _descriptor_load,
     "descriptor_store": _descriptor_store, "descriptor_gather": _descriptor_gather,

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import UsageError, did_you_mean
+from irscope.errors import NotRun, UsageError, did_you_mean
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.control import Observer
 from irscope.machine.launch import Given, HostDescriptor, Pointer, run
@@ -23,23 +23,14 @@ from irscope.machine.values import Array, narrow_float
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 
-__all__ = ["Inputs", "StageOfRun", "captured_inputs", "run_capture", "run_text", "text_at"]
+__all__ = ["Inputs", "StageOfRun", "captured_inputs", "run_capture", "run_text", "sampled_programs", "text_at"]
 
 StageOfRun = Literal["ttir", "ttgir"]
 _PLAIN = (
-    "float64",
-    "float32",
-    "float16",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint64",
-    "uint32",
-    "uint16",
-    "uint8",
-    "bool",
-)
+    "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
+)  # fmt: skip
+_MOST_BYTES = 4 << 30
+"""Of all tensors of a launch: a run holds them three times."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +73,8 @@ def captured_inputs(capture: Capture, values: Mapping[str, Any] | None = None, s
         seed: of the elements that nobody knows: floats of a standard normal distribution, integers of the range that
             the capture states, or 0 and 1.
 
-    Raises UsageError without a record, for a name that is no argument, and for elements of another shape.
+    Raises UsageError without a record, for a name that is no argument, and for elements of another shape; NotRun for
+    tensors that are too large.
     """
     record = capture.launch.record
     if record is None:
@@ -92,6 +84,12 @@ def captured_inputs(capture: Capture, values: Mapping[str, Any] | None = None, s
     for name in given:
         if name not in names:
             raise UsageError(f"{name!r} is no argument of {capture.name}.{did_you_mean(name, names)}")
+    needed = sum(one.storage_bytes or 0 for one in record.arguments)
+    if needed > _MOST_BYTES:
+        raise NotRun(
+            f"not run: the tensors of {capture.name} have {needed / 2**30:.1f} GiB, and irscope runs launches with at "
+            f"most {_MOST_BYTES >> 30} GiB on the CPU"
+        )
     random = np.random.default_rng(seed)
     constants = {name for name, kind in capture.launch.signature if kind == "constexpr"}
     rows: list[Given] = []
@@ -161,6 +159,14 @@ def _drawn(one: Argument, random: np.random.Generator) -> Array:
         low, high = (0, 1) if one.least is None or one.greatest is None else (one.least, one.greatest)
         return random.integers(low, high, one.shape, endpoint=True)
     return random.standard_normal(one.shape)
+
+
+def sampled_programs(grid: tuple[int, int, int], most: int | None) -> Sequence[int] | None:
+    """At most so many numbers of programs, spread over a grid; None for all of them."""
+    count = prod(grid)
+    if most is None or most >= count:
+        return None
+    return [(count - 1) * number // max(most - 1, 1) for number in range(most)]
 
 
 def run_text(

@@ -107,10 +107,14 @@ class Step:
             self._attributes[name] = self.operation.attribute(name)
         return self._attributes[name]
 
-    def number(self, name: str, default: int = 0) -> int:
-        """An integer attribute."""
+    def number(self, name: str, default: int | None = None) -> int:
+        """An integer attribute; raises NotRun if there is none, and no default."""
         value = self.attribute(name)
-        return value if isinstance(value, int) else default
+        if isinstance(value, int):
+            return value
+        if default is None:
+            raise self.not_run(f"its attribute {name!r} is not read")
+        return default
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """An attribute that lists integers."""
@@ -186,9 +190,11 @@ def _steps_of(block: Block, executors: Mapping[str, Executor], keeps: bool) -> t
     return steps
 
 
+_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What NumPy or irscope itself raises for operands that it does not expect."""
 MOST_ITERATIONS = 1 << 22
 """Of a loop without a bound: what is still running then waits for what never comes."""
-Observer = Callable[[Step, Frame, Sequence[Held]], None]
+Observer = Callable[["Machine", Step, Frame, Sequence[Held]], None]
 """Is called with each operation that was executed, the programs that executed it, and its results."""
 
 
@@ -220,6 +226,11 @@ class Machine:
         self._steps: dict[int, tuple[Step, ...]] = {}
         self._functions = {one.symbol: one for one in module.walk() if one.kind == "function"}
         self._used = {value for one in module.walk() for value in one.operands}
+
+    def program_at(self, frame: Frame, place: int) -> tuple[int, int, int]:
+        """The program at a place of a frame."""
+        x, y, z = (int(axis[frame.rows[place]]) for axis in self.program_ids)
+        return x, y, z
 
     def is_used(self, value: Value) -> bool:
         """Whether any operation uses a value."""
@@ -270,10 +281,13 @@ class Machine:
                 return step
             if step.execute is None:
                 raise step.not_run("irscope does not execute this operation")
-            results = step.execute(self, step, frame)
+            try:
+                results = step.execute(self, step, frame)
+            except _FAULTS as error:
+                raise step.not_run(f"irscope could not execute it ({type(error).__name__}: {error})") from error
             frame.assign(step.results, results)
             if self._observer is not None:
-                self._observer(step, frame, results)
+                self._observer(self, step, frame, results)
             for value in step.drops:
                 frame.values.pop(value, None)
         return None

@@ -18,9 +18,12 @@ import numpy as np
 
 from irscope.ir.mlir.attributes import Dense
 from irscope.machine.control import Executor, Frame, Machine, Step, pure
-from irscope.machine.values import Array, Held, unsigned
+from irscope.machine.values import Array, Held, Undefined, merge, poison, take, unsigned
 
-__all__ = ["ELEMENTWISE", "convert_float", "float_bits"]
+__all__ = ["ELEMENTWISE", "TF32_MASK", "convert_float", "float_bits"]
+
+TF32_MASK = np.uint32(0xFFFFE000)
+"""TF32 drops the last 13 bits of float32."""
 
 # ── integers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -275,14 +278,9 @@ def _numbers(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
 
 
 def _poison(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    """What nobody may read; all bits set are NaN in each float."""
-    dtype = step.dtype
-    shape = (1,) * (len(step.shape) + 1)
-    return (
-        np.ones(shape, np.bool_)
-        if dtype == np.bool_
-        else np.full(dtype.itemsize, 255, np.uint8).view(dtype).reshape(shape),
-    )
+    if step.type.form in ("memdesc", "descriptor"):
+        return (Undefined(),)
+    return (poison(step.dtype, len(step.shape)),)
 
 
 # ── functions of floats ───────────────────────────────────────────────────────────────────────────────────────────
@@ -336,11 +334,17 @@ def _clamp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (np.fmin(np.fmax(values, low), high),)
 
 
-def _select(condition: Array, left: Array, right: Array) -> Array:
+def _select(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    condition = frame.array(step.operands[0])
+    left, right = (frame.held(value) for value in step.operands[1:])
+    if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
+        holds = np.broadcast_to(condition, frame.count)
+        sides = [(one, np.flatnonzero(index)) for one, index in ((left, holds), (right, ~holds))]
+        return (merge([(take(one, index), index) for one, index in sides if len(index)], frame.count),)
     if condition.ndim < left.ndim:
         # One condition chooses between whole tensors.
         condition = condition.reshape(condition.shape + (1,) * (left.ndim - condition.ndim))
-    return np.where(condition, left, right)
+    return (np.where(condition, left, right),)
 
 
 def _negate(values: Array) -> Array:
@@ -368,6 +372,23 @@ def _ones(values: Array) -> Array:
     return np.unpackbits(columns, axis=-1).sum(-1).astype(values.dtype)
 
 
+def _integer_power(base: Array, exponent: Array) -> Array:
+    """As it wraps; a negative power is zero, or what division gives for 1 and -1."""
+    result = np.ones(1, base.dtype)
+    square, count = base, exponent
+    for _ in range(_bits(base)):
+        result = np.where(count & 1, result * square, result)
+        square, count = square * square, count >> 1
+    negative = np.where(
+        np.abs(base) == 1, np.where(exponent & 1, base, np.ones(1, base.dtype)), np.zeros(1, base.dtype)
+    )
+    return np.where(exponent < 0, negative, result).astype(base.dtype)
+
+
+def _float_power(base: Array, exponent: Array) -> Array:
+    return np.power(base.astype(np.float64), exponent.astype(np.float64)).astype(base.dtype)
+
+
 _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
     "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
@@ -391,12 +412,22 @@ _LIBRARY: dict[str, Callable[..., Array]] = {
 _TESTS: dict[str, Callable[..., Array]] = {
     "isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit, "finitef": np.isfinite, "isfinited": np.isfinite,
 }  # fmt: skip
+
+
+def _rounded_to_tf32(values: Array) -> Array:
+    """To TF32's ten bits, the nearest; ties away from zero. Infinities and NaN stay."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x1000)) & TF32_MASK
+    return np.where(np.isfinite(values), rounded, bits).astype(np.uint32).view(np.float32)
+
+
 _INSTRUCTIONS = {
     "tanh.approx.f32": np.tanh, "ex2.approx.f32": np.exp2, "ex2.approx.ftz.f32": np.exp2, "lg2.approx.f32": np.log2,
     "rcp.approx.ftz.f32": lambda x: 1 / x, "rcp.approx.f32": lambda x: 1 / x, "sqrt.approx.f32": np.sqrt,
     "rsqrt.approx.f32": _FUNCTIONS["rsqrt"], "sin.approx.f32": np.sin, "cos.approx.f32": np.cos,
     "add.f32": np.add, "mul.f32": np.multiply, "sub.f32": np.subtract, "add.s32": np.add, "add.u32": np.add,
     "mul.lo.s32": np.multiply, "max.f32": np.fmax, "min.f32": np.fmin, "fma.rn.f32": _fused,
+    "cvt.rna.tf32.f32": _rounded_to_tf32,
 }  # fmt: skip
 """PTX instructions that may stand alone in inline assembly."""
 
@@ -415,8 +446,14 @@ def _library(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (_wide(function)(*operands).astype(step.dtype, copy=False),)
 
 
+_ORDERING = ("griddepcontrol.wait", "griddepcontrol.launch_dependents")
+"""Instructions that order launches: a launch of the machine begins when those before it ended."""
+
+
 def _assembly(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     words = str(step.attribute("asm_string")).replace(",", " ").replace(";", " ").split()
+    if words[:1] and words[0] in _ORDERING and not step.operands:
+        return [np.zeros((1,) * (len(one.shape) + 1), np.int32) for one in step.types]
     places = [f"${place}" for place in range(len(step.operands) + 1)]
     function = _INSTRUCTIONS.get(words[0]) if words[1:] == places else None
     if function is None or step.number("packed_element", 1) != 1 or len(step.results) != 1:
@@ -461,7 +498,7 @@ ELEMENTWISE: Mapping[str, Executor] = {
     **{f"arith.{name}": pure(function) for name, function in _BINARY.items()},
     **{f"arith.{name}": _float_arithmetic(function) for name, function in _FLOAT.items()},
     **{f"math.{name}": pure(_wide(function)) for name, function in _FUNCTIONS.items()},
-    "arith.negf": pure(_negate), "arith.select": pure(_select), "arith.cmpi": _compare_integers,
+    "arith.negf": pure(_negate), "arith.select": _select, "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats, "arith.constant": _constant, "index.constant": _constant, "ub.poison": _poison,
     "arith.extsi": _resized(True), "arith.extui": _resized(False), "arith.trunci": _resized(True),
     "arith.index_cast": _resized(True), "arith.index_castui": _resized(False), "arith.bitcast": _bitcast,
@@ -470,7 +507,7 @@ ELEMENTWISE: Mapping[str, Executor] = {
     "arith.mulsi_extended": _pairs(_high_product_signed), "arith.mului_extended": _pairs(_high_product_unsigned),
     "arith.addui_extended": _add_extended, "math.fma": pure(_fused), "math.absi": pure(np.abs),
     "math.ctlz": pure(lambda x: _ends(x, True)), "math.cttz": pure(lambda x: _ends(x, False)),
-    "math.ctpop": pure(_ones),
+    "math.ctpop": pure(_ones), "math.ipowi": pure(_integer_power), "math.fpowi": pure(_float_power),
     "mulhiui": pure(_high_product_unsigned), "precise_divf": _float_arithmetic(np.divide),
     "approx_divf": _float_arithmetic(np.divide),
     "precise_sqrt": pure(_wide(np.sqrt)), "clampf": _clamp, "fp_to_fp": _float_to_float, "bitcast": _bitcast,

@@ -84,6 +84,20 @@ def _if(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return machine.choose(frame.array(step.operands[0]), frame, step.operation.regions)
 
 
+def _index_switch(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """The region of the case that a number is, or the first, the default, for any other."""
+    index = np.broadcast_to(frame.array(step.operands[0]), frame.count)
+    default, *others = step.operation.regions
+    cases = step.numbers("cases")
+    sides = [*zip([index == case for case in cases], others, strict=True), (~np.isin(index, cases), default)]
+    found: list[tuple[Sequence[Held], Array]] = []
+    for holds, region in sides:
+        chosen = np.flatnonzero(holds)
+        if len(chosen):
+            found.append((machine.region(region, frame.part(chosen), ()), chosen))
+    return [merge([(values[at], chosen) for values, chosen in found], frame.count) for at in range(len(step.results))]
+
+
 def _execute_region(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return machine.region(step.operation.regions[0], frame, ())
 
@@ -110,7 +124,7 @@ def _nothing(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 def _print(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     values = [full(frame.array(value), (), frame.count) for value in step.operands]
     for place in range(frame.count):
-        program = tuple(int(axis[frame.rows[place]]) for axis in machine.program_ids)
+        program = machine.program_at(frame, place)
         shown = " ".join(np.array2string(one[place], threshold=64) for one in values)
         machine.printed.append(f"pid {program}{step.attribute('prefix')}{shown}")
     return ()
@@ -120,14 +134,17 @@ def _assert(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     condition = frame.array(step.operands[0])
     if not condition.all():
         place = int(np.flatnonzero(~condition.reshape(condition.shape[0], -1).all(1))[0])
-        program = tuple(int(axis[frame.rows[place]]) for axis in machine.program_ids)
-        raise WrongProgram(f"program {program}: assertion failed: {step.attribute('message')}")
+        program = machine.program_at(frame, place)
+        message = step.attribute("message") or step.attribute("msg")
+        raise WrongProgram(f"program {program}: assertion failed: {message}")
     return ()
 
 
 CONTROL: Mapping[str, Executor] = {
     "scf.for": _for, "scf.while": _while, "scf.if": _if, "scf.execute_region": _execute_region, "call": _call,
-    "get_program_id": _program_id, "get_num_programs": _program_count, "print": _print, "assert": _assert,
+    "get_program_id": _program_id, "get_num_programs": _program_count, "print": _print,
+    "assert": _assert, "cf.assert": _assert,
+    "scf.index_switch": _index_switch,
     **dict.fromkeys(
         (
             "barrier", "fence", "fence_async_shared", "fence_mbarrier_init_release_cluster", "instruction_sched_hint",

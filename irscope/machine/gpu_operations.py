@@ -20,7 +20,7 @@ from irscope.machine.accesses import load_tile, masked_load, reduce_tile, store_
 from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import matrix_product, scaled_product
-from irscope.machine.values import Array, Held, View, dtype_of, full
+from irscope.machine.values import Array, Held, View, dtype_of, full, poison
 
 __all__ = ["GPU_OPERATIONS"]
 
@@ -104,7 +104,9 @@ def _subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 def _tensor_subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     view = step.view(frame, "src")
-    return (_sliced(view, (*(0,) * (len(view.shape) - 1), step.number("N")), step.shape),)
+    # Before Triton 3.9 it is called N.
+    column = step.number("offset" if step.attribute("N") is None else "N")
+    return (_sliced(view, (*(0,) * (len(view.shape) - 1), column), step.shape),)
 
 
 def _transposed(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -170,6 +172,21 @@ def _begin_buffer_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[H
     values = machine.memory.load(addresses, mask, other, view.dtype, frame.rows)
     machine.shared.copy(view, _spread(values, view), frame.rows)
     return (_TOKEN,)
+
+
+def _copy_to_global(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    machine.memory.store(step.array(frame, "dst"), values, step.optional(frame, "mask"), frame.rows)
+    return [_TOKEN] * len(step.results)
+
+
+def _copy_to_tensor_memory(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    source, target = step.view(frame, "src"), step.view(frame, "dst")
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise step.not_run("it copies blocks of scales, whose order is not stated")
+    machine.shared.write(target, machine.shared.read(source, frame.rows), frame.rows)
+    _signal(machine, step, frame, None)
+    return [_TOKEN] * len(step.results)
 
 
 def _commit(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -359,22 +376,15 @@ def _masked(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
         return machine.region(step.operation.regions[0], frame, ())
     index = np.flatnonzero(holds)
     if not len(index):
-        return [_poison_of(step, place) for place in range(len(step.results))]
+        return [poison(dtype_of(one), len(one.shape)) for one in step.types]
     results = machine.region(step.operation.regions[0], frame.part(index), ())
     found: list[Held] = []
-    for place, value in enumerate(results):
-        whole = np.broadcast_to(_poison_of(step, place), (frame.count, *cast(Array, value).shape[1:])).copy()
+    for kind, value in zip(step.types, results, strict=True):
+        undefined = poison(dtype_of(kind), len(kind.shape))
+        whole = np.broadcast_to(undefined, (frame.count, *cast(Array, value).shape[1:])).copy()
         whole[index] = value
         found.append(whole)
     return found
-
-
-def _poison_of(step: Step, place: int) -> Array:
-    dtype = dtype_of(step.types[place])
-    shape = (1,) * (len(step.types[place].shape) + 1)
-    if dtype == np.bool_:
-        return np.ones(shape, np.bool_)
-    return np.full(dtype.itemsize, 255, np.uint8).view(dtype).reshape(shape)
 
 
 def _stage_predicate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -391,6 +401,8 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "memdesc_subview": _subview, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
     "memdesc_trans": _transposed, "memdesc_reshape": _reshaped, "memdesc_reinterpret": _reinterpreted,
     "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_buffer_copy,
+
+    "async_copy_local_to_global": _copy_to_global, "tmem_copy": _copy_to_tensor_memory,
     "async_commit_group": _commit, "async_wait": _wait_for_groups, "async_tma_copy_global_to_local": _begin_tile,
     "async_tma_gather": partial(_begin_tile, gathers=True), "async_tma_copy_local_to_global": _store_tile,
     "async_tma_scatter": _scatter_tile, "async_tma_reduce": _reduce_tile, "init_barrier": _init_barrier,

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from math import prod
-from typing import Union
+from pathlib import Path
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,13 +112,44 @@ def run(
     for begin in range(0, len(chosen), at_once):
         part = chosen[begin : begin + at_once]
         machine = Machine(module, executors, memory, part, grid, observer, lands_late)
-        machine.run(held)
+        with _one_blas_thread():
+            machine.run(held)
         printed += machine.printed
         if on_progress is not None:
             on_progress(begin + len(part), len(chosen))
     for number, storage in enumerate(storages):
         storage[:] = memory.contents(number)
     return printed
+
+
+@contextmanager
+def _one_blas_thread() -> Generator[None]:
+    """Let NumPy's BLAS compute with one thread: the matrices of a program are too small for several."""
+    functions = _blas_threads()
+    if functions is None:
+        yield
+        return
+    count, set_count = functions
+    before = count()
+    set_count(1)
+    try:
+        yield
+    finally:
+        set_count(before)
+
+
+@cache
+def _blas_threads() -> tuple[Any, Any] | None:
+    """The functions that return and set the number of threads of the OpenBLAS that NumPy's wheels bring along."""
+    # numpy.libs/libscipy_openblas64_-32a4b2a6.so
+    for library in sorted(Path(np.__file__).parents[1].glob("numpy.libs/*openblas*")):
+        for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+            try:
+                loaded = ctypes.CDLL(str(library))
+                return getattr(loaded, name.format("get")), getattr(loaded, name.format("set"))
+            except (OSError, AttributeError):
+                continue
+    return None
 
 
 def _pointers(arguments: Sequence[Given]) -> list[Pointer]:

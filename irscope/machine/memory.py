@@ -12,13 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import OutOfBounds, WrongProgram
+from irscope.errors import NotRun, OutOfBounds, WrongProgram
 from irscope.machine.values import Array
 
 __all__ = ["Access", "AccessKind", "GlobalMemory", "OnAccess"]
 
-_BASE = 0x7F00_0000_0000
-"""The first address, as on a real device."""
+_BASE = 0x0A00_0000_0000
+"""The first address; far from those of a recording and of this process, which tensors of pointers may hold."""
+_FAR = 1 << 40
+"""Bytes: an access that is farther off than any index takes it begins at a pointer to something else."""
 _ALIGNMENT = 512
 """Of a storage's address in bytes, as torch's allocators give it."""
 _GAP = 4096
@@ -165,7 +167,10 @@ class GlobalMemory:
     def _places(
         self, kind: AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
     ) -> tuple[Array, Array | None]:
-        """The indices of elements, and the mask; raises OutOfBounds, and WrongProgram for one that is unaligned."""
+        """The indices of elements, and the mask.
+
+        Raises OutOfBounds, WrongProgram for an access that is unaligned, and NotRun for one of unknown memory.
+        """
         if self.on_access is not None:
             self.on_access(Access(kind, rows, addresses, mask, dtype.itemsize))
         if mask is not None:
@@ -195,6 +200,12 @@ class GlobalMemory:
         if outside.any():
             at = tuple(int(index[0]) for index in np.nonzero(outside))
             owner = int(owners[at])
+            address = int(places[at]) + _BASE
+            if address > _FAR and abs(int(places[at])) > _FAR:
+                raise NotRun(
+                    f"not run: a {kind} reaches address {address:#x}, which is in no tensor of the launch: what a "
+                    "tensor of pointers points to is not known"
+                )
             beyond = int(places[at]) - self._starts[owner] if owner >= 0 else int(places[at])
             raise OutOfBounds(
                 f"a {kind} of {size} bytes is out of bounds: {int(outside.sum())} elements, the first is element "

@@ -23,7 +23,7 @@ import numpy as np
 from irscope.errors import NotRun, WrongProgram
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
-from irscope.machine.values import Allocation, Array, View, dtype_of, take
+from irscope.machine.values import Allocation, Array, View, dtype_of, poison, take
 
 __all__ = ["SharedMemory", "form_of"]
 
@@ -77,37 +77,46 @@ class SharedMemory:
         dtype = dtype_of(kind)
         strides = _strides(kind.shape, dtype.itemsize)
         data = np.full((self.programs, prod(kind.shape) * dtype.itemsize), 255, np.uint8)
-        return View(Allocation(data), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module))
+        return View((Allocation(data),), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module))
 
     def read(self, view: View, rows: Array) -> Array:
         """The elements of a view; raises NotRun where they were written through another form."""
-        memory = view.memory
-        if memory.written_as not in ("", view.form):
-            raise NotRun(f"memory is read as {view.form} that was written as {memory.written_as}")
-        offsets = view.offset
-        if (offsets == offsets[0]).all():
-            whole = self._window(view, int(offsets[0]))
+        for memory in view.memories:
+            if memory.written_as not in ("", view.form):
+                raise NotRun(f"memory is read as {view.form} that was written as {memory.written_as}")
+        parts = self._windows(view, len(rows))
+        if len(parts) == 1:
+            whole = parts[0][0]
             return whole.copy() if len(rows) == self.programs else whole[rows]
         found = np.empty((len(rows), *view.shape), view.dtype)
-        for offset in np.unique(offsets):
-            here = np.flatnonzero(offsets == offset)
-            found[here] = self._window(view, int(offset))[rows[here]]
+        for window, here in parts:
+            found[here] = window[rows[here]]
         return found
 
     def write(self, view: View, values: Array, rows: Array, mask: Array | None = None) -> None:
         """Write the elements of a view. `mask`: by program, which of them write."""
-        view.memory.written_as = view.form
-        offsets = np.broadcast_to(view.offset, len(rows))
-        for offset in np.unique(offsets):
-            here = offsets == offset
-            if mask is not None:
-                here = here & mask
-            chosen = np.flatnonzero(here)
-            given = values if values.shape[0] == 1 else values[chosen]
-            self._window(view, int(offset))[rows[chosen]] = given
+        for window, here in self._windows(view, len(rows), mask):
+            window[rows[here]] = values if values.shape[0] == 1 else values[here]
+        for memory in view.memories:
+            memory.written_as = view.form
 
-    def _window(self, view: View, offset: int) -> Array:
-        data = view.memory.data
+    def _windows(self, view: View, count: int, mask: Array | None = None) -> list[tuple[Array, Array]]:
+        """(elements of a view in all programs, the places of those that hold it there) of each place that it has."""
+        index = np.arange(count) if mask is None else np.flatnonzero(mask)
+        offset, owner = (np.broadcast_to(one, count)[index] for one in (view.offset, view.owner))
+        if not len(index):
+            return []
+        if (offset == offset[0]).all() and (owner == owner[0]).all():
+            return [(self._window(view, view.memories[owner[0]], int(offset[0])), index)]
+        pairs, which = np.unique(np.stack((owner, offset)), axis=1, return_inverse=True)
+        which = which.reshape(-1)
+        return [
+            (self._window(view, view.memories[memory], int(begin)), index[which == place])
+            for place, (memory, begin) in enumerate(pairs.T)
+        ]
+
+    def _window(self, view: View, memory: Allocation, offset: int) -> Array:
+        data = memory.data
         last = offset + sum(stride * (size - 1) for stride, size in zip(view.strides, view.shape, strict=True))
         if offset < 0 or last + view.dtype.itemsize > data.shape[1]:
             raise WrongProgram(f"a view begins {offset} bytes into an allocation of {data.shape[1]}, and ends outside")
@@ -122,8 +131,7 @@ class SharedMemory:
         if not self.lands_late:
             self._land(found, np.ones(self.programs, np.bool_))
         else:
-            poison = np.full(view.dtype.itemsize, 255, np.uint8).view(view.dtype)
-            self.write(view, np.broadcast_to(poison, (1, *view.shape)), rows)
+            self.write(view, poison(view.dtype, len(view.shape)), rows)
         if barrier is not None:
             self._of_barriers.append(found)
         else:

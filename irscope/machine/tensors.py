@@ -13,7 +13,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import Operation
 from irscope.machine.control import Executor, Frame, Machine, Step
-from irscope.machine.elementwise import convert_float
+from irscope.machine.elementwise import TF32_MASK, convert_float
 from irscope.machine.values import Array, Held, narrow_float, unsigned
 
 __all__ = ["TENSORS", "matrix_product", "scaled_product"]
@@ -187,9 +187,6 @@ def _gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 # ── dots ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_TF32_MASK = np.uint32(0xFFFFE000)
-"""TF32 drops the last 13 bits of float32."""
-
 
 def matrix_product(left: Array, right: Array, accumulator: Array | None, dtype: np.dtype[Any], precision: str) -> Array:
     """`left @ right + accumulator`, the sum over k in an order that is open.
@@ -207,7 +204,7 @@ def matrix_product(left: Array, right: Array, accumulator: Array | None, dtype: 
     for one in (left, right):
         wide = np.ascontiguousarray(one.astype(np.float32, copy=False))
         if precision == "tf32" and one.dtype == np.float32:
-            wide = (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
+            wide = (wide.view(np.uint32) & TF32_MASK).view(np.float32)
         operands.append(wide)
     total = np.matmul(*operands)
     if accumulator is not None:
@@ -237,14 +234,18 @@ def _unpacked(values: Array, kind: str, axis: int) -> Array:
     return values.astype(np.float32)
 
 
+def _factors(scales: Array) -> Array:
+    """Scales as float32: powers of two (e8m0) where they are integers."""
+    if scales.dtype.kind not in "iu":
+        return scales.astype(np.float32)
+    bits = unsigned(scales)
+    powers = np.ldexp(np.float32(1), bits.astype(np.int32) - 127)
+    return np.where(bits == 255, np.float32(np.nan), powers).astype(np.float32)
+
+
 def _scales(scales: Array, columns: int) -> Array:
-    """A factor for each of the columns: powers of two (e8m0), or float8."""
-    if scales.dtype.kind in "iu":
-        bits = unsigned(scales)
-        factors = np.where(bits == 255, np.float32(np.nan), np.ldexp(np.float32(1), bits.astype(np.int32) - 127))
-    else:
-        factors = scales.astype(np.float32)
-    return np.repeat(factors, columns // scales.shape[-1], axis=-1).astype(np.float32)
+    """A factor for each of the columns."""
+    return np.repeat(_factors(scales), columns // scales.shape[-1], axis=-1)
 
 
 def scaled_product(
@@ -286,6 +287,16 @@ def _upcast_mxfp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return ((values * _scales(scales, values.shape[-1])).astype(step.dtype),)
 
 
+def _upcast_fp4(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values = _unpacked(step.full(frame, 0), "e2m1", step.number("axis") + 1)
+    return (convert_float(values * _factors(frame.array(step.operands[1])), step.dtype),)
+
+
+def _upcast_fp8(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    values, scales = (frame.array(value) for value in step.operands)
+    return (convert_float(values.astype(np.float32) * _factors(scales), step.dtype),)
+
+
 def _add_pointer(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     pointer, offset = (frame.array(value) for value in step.operands)
     # An i1 stands for eight bits in memory.
@@ -302,8 +313,14 @@ TENSORS: Mapping[str, Executor] = {
     "reshape": _reshape, "trans": _transpose, "join": _join, "split": _split, "cat": _concatenate,
     "concat": _concatenate, "extract_slice": _extract_slice, "reduce": _reduce, "scan": _scan,
     "histogram": _histogram, "gather": _gather, "dot": _dot, "dot_scaled": _dot_scaled, "fp4_to_fp": _fp4_to_fp,
-    "upcast_mxfp": _upcast_mxfp, "addptr": _add_pointer, "int_to_ptr": _same, "ptr_to_int": _same,
+    "upcast_mxfp": _upcast_mxfp,
+    "scaled_upcast_fp4": _upcast_fp4, "scaled_upcast_fp8": _upcast_fp8, "addptr": _add_pointer, "int_to_ptr": _same,
+    "ptr_to_int": _same,
     **dict.fromkeys(
-        ("broadcast", "convert_layout", "set_auto_layout", "in_thread_transpose", "warp_group_dot_wait"), _same
+        (
+            "broadcast", "convert_layout", "set_auto_layout", "in_thread_transpose", "warp_group_dot_wait",
+            "builtin.unrealized_conversion_cast",
+        ),
+        _same,
     ),
 }  # fmt: skip

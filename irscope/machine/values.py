@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 from irscope.errors import MissingTool, NotRun
 from irscope.ir.mlir.types import Type
 
-__all__ = ["Allocation", "Array", "Descriptor", "Held", "View", "dtype_of", "full", "merge", "take", "unsigned"]
+__all__ = [
+    "Allocation", "Array", "Descriptor", "Held", "Undefined", "View", "dtype_of", "full", "merge", "narrow_float",
+    "poison", "take", "unsigned",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -63,6 +66,14 @@ def unsigned(values: Array) -> Array:
     return values if values.dtype == np.bool_ else values.view(f"u{values.dtype.itemsize}")
 
 
+def poison(dtype: np.dtype[Any], rank: int) -> Array:
+    """What nobody may read, for each element of a tensor; all bits set are NaN in each float."""
+    shape = (1,) * (rank + 1)
+    if dtype == np.bool_:
+        return np.ones(shape, np.bool_)
+    return np.full(dtype.itemsize, 255, np.uint8).view(dtype).reshape(shape)
+
+
 def full(values: Array, shape: Sequence[int], programs: int = 1) -> Array:
     """The array with every axis of a type's shape at its size, and at least so many programs."""
     wanted = (max(values.shape[0], programs), *shape)
@@ -102,18 +113,33 @@ class Allocation:
 class View:
     """A part of an allocation, as a memory descriptor names it."""
 
-    memory: Allocation
+    memories: tuple[Allocation, ...]
+    """More than one where programs hold parts of different allocations."""
     offset: Array
     """In bytes, by program."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     """In bytes."""
     dtype: np.dtype[Any]
-    form: str = field(default="")
+    form: str = ""
     """Element type and encoding: what is written through one form is read through the same one."""
+    owner: Array = field(default_factory=lambda: np.zeros(1, np.int64))
+    """By program, the place of its allocation in `memories`."""
+
+    @property
+    def memory(self) -> Allocation:
+        """The allocation of all programs; raises NotRun if they have different ones."""
+        if not (self.owner == self.owner[0]).all():
+            raise NotRun("programs hold views of different memory")
+        return self.memories[int(self.owner[0])]
 
 
-Held = Union[Array, Descriptor, View]  # noqa: UP007 (the classes are no types at run time under 3.10's isinstance)
+@dataclass(frozen=True, slots=True, eq=False)
+class Undefined:
+    """A view or a descriptor that nothing defines and no operation may use: what a branch yields in its place."""
+
+
+Held = Union[Array, Descriptor, View, Undefined]  # noqa: UP007 (the classes are no types at run time under 3.10's isinstance)
 """What a value is during a run."""
 
 
@@ -121,35 +147,57 @@ def take(value: Held, index: Array) -> Held:
     """The value of some of the programs."""
     if isinstance(value, np.ndarray):
         return value if value.shape[0] == 1 else value[index]
+    if isinstance(value, Undefined):
+        return value
     return cast(Held, replace(value, **{name: _taken(part, index) for name, part in _parts(value)}))
 
 
 def merge(parts: Sequence[tuple[Held, Array]], count: int) -> Held:
     """One value of several, each with the places of its programs; `count`: all programs.
 
-    Raises NotRun if the parts are views of different memory.
+    Raises NotRun if the parts are views whose elements lie differently.
     """
-    first = parts[0][0]
     if len(parts) == 1 and len(parts[0][1]) == count:
-        return first
+        return parts[0][0]
+    defined = [(value, index) for value, index in parts if not isinstance(value, Undefined)]
+    if not defined:
+        return Undefined()
+    first = defined[0][0]
     if isinstance(first, np.ndarray):
-        return _merged([(cast(Array, value), index) for value, index in parts], count)
-    if any(type(value) is not type(first) for value, _ in parts):
+        return _merged([(cast(Array, value), index) for value, index in defined], count)
+    if any(type(value) is not type(first) for value, _ in defined):
         raise NotRun("programs hold values of different kinds")
-    if isinstance(first, View) and any(
-        (value.memory, value.strides, value.form) != (first.memory, first.strides, first.form)
-        for value, _ in cast("list[tuple[View, Array]]", parts)
-    ):
-        raise NotRun("programs hold views of different memory")
+    outside: dict[str, int] = {}
+    if isinstance(first, View):
+        defined = _of_same_memories(cast("list[tuple[View, Array]]", defined))
+        first, outside = defined[0][0], {"offset": _OUTSIDE}
     changes: dict[str, Any] = {}
-    for name, part in _parts(first):
-        rows = [(getattr(value, name), index) for value, index in parts]
+    for name, part in _parts(cast("Descriptor | View", first)):
+        rows = [(getattr(value, name), index) for value, index in defined]
         if isinstance(part, tuple):
             columns = [[(row[place], index) for row, index in rows] for place in range(len(part))]
             changes[name] = tuple(_merged(column, count) for column in columns)
         else:
-            changes[name] = _merged(rows, count)
-    return cast(Held, replace(first, **changes))
+            changes[name] = _merged(rows, count, outside.get(name, 0))
+    return cast(Held, replace(cast("Descriptor | View", first), **changes))
+
+
+_OUTSIDE = -(1 << 40)
+"""Where the view of a program begins that has none: an access there is refused."""
+
+
+def _of_same_memories(parts: Sequence[tuple[View, Array]]) -> list[tuple[Held, Array]]:
+    """The same views, each with the allocations of all."""
+    first = parts[0][0]
+    if any((view.strides, view.form) != (first.strides, first.form) for view, _ in parts):
+        raise NotRun("programs hold views whose elements lie differently")
+    memories = list({id(one): one for view, _ in parts for one in view.memories}.values())
+    places = {id(one): place for place, one in enumerate(memories)}
+    found: list[tuple[Held, Array]] = []
+    for view, index in parts:
+        own = np.array([places[id(one)] for one in view.memories], np.int64)
+        found.append((replace(view, memories=tuple(memories), owner=own[view.owner]), index))
+    return found
 
 
 def _parts(value: Descriptor | View) -> list[tuple[str, Any]]:
@@ -168,9 +216,9 @@ def _taken(part: Any, index: Array) -> Any:
     return take(part, index)
 
 
-def _merged(parts: Sequence[tuple[Array, Array]], count: int) -> Array:
+def _merged(parts: Sequence[tuple[Array, Array]], count: int, default: int = 0) -> Array:
     shape = np.broadcast_shapes(*[values.shape[1:] for values, _ in parts])
-    found = np.zeros((count, *shape), parts[0][0].dtype)
+    found = np.full((count, *shape), default).astype(parts[0][0].dtype)
     for values, index in parts:
         found[index] = values
     return found

@@ -91,6 +91,16 @@ class RecordingOptions:
         Flag(("--virtual",), "Use the virtual GPU even if this machine has a real one."),
         keyword="virtual",
     )
+    computes: bool = _option(
+        False,
+        Flag(
+            ("--values",),
+            "Let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.",
+            kind=bool,
+            default=False,
+        ),
+        keyword="values",
+    )
     signature: str | None = _option(
         None,
         Flag(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,6 @@ def no_gpu() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("bench", "--results", SCRIPT),
-        ("bench", "--results", SCRIPT, "-d", "cse", "--json"),
         ("bench", SCRIPT),
         ("bench", SCRIPT, "--vs", "-cse"),
     ],
@@ -34,6 +33,42 @@ def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple
         "irscope: There is no GPU here that Triton's driver takes: launching needs one, with its driver and a torch "
         "for it.\n"
     )
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.triton
+def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
+    code, out, err = irscope("bench", "--results", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
+    row = json.loads(out)
+    assert (code, row["plan"], row["passes"]) == (0, "-cse", True)
+    assert {one["verdict"] for one in row["launches"]} == {"identical"}
+    assert {one["kernel"] for one in row["launches"]} == {"add_kernel"}
+    assert "the launches are run on the CPU" in err
+
+
+@pytest.mark.triton
+def test_results_take_a_target_a_stage_and_a_pass(irscope: Run) -> None:
+    subject = ("bench", "--results", ROOT / "examples" / "vector_add.py")
+    code, out, _ = irscope(*subject, "--target", "hip:gfx942", "--at", "coalesce", "--programs", "2", "--json")
+    assert (code, json.loads(out)["passes"]) == (0, True)
+    code, _, err = irscope(*subject, "--cpu", "--at", "colaesce")
+    assert (code, "Did you mean 'coalesce'" in err) == (1, True)
+    code, _, err = irscope(*subject, "--cpu", "--stage", "ptx")
+    assert (code, "the CPU runs ttir and ttgir" in err) == (2, True)
+
+
+@pytest.mark.triton
+def test_show_prints_the_values_of_a_launch(irscope: Run) -> None:
+    assert irscope("dump", ROOT / "examples" / "vector_add.py", "--target", "cuda:90")[0] == 0
+    code, out, err = irscope("show", "last::add_kernel", "--values", "--program", "0", "--json")
+    observed = json.loads(out)["captures"][0]
+    assert code == 0
+    assert "drawn at random" in err
+    assert "arith.addf" in {one["operation"] for one in observed["values"]}
+    code, out, _ = irscope("show", "last::add_kernel", "--values", "--value", observed["values"][-1]["name"])
+    assert (code, observed["values"][-1]["name"] in out) == (0, True)
+    code, _, err = irscope("show", "last", "--program", "0")
+    assert (code, "give --values with them" in err) == (2, True)
 
 
 @pytest.mark.usefixtures("no_gpu")

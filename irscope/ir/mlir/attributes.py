@@ -246,9 +246,9 @@ def _digits(digits: str) -> int:
     return int(digits) if digits.lstrip("-").isdecimal() and len(digits) < 20 else 0
 
 
-# 12   -4   0x1F   1.000000e+00   -5.000000e-01
+# 12   -4   0x1F   1.000000e+00   -5.000000e-01   4.6566126E-10
 _INTEGER = re.compile(r"-?(?:0x[0-9A-Fa-f]{1,64}|\d{1,80})$")
-_FLOAT = re.compile(r"-?\d{1,400}\.\d{1,400}(?:e[+-]?\d{1,4})?$")
+_FLOAT = re.compile(r"-?\d{1,400}\.\d{1,400}(?:[eE][+-]?\d{1,4})?$")
 # #arith.fastmath<none>   #nvvm<shfl_kind bfly>   #llvm.cconv<ccc>   #ub.poison
 _WORD = re.compile(r"#[\w.]+<(?:\w+ )?(?P<word>[\w, ]+)>$|#[\w]+\.(?P<bare>\w+)$")
 # @matmul   @"quoted"   @module::@function

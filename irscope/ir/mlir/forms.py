@@ -104,7 +104,10 @@ def _take_dictionary(text: str, attributes: dict[str, str]) -> str:
     start, end = span
     attributes.update(parse_entries(text[start + 1 : end - 1]))
     before = text[:start].rstrip().removesuffix("attributes").rstrip()
-    return f"{before} {text[end:].lstrip()}".rstrip()
+    after = text[end:].lstrip()
+    # ttng.barrier_expect %barrier, 8192 {async_task_id = array<i32: 0>}, %true
+    space = "" if after.startswith(",") else " "
+    return f"{before}{space}{after}".rstrip()
 
 
 # ── the custom form ───────────────────────────────────────────────────────────────────────────────────────────────

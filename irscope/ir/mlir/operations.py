@@ -140,6 +140,7 @@ tt.map_elementwise.return | yield | none | $srcs* |
 tt.mulhiui | arithmetic | none | $x, $y | first
 tt.approx_divf | arithmetic | none | $x, $y | first
 tt.precise_divf | arithmetic | none | $x, $y | first
+tt.approx_divf | arithmetic | none | $x, $y | first
 tt.precise_sqrt | arithmetic | none | $x | first
 tt.print | debug | ordered | @prefix{ : $args*} |
 tt.ptr_to_int | pointer | none | $src |

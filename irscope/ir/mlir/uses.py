@@ -295,7 +295,7 @@ _SMOOTH = frozenset({
     "arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "arith.maximumf", "arith.minimumf",
     "arith.maxnumf", "arith.minnumf", "arith.sitofp", "arith.uitofp", "math.exp", "math.exp2", "math.log", "math.log2",
     "math.sqrt", "math.rsqrt", "math.sin", "math.cos", "math.erf", "math.tanh", "math.absf", "math.fma",
-    "tt.precise_sqrt", "tt.precise_divf", "tt.clampf",
+    "tt.precise_sqrt", "tt.precise_divf", "tt.approx_divf", "tt.clampf",
 })  # fmt: skip
 """Functions of floats whose result moves little where their operands do."""
 _OTHER = frozenset({

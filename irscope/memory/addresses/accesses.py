@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 
 from irscope.ir.mlir.model import Operation, Value
-from irscope.ir.mlir.tokens import closing
 from irscope.ir.mlir.types import element_bits
 from irscope.memory.addresses.kinds import Kind, kind_of
 from irscope.memory.addresses.numbers import Number, Source, add, compared, constant, multiply, select
@@ -74,13 +73,9 @@ def tensormap(operation: Operation, number: Callable[[Value], Number]) -> Descri
     rank = (len(operands) - 1) // 4
     sizes = [number(value) for value in reversed(operands[2 + rank : 2 + 2 * rank])]
     strides = [_wide(number(value)) for value in reversed(operands[2 + 2 * rank : 1 + 3 * rank])]
-    kind = _POINTEE.search(operation.types)
-    fastest = constant((element_bits(kind[1]) if kind else 8) // 8, 64)
+    pointee = operation.operand_types[1].element
+    fastest = constant((pointee.bits if pointee is not None else 8) // 8, 64)
     return Descriptor(number(operands[1]), tuple(sizes), (*strides, fastest))
-
-
-# (!tt.ptr<i8>, !tt.ptr<f16>, i32, …
-_POINTEE = re.compile(r"!tt\.ptr<[^<>\n]{1,40}>, !tt\.ptr<(\w{1,20})")
 
 
 def block_addresses(
@@ -131,14 +126,6 @@ _ANY = Kind((), "i1")
 
 _PREDICATED = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather")
 """Their last operand says whether they are done at all."""
-# %pointers, %buffer mask %mask other %other      %pointer[%offsets] mask = %mask
-_MASK = re.compile(r"\bmask (?:= )?(%[\w$.#-]+)")
-# %value, %pointer[%offsets], %mask, %other stride = %stride
-_BUFFER = re.compile(r"(%[\w$.#-]+)\[(%[\w$.#-]+)\](?:, (%[\w$.#-]+))?(?:, (%[\w$.#-]+))?")
-# tt.load %pointers : tensor<32x!tt.ptr<f32>, #blocked>
-_POINTERS = re.compile(r"\btensor<(?:\d{1,9}x){1,8}!tt\.ptr<|!tt\.ptr<")
-# amdg.buffer_store %values, %pointer[%offsets] : tensor<64xf16, #blocked>      … into %buffer : <f16>[tensor<64xi32>] …
-_DATA = re.compile(r" : (?:<|tensor<(?:\d{1,9}x){1,8})(\w+)[,>]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +195,7 @@ def described(operation: Operation, number: Callable[[Value], Number], held: Map
     loads = ACCESSES[operation.name] == "load"
     mask: Number | None = None
     if operation.name == "ttg.async_copy_global_to_local":
-        mask = _named(operation, _MASK, number)
+        mask = _named(operation, "mask", number)
     elif operation.name != "tt.atomic_cas":
         at = 1 if loads else 2
         mask = number(operands[at]) if len(operands) > at else None
@@ -222,30 +209,24 @@ def described(operation: Operation, number: Callable[[Value], Number], held: Map
 
 def _of_buffer(operation: Operation, number: Callable[[Value], Number]) -> Description:
     """An access of an AMD buffer: a scalar pointer and a tensor of offsets."""
-    match = _BUFFER.search(operation.text)
-    if match is None:
-        raise ValueError("no pointer with offsets")
-    named = {value.name: value for value in operation.operands}
     kind = _pointer_kind(operation)
-    offsets = number(named[match[2]])
-    pointer = number(named[match[1]])
+    offsets, pointer = _named(operation, "offsets", number), _named(operation, "ptr", number)
+    if offsets is None or pointer is None:
+        raise ValueError("no pointer with offsets")
     rank = len(offsets.shape)
     spread = pointer.shaped(lambda array: array.reshape((1,) * rank), offsets.shape)
-    mask = _named(operation, _MASK, number)
-    other = None
-    if mask is None and match[3] in named:
-        mask = number(named[match[3]])
-        other = number(named[match[4]]) if match[4] in named and kind.pointee.bits else None
+    mask = _named(operation, "mask", number)
     loads = ACCESSES[operation.name] == "load"
+    other = _named(operation, "other", number) if loads and kind.pointee.bits else None
     loaded = Kind(offsets.shape, kind.pointee.element) if loads else None
     addresses = moved(spread, offsets, kind.pointee_bits)
     return Description(addresses, _shaped(mask, addresses), kind.pointee_bits, False, loaded, other)
 
 
-def _named(operation: Operation, pattern: re.Pattern[str], number: Callable[[Value], Number]) -> Number | None:
-    match = pattern.search(operation.text)
-    named = {value.name: value for value in operation.operands}
-    return number(named[match[1]]) if match and match[1] in named else None
+def _named(operation: Operation, name: str, number: Callable[[Value], Number]) -> Number | None:
+    """The operand of a name of the operation table; None if there is none."""
+    value = operation.operand(name)
+    return number(value) if value is not None else None
 
 
 def _shaped(mask: Number | None, addresses: Number) -> Number | None:
@@ -261,16 +242,8 @@ def _shaped(mask: Number | None, addresses: Number) -> Number | None:
 
 
 def _pointer_kind(operation: Operation) -> Kind:
-    """The type of its pointers: the first type of a pointer that its text gives.
-
-    Before Triton 3.9 buffer operations are written with the type of their data alone.
-    """
-    if (match := _POINTERS.search(operation.text)) is not None:
-        return _first_kind(operation.text[match.start() :])
-    if "buffer_" in operation.name and (match := _DATA.search(operation.text)) is not None:
-        return kind_of(f"!tt.ptr<{match[1]}>")
-    raise ValueError("no type of a pointer")
-
-
-def _first_kind(text: str) -> Kind:
-    return kind_of(text[: closing(text, text.index("<")) + 1])
+    """The type of its pointers; raises ValueError if it has none."""
+    pointer = operation.operand("ptr") or operation.operand("src")
+    if pointer is None:
+        raise ValueError("no type of a pointer")
+    return kind_of(operation.operand_types[operation.operands.index(pointer)].text)

@@ -13,7 +13,6 @@ iterations of each place are evaluated once. If not, every iteration is evaluate
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -234,15 +233,6 @@ _DEEPEST = 24
 _MOST_WHILE_TURNS = 256
 """Turns of an `scf.while` that are evaluated."""
 
-# num_warps(4)
-_WARPS = re.compile(r"num_warps\((\d{1,3})\)")
-# "ttg.num-warps" = 4 : i32
-_MODULE_WARPS = re.compile(r'"ttg\.num-warps" = (\d{1,3})\b')
-# tt.get_program_id x : i32      "tt.get_program_id"() <{axis = 0 : i32}>
-_PROGRAM_AXIS = re.compile(r"tt\.get_(?:program_id|num_programs) ([xyz])\b")
-# tt.call @helper__i32(%a, %b) : …
-_SYMBOL = re.compile(r'@([\w$.]+|"[^"\n]{1,400}")')
-
 
 class TooMuch(Exception):
     """A bound of the evaluation's work is reached."""
@@ -278,7 +268,8 @@ def run_kernel(runner: Runner, module: MlirModule) -> bool:
     kernel = module.kernel
     if kernel is None or not kernel.regions:
         return False
-    warps = next((int(match[1]) for one in module.operations if (match := _MODULE_WARPS.search(one.text))), 4)
+    stated = [one.attribute("ttg.num-warps") for one in module.operations]
+    warps = next((one for one in stated if isinstance(one, int)), 4)
     with np.errstate(all="ignore"):
         try:
             given = [runner.value(value) for block in kernel.regions[0].blocks[:1] for value in block.arguments]
@@ -306,8 +297,8 @@ class Runner:
         self._functions: dict[str, Operation] = {}
         self.work = self._fresh = 0
         for one in module.walk():
-            if one.name in ("tt.func", "func.func") and (match := _SYMBOL.search(one.text)):
-                self._functions[match[1]] = one
+            if one.kind == "function":
+                self._functions[one.symbol] = one
 
     def fresh(self) -> int:
         self._fresh += 1
@@ -489,15 +480,14 @@ class Runner:
         """Run every region of an operation once; what its blocks are given are its operands."""
         self._lose(operation)
         given = [self.value(value) for value in operation.operands]
-        for block in (block for region in operation.regions for block in region.blocks[:1]):
-            if len(block.arguments) == len(given):
-                self._give(block.arguments, given)
-            warps = _WARPS.search(block.header)
-            self._block(block, replace(place, warps=int(warps[1])) if warps else place)
+        for region, warps in zip(operation.regions, operation.partition_warps, strict=True):
+            for block in region.blocks[:1]:
+                if len(block.arguments) == len(given):
+                    self._give(block.arguments, given)
+                self._block(block, place if warps is None else replace(place, warps=warps))
 
     def run_call(self, operation: Operation, place: Place) -> None:
-        match = _SYMBOL.search(operation.text)
-        callee = self._functions.get(match[1]) if match else None
+        callee = self._functions.get(operation.symbol)
         self._lose(operation)
         if callee is None:
             return
@@ -520,8 +510,7 @@ class Runner:
             self._give(operation.results, reduced(parts, axis, combine))
 
     def program_axis(self, operation: Operation) -> int:
-        match = _PROGRAM_AXIS.search(operation.text)
-        return "xyz".index(match[1]) if match else attribute(operation, "axis")
+        return "xyz".index(str(operation.attribute("axis")))
 
     def run_program_id(self, operation: Operation, _: Place) -> None:
         self._held[operation.results[0]] = self._programs.index(self.program_axis(operation))

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import prod
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from irscope.ir.mlir.tokens import closing, split_commas
 from irscope.memory.addresses.kinds import Kind
 from irscope.memory.addresses.numbers import (
     FAR,
-    PREDICATES,
     Integers,
     Number,
     add,
@@ -92,25 +91,13 @@ def _put(part: Number, new: Number, axis: int, where: slice) -> Number:
 Rule = Callable[[Operation, Sequence[Number], Kind], Number]
 """From an operation, its operands and the kind of its result; raises ValueError if it cannot say."""
 
-# axis = 1 : i32      end = 128 : i32      start = 0 : i32
-_ATTRIBUTE = re.compile(r"\b(axis|start|end) = (-?\d{1,9})\b")
-# order = array<i32: 1, 0>
-_ORDER = re.compile(r"order = array<i32: (\d{1,2}(?:, \d{1,2}){0,16})>")
-# arith.cmpi slt, %a, %b : i32      "arith.cmpi"(%a, %b) <{predicate = 2 : i64}>
-_PREDICATE = re.compile(r"arith\.cmpi (\w{2,3}),|predicate = (\d)\b")
-
-
-@lru_cache(maxsize=8192)
-def _attributes(text: str) -> dict[str, int]:
-    return {match[1]: int(match[2]) for match in _ATTRIBUTE.finditer(text)}
-
 
 def attribute(operation: Operation, name: str) -> int:
-    """An integer attribute of an operation."""
-    found = _attributes(operation.text) or _attributes(operation.closing)
-    if name not in found:
+    """An integer attribute of an operation; raises ValueError if it has none such."""
+    found = operation.attribute(name)
+    if not isinstance(found, int):
         raise ValueError(f"{operation.name} has no {name}")
-    return found[name]
+    return found
 
 
 # Constants
@@ -183,8 +170,8 @@ def _reshape(operation: Operation, operands: Sequence[Number], kind: Kind) -> Nu
 
 
 def _trans(operation: Operation, operands: Sequence[Number], kind: Kind) -> Number:
-    match = _ORDER.search(operation.text)
-    order = tuple(int(part) for part in match[1].split(",")) if match else tuple(reversed(range(len(kind.shape))))
+    stated = operation.attribute("order")
+    order = cast("tuple[int, ...]", stated) if isinstance(stated, tuple) else tuple(reversed(range(len(kind.shape))))
     return operands[0].shaped(lambda array: np.transpose(array, order), kind.shape)
 
 
@@ -358,10 +345,7 @@ def _shift_right_unsigned(one: Number, other: Number) -> Number:
 
 
 def _compare(operation: Operation, operands: Sequence[Number], kind: Kind) -> Number:
-    match = _PREDICATE.search(operation.text)
-    if match is None:
-        raise ValueError("no predicate")
-    return compared(match[1] or PREDICATES[int(match[2])], operands[0], operands[1])
+    return compared(str(operation.attribute("predicate")), operands[0], operands[1])
 
 
 def _least_or_most(predicate: str) -> Callable[[Number, Number], Number]:

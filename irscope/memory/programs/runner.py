@@ -10,7 +10,6 @@ the turn; the others one after another.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -201,10 +200,8 @@ _MOST_TURNS = 1024
 _LAST_TURNS = 4
 """Turns at the end of a loop that masks and pipelines treat differently."""
 _FEW_TURNS = 4
-_PREDICATE_AT = {"ttng.tc_gen5_mma": 4, "ttng.tc_gen5_mma_scaled": 6}
-"""Operation → which of its operands, counted without what stands in brackets, says whether it is done."""
-# ttng.tc_gen5_mma %a, %b, %d[%token], %use_d, %pred, %barrier[%true] {is_async} : …
-_IN_BRACKETS = re.compile(r"\[[^\[\]\n]{0,200}\]")
+_PREDICATED = ("tc_gen5_mma", "tc_gen5_mma_scaled")
+"""Opcodes of dots of tensor memory, which a predicate may switch off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +250,7 @@ def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: V
 
 def predicate_of(operation: Operation) -> Value | None:
     """The operand that says whether a dot of tensor memory is done; None of other operations, or if there is none."""
-    if operation.name not in _PREDICATE_AT:
-        return None
-    names = [name.strip() for name in _IN_BRACKETS.sub("", operation.text).split(",")]
-    at = _PREDICATE_AT[operation.name]
-    wanted = names[at].split()[0] if at < len(names) else ""
-    return next((one for one in operation.operands if one.name == wanted), None)
+    return operation.operand("pred") if operation.opcode in _PREDICATED else None
 
 
 class _Runner(Runner):
@@ -273,7 +265,7 @@ class _Runner(Runner):
         self.turns: tuple[tuple[int, int], ...] = ()
 
     def _run(self, operation: Operation, place: Place) -> None:
-        weight = self._predicated(operation) if operation.name in _PREDICATE_AT else self.weight
+        weight = self._predicated(operation) if operation.opcode in _PREDICATED else self.weight
         self.visits.append(Visit(operation, weight))
         super()._run(operation, place)
         if operation.name.startswith("arith.") and operation.name in RULES:

@@ -189,11 +189,11 @@ def _watch_configurations(module: Any, patches: Patches, sink: EventSink, policy
 
 @contextmanager
 def virtual_launches(
-    target: Target, configs: str, sink: EventSink, assume: Mapping[str, str] | None = None
+    target: Target, configs: str, sink: EventSink, assume: Mapping[str, str] | None = None, computes: bool = False
 ) -> Iterator[None]:
     """Run what follows on the virtual GPU for a target, and report its launches and tunings.
 
-    `assume`: what `--assume` says.
+    `assume`: what `--assume` says; `computes`: whether tensors hold data, and launches are run on the CPU.
     """
     from irscope.record.virtual.gpu import virtual_gpu
 
@@ -214,7 +214,7 @@ def virtual_launches(
     policy = _config_policy(configs)
     with (
         _watched_graphs(sink, policy),
-        virtual_gpu(target, launched, assume, policy, _timed(sink), noted) as following,
+        virtual_gpu(target, launched, assume, policy, _timed(sink), noted, computes) as following,
     ):
         try:
             yield

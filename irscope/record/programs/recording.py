@@ -150,7 +150,7 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
 
     request = watch.request
     if not real:
-        return virtual_launches(target, request.config, watch.report, dict(request.assume))
+        return virtual_launches(target, request.config, watch.report, dict(request.assume), request.computes)
     if request.assume:
         watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
     return real_launches(watch.report, request.data_limit_bytes)

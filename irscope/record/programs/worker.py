@@ -182,7 +182,14 @@ def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
 def _handover(watch: Watch, folder: Path) -> Handover | None:
     """What hands the compiles of launches over; None where all is compiled here, one after another."""
     request = watch.request
-    if (request.jobs or default_jobs()) == 1 or request.compiler_log or request.mlir_dump_path or request.constants:
+    # A launch that is run needs its IR at once.
+    if (
+        request.computes
+        or (request.jobs or default_jobs()) == 1
+        or request.compiler_log
+        or request.mlir_dump_path
+        or request.constants
+    ):
         return None
     return Handover(folder)
 

@@ -43,7 +43,7 @@ def _check_arguments(
     if not isinstance(signature, dict):
         return
     by_address = bool(getattr(metadata, "tensordesc_meta", None))
-    for index, (kind, argument) in enumerate(_flat(tuple(signature.values()), arguments)):
+    for index, (kind, argument) in enumerate(flat_arguments(tuple(signature.values()), arguments)):
         pointer = argument
         if kind.startswith("tensordesc"):
             # Where the part has no hardware for descriptors, the descriptor's pointer is an argument like any other.
@@ -60,10 +60,11 @@ def _check_grid(grid: tuple[int, int, int]) -> None:
         raise RuntimeError("Triton Error [CUDA]: invalid argument")
 
 
-def _flat(kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+def flat_arguments(kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """(kind of the signature, argument) of each argument of a launch, those within tuples one by one."""
     for kind, argument in zip(kinds, arguments, strict=False):
         if isinstance(kind, tuple):
-            yield from _flat(kind, tuple(argument))
+            yield from flat_arguments(kind, tuple(argument))
         else:
             yield str(kind), argument
 
@@ -275,6 +276,8 @@ class _VirtualLauncher:
         kernel = self.kernel() if self.kernel is not None else None
         if self._driver.on_arguments is not None:
             self._driver.on_arguments(kernel, self.source, arguments)
+        if self._driver.compute is not None and not is_rehearsal():
+            self._driver.compute(kernel, self.source, grid, arguments)
         if self._driver.on_launch is not None and kernel is not None and not is_rehearsal():
             self._driver.on_launch(kernel, grid)
         if exit_hook is not None:
@@ -290,6 +293,8 @@ class _VirtualDriver:
         self.on_launch = on_launch
         self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
         """Called at each launch with the compiled kernel (None where it is gone), its source and the arguments."""
+        self.compute: Callable[[Any, Any, tuple[int, int, int], tuple[Any, ...]], None] | None = None
+        """Runs a launch: called with the compiled kernel, its source, the grid and the arguments; None runs nothing."""
         self.is_host_memory: _IsHost = lambda argument: False
         """Whether an argument is a tensor that the GPU cannot reach; not known without torch."""
         self.utils = _VirtualUtils(part)

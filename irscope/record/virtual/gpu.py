@@ -39,6 +39,7 @@ def virtual_gpu(
     configs: ConfigPolicy = "first",
     on_timed: OnTimed | None = None,
     on_note: Callable[[str], None] | None = None,
+    computes: bool = False,
 ) -> Iterator[Following]:
     """Let the programs that run within see a GPU.
 
@@ -49,6 +50,7 @@ def virtual_gpu(
         configs: which configurations of an `@triton.autotune`d kernel are compiled.
         on_timed: called after each of them with the placeholder times.
         on_note: called with what a reader must know beside that.
+        computes: whether tensors hold data, and launches are run on the CPU.
 
     Yields what the placeholder values decided. Everything is restored on leaving, after an exception too. torch is not
     imported: it is replaced if and when the program imports it.
@@ -70,6 +72,12 @@ def virtual_gpu(
 
         def open_torch(_: ModuleType) -> None:
             # Not above: it imports torch, which a program without torch must not be made to do.
+            if computes:
+                from irscope.record.virtual.torch.computing import ComputingSession
+
+                session = ComputingSession(part, patches, on_note)
+                driver.is_host_memory, driver.compute = session.is_host_memory, session.launch
+                return
             from irscope.record.virtual.torch.session import TorchSession, forget_written
 
             driver.on_arguments = forget_written

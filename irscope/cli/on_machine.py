@@ -1,0 +1,121 @@
+"""What runs on irscope's own machine, without a GPU: the launches of `run`, and the values that `show` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Option
+from irscope.cli.streams import say
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+
+if TYPE_CHECKING:
+    # They import NumPy, which the commands do not need without these options.
+    from irscope.machine.captured import StageOfRun
+    from irscope.machine.observed import Observation
+    from irscope.record.gpu.on_machine import MachineRun
+
+__all__ = ["OnMachine", "Values", "show_values"]
+
+
+@dataclass(frozen=True, slots=True)
+class OnMachine:
+    """How `run` runs launches on the CPU."""
+
+    cpu: Annotated[bool, Option("--cpu", help="Run on the CPU even if this machine has a GPU.")] = False
+    stage: Annotated[str | None, Option("--stage", metavar="ttir|ttgir", help="The IR that the CPU runs.")] = None
+    at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass on the CPU.")] = None
+    programs: Annotated[
+        int | None, Option("--programs", metavar="N", min=1, help="Run a sample of the programs of each launch.")
+    ] = None
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether any option asks for the CPU."""
+        return self != OnMachine()
+
+    @property
+    def run(self) -> MachineRun:
+        """What is run of each launch; raises UsageError."""
+        from irscope.record.gpu.on_machine import MachineRun
+
+        return MachineRun(_stage_of(self.stage or "ttgir"), self.at or "", self.programs)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Which values `show` prints."""
+
+    values: Annotated[
+        bool,
+        Option("--values", help="Run the launch on the CPU, and print what each operation gave, by line of Python."),
+    ] = False
+    value: Annotated[
+        str | None, Option("--value", metavar="%NAME", help="Only this value, such as %acc, with its elements.")
+    ] = None
+    program: Annotated[
+        str | None, Option("--program", metavar="X[,Y[,Z]]", help="Run only this program of the grid.")
+    ] = None
+    line: Annotated[int | None, Option("--line", metavar="N", help="Only what comes from this line of the file.")] = (
+        None
+    )
+    at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass.")] = None
+
+    def __post_init__(self) -> None:
+        chosen = (self.value, self.program, self.line, self.at)
+        if not self.values and any(one is not None for one in chosen):
+            raise UsageError("--value, --program, --line and --at choose of values: give --values with them.")
+
+
+def show_values(captures: Sequence[Capture], values: Values, stages: tuple[str, ...], to: Destination) -> int:
+    """Print the values of each capture's launch; returns the exit code."""
+    from irscope.machine.observed import observe_values
+    from irscope.render.text.values import render_values
+
+    if len(stages) > 1:
+        raise UsageError("--values runs one IR: give one --stage, ttir or ttgir.")
+    stage, program = _stage_of(stages[0] if stages else "ttir"), _program_of(values.program)
+    rows: list[tuple[Capture, Observation]] = []
+    for capture in captures:
+        observed = observe_values(
+            capture, stage=stage, at=values.at or "", name=values.value or "", line=values.line, program=program
+        )
+        if observed.made_up:
+            made_up = ", ".join(observed.made_up)
+            say(f"{capture.name}: drawn at random, since the recording does not hold their elements: {made_up}")
+        rows.append((capture, observed))
+
+    def as_text(width: int | None, color: bool) -> str:
+        texts: list[str] = []
+        for capture, observed in rows:
+            head = f"{capture.name} ({capture.target})\n" if len(rows) > 1 else ""
+            texts.append(head + render_values(observed, width=width, color=color))
+        return "\n\n".join(texts)
+
+    def as_json() -> dict[str, Any]:
+        return {
+            "captures": [{"id": one.id, "kernel": one.name, "target": str(one.target)} | found.as_json()
+                         for one, found in rows]
+        }  # fmt: skip
+
+    to.emit(as_json, as_text)
+    return 0
+
+
+def _stage_of(text: str) -> StageOfRun:
+    if text not in ("ttir", "ttgir"):
+        raise UsageError(f"--stage {text!r}: the CPU runs ttir and ttgir.")
+    return text
+
+
+def _program_of(text: str | None) -> tuple[int, int, int] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) > 3 or not all(part.strip().isdecimal() for part in parts):
+        raise UsageError(f"--program {text!r}: write its place along each axis of the grid, such as 3,0.")
+    x, y, z = (*map(int, parts), 0, 0)[:3]
+    return x, y, z

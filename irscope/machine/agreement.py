@@ -1,0 +1,149 @@
+"""Whether two runs of a launch leave the same in memory, or differ by no more than rounding explains.
+
+The baseline is run again on inputs that are moved by one unit in the last place, up or down at random. A deviation that
+is a few times as large as those are is rounding; of integers, and of what the moved runs leave alone, only equal bits
+are the same.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.device.measurement import Agreement
+from irscope.machine.elementwise import float_bits
+from irscope.machine.values import Array, unsigned
+
+__all__ = ["MOVED_RUNS", "agreement_of", "moved_by_one_ulp"]
+
+MOVED_RUNS = 2
+"""Runs of the baseline on moved inputs."""
+_NOISE_FACTOR = 4.0
+"""Times the largest deviation that moved inputs gave at an element."""
+_WIDE_FLOOR_ULPS = 8.0
+"""Units in the last place that a float32 or float64 may always be off; 1 of a narrower format."""
+_Wide = NDArray[np.float64]
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a type is one of floats, those of `ml_dtypes` included."""
+    return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
+
+
+def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
+    """Floats with each moved to one of its neighbours; zeros, infinities and NaN stay, and so does all else."""
+    if not is_float(values.dtype) or values.dtype.itemsize == 1:
+        return values
+    bits = unsigned(np.ascontiguousarray(values))
+    step = random.integers(0, 2, values.shape).astype(bits.dtype) * bits.dtype.type(2) - bits.dtype.type(1)
+    moved = (bits + step).view(values.dtype)
+    with np.errstate(invalid="ignore"):
+        stays = ~np.isfinite(values) | (values == 0) | ~np.isfinite(moved)
+    return np.where(stays, values, moved)
+
+
+@dataclass(slots=True)
+class _Difference:
+    """How one tensor differs."""
+
+    name: str
+    error: float = 0.0
+    relative: float = 0.0
+    noise: float = 0.0
+    over_noise: float = 0.0
+    differing: int = 0
+    beyond: int = 0
+    new_nan: int = 0
+    place: tuple[int, ...] = ()
+    """Of the first element that is a NaN, or beyond its noise."""
+
+
+def agreement_of(
+    before: Mapping[str, Array], baseline: Mapping[str, Array], moved: Sequence[Mapping[str, Array]],
+    found: Mapping[str, Array], noise_of: str,
+) -> Agreement:  # fmt: skip
+    """How what a variant leaves agrees with what the baseline leaves.
+
+    Args:
+        before: name of each tensor → its elements before the launch.
+        baseline, found: the same after the launch.
+        moved: after runs of the baseline on moved inputs.
+        noise_of: what these are, in words.
+    """
+    with np.errstate(all="ignore"):
+        rows = [
+            _difference(name, before[name], baseline[name], [one[name] for one in moved], found[name])
+            for name in baseline
+        ]
+    differing = sum(row.differing for row in rows)
+    with_nan = next((row for row in rows if row.new_nan), None)
+    if with_nan is not None:
+        detail = f"{with_nan.new_nan} NaNs in {with_nan.name}, the first at {list(with_nan.place)}"
+        return Agreement("nan", argument=with_nan.name, differing=differing, detail=detail)
+    if not differing:
+        return Agreement("identical", 0.0, 0.0)
+    worst = max(rows, key=lambda row: (row.beyond > 0, row.over_noise, row.error))
+    detail = f"the first at {list(worst.place)}" if worst.beyond else ""
+    return Agreement(
+        "different" if worst.beyond else "close", worst.error, worst.relative, worst.name, differing, detail,
+        worst.noise, worst.over_noise, None, worst.beyond, noise_of,
+    )  # fmt: skip
+
+
+def _difference(name: str, before: Array, baseline: Array, moved: Sequence[Array], found: Array) -> _Difference:
+    row = _Difference(name)
+    differs = unsigned(np.ascontiguousarray(baseline)) != unsigned(np.ascontiguousarray(found))
+    row.differing = int(differs.sum())
+    floats = is_float(found.dtype)
+    if floats:
+        made = np.isnan(found) & (unsigned(np.ascontiguousarray(found)) != unsigned(np.ascontiguousarray(before)))
+        row.new_nan = int(made.sum())
+        if row.new_nan:
+            row.place = _first(made)
+    if not row.differing:
+        return row
+    wide, reference = found.astype(np.float64), baseline.astype(np.float64)
+    error = _distance(wide, reference)
+    # Large 64-bit integers that differ may be one float64.
+    error = np.where(differs & (error == 0) & (not floats), 1.0, np.where(differs, error, 0.0))
+    noise = np.zeros(error.shape)
+    for run in moved:
+        distance = _distance(run.astype(np.float64), reference)
+        noise = np.maximum(noise, np.where(np.isfinite(distance), distance, 0.0))
+    allowed = _NOISE_FACTOR * noise + (_floor(reference, found.dtype) if floats else 0.0)
+    beyond = differs & ~(error <= allowed)
+    row.beyond = int(beyond.sum())
+    if row.beyond:
+        row.place = _first(beyond)
+    known = np.where(np.isfinite(error), error, 0.0)
+    row.error = float(known.max())
+    sizes = np.abs(np.where(np.isfinite(reference), reference, 0.0))
+    row.relative = float((known / np.where(sizes == 0, np.inf, sizes)).max())
+    row.noise = float(noise.max())
+    row.over_noise = float(np.divide(known, allowed, out=np.zeros(known.shape), where=allowed > 0).max())
+    return row
+
+
+def _distance(values: _Wide, reference: _Wide) -> _Wide:
+    """How far values are off; infinitely far where one of both alone is infinite or NaN."""
+    error = np.abs(values - reference)
+    same = (values == reference) | (np.isnan(values) & np.isnan(reference))
+    return np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
+
+
+def _floor(reference: _Wide, dtype: np.dtype[Any]) -> _Wide:
+    """What the last rounding may do: units in the last place of each value."""
+    sizes = np.abs(np.where(np.isfinite(reference), reference, 0.0))
+    spacing = np.exp2(np.frexp(np.maximum(sizes, 2.0**-126))[1] - float_bits(dtype))
+    return spacing * (1.0 if dtype.itemsize <= 2 else _WIDE_FLOOR_ULPS)
+
+
+def _first(holds: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(index[0]) for index in np.nonzero(holds))

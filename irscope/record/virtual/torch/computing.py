@@ -1,0 +1,283 @@
+"""The virtual GPU that computes: its tensors hold real data on the CPU, and irscope's machine runs its launches.
+
+A function mode replaces the device `cuda` by the CPU, and lets tensors report the GPU. Tensors that a program makes on
+the CPU report that; what is made of them alone does so too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.utils import _device as torch_default_device
+
+from irscope.device.parts import DevicePart
+from irscope.errors import NotRun, WrongProgram
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.launch import Given, HostDescriptor, Pointer, run
+from irscope.record.triton.driver import flat_arguments
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.torch.cuda import install_cuda
+from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory
+
+__all__ = ["ComputingSession"]
+
+_HOST = "_irscope_is_of_host"
+"""The attribute of a tensor that a program made on the CPU."""
+
+
+class ComputingSession:
+    """The device side of torch, computing on the CPU."""
+
+    def __init__(self, part: DevicePart, patches: Patches, on_note: Callable[[str], None] | None = None) -> None:
+        """Put it in place for a part, until `patches` are closed; `on_note` gets what a reader must know of the run."""
+        self._note = on_note or (lambda text: None)
+        generator, load = torch.Generator, torch.load
+        # Not torch.manual_seed, which seeds GPUs too.
+        seed = torch.default_generator.manual_seed
+        install_cuda(part, VirtualMemory(part.memory_bytes, self._note), patches)
+        patches.set(torch, "Generator", _generator_of_any_device(generator))
+        patches.set(torch, "load", lambda file, map_location=None, *rest, **named: load(file, "cpu", *rest, **named))
+        for name in ("manual_seed", "manual_seed_all"):
+            patches.set(torch.cuda, name, lambda number: _nothing(seed(number)))
+        for name in ("get_rng_state", "set_rng_state"):
+            function = getattr(torch, name)
+            patches.set(torch.cuda, name, lambda *values, function=function, **_: function(*values[:1]))
+        patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
+        self._mode = _Computing()
+        self._follow_backward(patches)
+        self._follow_threads(patches)
+        self._follow_default_device(patches)
+        _push_mode(self._mode)
+        patches.callback(self._remove_mode)
+
+    def is_host_memory(self, argument: Any) -> bool:
+        """Whether a kernel's argument is a tensor that a GPU cannot reach."""
+        while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
+            argument = argument.base
+        return isinstance(argument, torch.Tensor) and argument.numel() > 0 and _is_of_host(argument)
+
+    def launch(self, kernel: Any, source: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
+        """Run a launch; what cannot be run is noted, and leaves its tensors as they are.
+
+        Raises RuntimeError, as torch does after a fault on the GPU, for what no kernel may do.
+        """
+        if kernel is None or 0 in grid:
+            return
+        text = next((kernel.asm[stage] for stage in ("ttgir", "ttir") if stage in kernel.asm), None)
+        name = str(getattr(kernel, "name", "a kernel"))
+        if text is None:
+            self._note(f"{name} was not run: it has no IR that irscope runs.")
+            return
+        with torch._C.DisableTorchFunction():
+            try:
+                given = list(_given(source.signature, arguments, {}))
+                for line in run(parse_mlir(text), grid, given):
+                    print(line)
+            except NotRun as error:
+                self._note(f"{name} was not run, so that its tensors stay as they were: {error}")
+            except WrongProgram as error:
+                raise RuntimeError(f"CUDA error: an illegal instruction or memory access in {name}: {error}") from error
+
+    def _follow_backward(self, patches: Patches) -> None:
+        """Enter the mode in backward passes, in which torch switches it off: functions of the program run there."""
+        engine, mode = torch.autograd.graph._engine_run_backward, self._mode
+
+        def run_in_mode(*args: Any, **kwargs: Any) -> Any:
+            if mode.is_on:
+                return engine(*args, **kwargs)
+            with mode:
+                return engine(*args, **kwargs)
+
+        for module in (torch.autograd, torch.autograd.graph):
+            patches.set_known(module, {"_engine_run_backward": run_in_mode})
+
+    def _follow_threads(self, patches: Patches) -> None:
+        """Enter the mode, which belongs to one thread, in those that the program starts."""
+        body, mode = threading.Thread.run, self._mode
+
+        def run_in_mode(thread: threading.Thread) -> None:
+            with mode:
+                body(thread)
+
+        patches.set(threading.Thread, "run", run_in_mode)
+
+    def _follow_default_device(self, patches: Patches) -> None:
+        """torch's own mode for a default device names the GPU to functions that make tensors."""
+        kind, mode = torch_default_device.DeviceContext, self._mode
+        handle = kind.__torch_function__
+
+        def on_cpu(
+            context: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            if context.device.type != "cuda":
+                return handle(context, func, types, args, kwargs)
+            kwargs = kwargs or {}
+            if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
+                kwargs["device"] = CUDA if mode.is_on else CPU
+            return func(*args, **kwargs)
+
+        patches.set(kind, "__torch_function__", on_cpu)
+
+    def _remove_mode(self) -> None:
+        above: list[Any] = []
+        for _ in range(torch._C._len_torch_function_stack()):
+            mode = _pop_mode()
+            if mode is self._mode:
+                break
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+
+# ── devices ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _generator_of_any_device(real: Any) -> Any:
+    """`torch.Generator`, whose generators are all of the CPU."""
+
+    class Kind(type(real)):  # type: ignore[misc]
+        def __instancecheck__(cls, instance: object) -> bool:
+            return type.__instancecheck__(real, instance)
+
+        def __call__(cls, device: Any = "cpu") -> Any:
+            return real("cpu")
+
+    class Generator(real, metaclass=Kind):  # type: ignore[misc, valid-type]
+        """Stands in for `torch.Generator`."""
+
+    return Generator
+
+
+class _Computing(TorchFunctionMode):
+    """Lets tensors of the CPU pose as those of a GPU."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the mode sees calls now: torch switches it off within its own handlers."""
+        return any(mode is self for mode in _get_current_function_mode_stack())
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is torch.device:
+            return func(*args, **kwargs)
+        answer = _ANSWERS.get(func)
+        if answer is not None:
+            return answer(*args, **kwargs)
+        named = [one for one in (*args, *kwargs.values()) if _device_of(one) is not None]
+        if not named:
+            return _marked(func(*args, **kwargs), _comes_from_host(args, kwargs))
+        places = tuple(CPU if _device_of(one) is not None else one for one in args)
+        options = {name: CPU if _device_of(one) is not None else one for name, one in kwargs.items()}
+        to_host = _device_of(named[0]) == "cpu"
+        result = func(*places, **options)
+        given = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        if result is given and given is not None:
+            if _is_of_host(given) == to_host:
+                return given
+            # A copy between two memories shares none.
+            result = given.clone()
+        return _marked(result, to_host)
+
+
+def _device_of(value: Any) -> str | None:
+    """The kind of device that a value names, in a form that torch takes; None if it names none."""
+    if isinstance(value, torch.device):
+        return value.type if value.type in ("cuda", "cpu") else None
+    if isinstance(value, str) and (value == "cpu" or value.partition(":")[0] == "cuda"):
+        return value.partition(":")[0]
+    return None
+
+
+def _tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:
+    for one in values:
+        if isinstance(one, torch.Tensor):
+            yield one
+        elif isinstance(one, (list, tuple)) and len(one) < 64:
+            yield from _tensors(one)
+
+
+def _comes_from_host(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a result is of the CPU: all tensors that it is made of are, or none is given and no default says so."""
+    tensors = list(_tensors((*args, *kwargs.values())))
+    if tensors:
+        return all(map(_is_of_host, tensors))
+    default = torch_default_device.CURRENT_DEVICE
+    return default is None or default.type != "cuda"
+
+
+def _marked(result: Any, is_of_host: bool) -> Any:
+    if is_of_host:
+        for one in _tensors([result]):
+            one.__dict__[_HOST] = True
+    return result
+
+
+def _is_of_host(tensor: torch.Tensor) -> bool:
+    return _HOST in getattr(tensor, "__dict__", {})
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _to_gpu(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return tensor.clone() if _is_of_host(tensor) else tensor
+
+
+def _to_host(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return tensor if _is_of_host(tensor) else _marked(tensor.clone(), True)
+
+
+_ANSWERS: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.device.__get__: lambda tensor: CPU if _is_of_host(tensor) else CUDA,  # type: ignore[attr-defined]
+    torch.Tensor.is_cuda.__get__: lambda tensor: not _is_of_host(tensor),  # type: ignore[attr-defined]
+    torch.Tensor.is_cpu.__get__: _is_of_host,  # type: ignore[attr-defined]
+    torch.Tensor.get_device: lambda tensor: -1 if _is_of_host(tensor) else 0,
+    torch.Tensor.cuda: _to_gpu,
+    torch.Tensor.cpu: _to_host,
+    torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
+    torch.Tensor.is_pinned: lambda tensor, *_, **__: _is_of_host(tensor),
+}
+
+
+# ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _given(
+    signature: Mapping[str, Any], arguments: tuple[Any, ...], storages: dict[int, NDArray[np.uint8]]
+) -> Iterator[Given]:
+    """A launch's arguments for the machine: those that are no constants; `storages`: by address, shared by tensors."""
+    for kind, argument in flat_arguments(tuple(signature.values()), arguments):
+        if kind == "constexpr":
+            continue
+        if kind.startswith("tensordesc"):
+            base = _pointer(argument.base, storages)
+            fills_nan = str(getattr(argument, "padding", "zero")) == "nan"
+            yield HostDescriptor(base, tuple(argument.shape), tuple(argument.strides), fills_nan)
+        elif kind.startswith("*"):
+            yield _pointer(argument, storages)
+        else:
+            yield argument
+
+
+def _pointer(argument: Any, storages: dict[int, NDArray[np.uint8]]) -> Pointer:
+    while not isinstance(argument, torch.Tensor):
+        if not hasattr(argument, "base"):
+            raise NotRun(f"{type(argument).__name__} is passed as a pointer, whose memory is not known")
+        argument = argument.base
+    storage = argument.untyped_storage()
+    begin, size = storage.data_ptr(), storage.nbytes()
+    known = storages.get(begin)
+    if known is None:
+        buffer = (ctypes.c_uint8 * max(size, 1)).from_address(begin) if size else (ctypes.c_uint8 * 1)()
+        known = storages[begin] = np.frombuffer(buffer, np.uint8)[:size]
+    return Pointer(known, argument.storage_offset() * argument.element_size())
