@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator
 
 from docs.site.notebooks import NOTEBOOKS, notebook
-from tests.hostile.patterns import ROOMS
-from tests.ir.asm.test_readers_ptx import MODULES
-from tests.ir.mlir.test_operations import PACKAGE
+from tests.test_borders import MODULES, PACKAGE, ROOMS
 
 ROOT = PACKAGE.parent
 API = ROOT / "docs" / "api.md"

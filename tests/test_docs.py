@@ -22,8 +22,8 @@ from irscope.store.recent import CaptureStore
 from tests import reference
 from tests.analysis.roofline.launched import attention
 from tests.cli.product import FEW, KERNELS, recorded_product
-from tests.ir.asm.test_readers_ptx import MODULES
 from tests.recording import without_torch
+from tests.test_borders import MODULES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [one for one in sorted((ROOT / "docs").glob("*.md")) if one not in CHECKED]

@@ -101,7 +101,6 @@ def _swept(
 ) -> tuple[SweepRow, ...]:
     from irscope.api.sweep import client_of
     from irscope.api.sweep import sweep as run_sweep
-    from irscope.cli.sweep import points_of, with_constants
     from irscope.store.table import Journal, load_table, save_table
 
     points = points_of(versus)

@@ -105,7 +105,7 @@ def test_misuse(irscope: Run, arguments: tuple[object, ...], code: int, said: st
 
 
 def test_variants_of_the_command_line() -> None:
-    from irscope.analysis.upgrade.compare import variants_of
+    from irscope.cli.bench import variants_of
     from irscope.plan import PassPlan
 
     plan = PassPlan.parse("-cse")
