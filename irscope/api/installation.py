@@ -95,7 +95,7 @@ def _ask(interpreter: str, module: str, *arguments: str) -> dict[str, Any]:
 
 def _triton(interpreter: str) -> list[Installed]:
     try:
-        seen = _ask(interpreter, "irscope.record.triton.probe")
+        seen = _ask(interpreter, "irscope.record.triton.identity")
     except RecordingError as error:
         return [Installed("Triton", "missing", str(error), "give a Python with --python")]
     except MissingTool as error:

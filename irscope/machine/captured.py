@@ -32,6 +32,12 @@ _PLAIN = (
 _MOST_BYTES = 4 << 30
 """Of all tensors of a launch: a run holds them three times."""
 
+_SHORT = {
+    "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
+    "i16": "int16", "i8": "int8", "i1": "bool",
+}  # fmt: skip
+"""Names of types as Triton writes them, which tensors that are not torch's may have."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
@@ -125,7 +131,12 @@ def _scalar(one: Argument, given: Mapping[str, Any]) -> int | float | bool:
 
 
 def _dtype(one: Argument) -> np.dtype[Any]:
-    return np.dtype(one.dtype) if one.dtype in _PLAIN else narrow_float(one.dtype)
+    name = _SHORT.get(one.dtype, one.dtype)
+    if name in _PLAIN:
+        return np.dtype(name)
+    if not name.startswith(("bfloat", "float")):
+        raise NotRun(f"{one.path} has elements of {one.dtype}, a type that is not computed")
+    return narrow_float(name)
 
 
 def _storage(one: Argument) -> tuple[Pointer, Array]:

@@ -456,7 +456,7 @@ class Capture:
     _repr_html_: ClassVar[Callable[[Capture], str]]
     """What a notebook shows; `irscope.api` sets it."""
     run: ClassVar[Callable[..., dict[str, Any]]]
-    """Runs the kernel on the CPU: `irscope.machine.captured.run_capture`; `irscope.api` sets it."""
+    """Runs the kernel on the CPU: `run_capture` of `irscope/machine/captured.py`; `irscope.api` sets it."""
 
     def __repr__(self) -> str:
         plan = f", plan={str(self.plan)!r}" if self.plan else ""

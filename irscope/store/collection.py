@@ -26,7 +26,7 @@ _LARGEST_INDEX_BYTES = 256 << 20
 _MOST_CAPTURES = 100_000
 _HEADER_BYTES = 30
 
-Added = Literal["new", "replaced", "kept"]
+_Added = Literal["new", "replaced", "kept"]
 """What became of a capture that was added: `kept` if an earlier, complete one of the same compile stays."""
 
 
@@ -121,7 +121,7 @@ class Collection(_Indexed):
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(folder)
-        self.added: dict[str, Added] = {}
+        self.added: dict[str, _Added] = {}
         """What became of each capture that was added, by its file: of one added again, what the first time did."""
 
     def path_of(self, capture: Capture) -> Path:
@@ -132,7 +132,7 @@ class Collection(_Indexed):
         """The path of a capture's file."""
         return str(self.path / entry.file)
 
-    def add(self, capture: Capture) -> Added:
+    def add(self, capture: Capture) -> _Added:
         """Keep a capture, in place of an earlier one of the same compile; raises OSError."""
         path = self.path_of(capture)
         before = path.is_file()

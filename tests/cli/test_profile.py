@@ -136,7 +136,7 @@ def on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Capture:
         page_of(capture, planted) + page_of(capture, lambda one: {"stall_long_sb": 3 * (one.opcode == "FADD")}), "utf-8"
     )
     monkeypatch.setattr(command, "one_capture", lambda *_: (capture, 1))
-    monkeypatch.setattr(command, "compiled_variant", lambda *_: capture)
+    monkeypatch.setattr(command, "compiled", lambda *_: capture)
     return capture
 
 

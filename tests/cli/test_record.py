@@ -95,7 +95,7 @@ def test_what_takes_long_is_saved_one_by_one(
     def with_sass(folder: Path) -> set[str]:
         return {capture.id for capture in map(load, folder.glob("*.irscope")) if "sass" in capture.stages}
 
-    monkeypatch.setattr(importlib.import_module("irscope.record.process.disassembly"), "with_listing", with_listing)
+    monkeypatch.setattr(importlib.import_module("irscope.record.process.annotations"), "with_listing", with_listing)
     for words in (["record", folder, "-o", made], ["check", folder, "--no-finding", "any"]):
         with contextlib.suppress(KeyboardInterrupt):
             irscope(*words)

@@ -119,7 +119,7 @@ _MOST_ARGUMENTS = 10_000
 _MOST_ALIGNMENT = 512
 
 
-def grid_of(event: Mapping[str, Any]) -> tuple[int, int, int] | None:
+def _grid_of(event: Mapping[str, Any]) -> tuple[int, int, int] | None:
     """The grid of a launch; None where it has none."""
     sizes = _sizes(event.get("grid"))
     if sizes is None or not 1 <= len(sizes) <= 3:
@@ -322,7 +322,7 @@ def _capture(compile_: _TracedCompile, tunings: list[Mapping[str, Any]], notes: 
     kernel = str(own.get("name") or source.function or "kernel")
     launch = _launch(launch_of_metadata(kernel, own, texts), source, metadata)
     if compile_.first:
-        launch = replace(launch, grid=grid_of(compile_.first), record=_record_of(compile_.first, launch))
+        launch = replace(launch, grid=_grid_of(compile_.first), record=_record_of(compile_.first, launch))
         count = "1 launch" if compile_.launches == 1 else f"{compile_.launches} launches"
         notes = (*notes, f"The trace has {count} of it; grid and arguments are those of the first.")
     if left_out:

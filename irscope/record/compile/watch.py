@@ -181,6 +181,9 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
         def run(source: Any) -> Any:
             return real(source, target=target, options=options, **keywords)
 
+        if watch.current is not None and watch.current.job is not None:
+            # What another process began is watched already.
+            return run(src)
         if watch.request.kernel not in ("", name := _kernel_name_of(src)):
             watch.passed_over.add(name)
             return run(src)

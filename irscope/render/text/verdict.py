@@ -19,12 +19,9 @@ _TITLES = {
 }
 
 
-_COLORS = {"safe": "\x1b[32m", "wrong": "\x1b[1;31m", "not decided": "\x1b[33m"}
-
-
 def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
     """The answer, then each violation with its accesses, then what was not decided, and why."""
-    answer = f"{_COLORS[verdict.answer]}{verdict.answer}\x1b[0m" if color else verdict.answer
+    answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
     lines = [f"{answer}: {_scope(verdict)}"]
     for violation in verdict.violations:
         lines += _violation(violation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.variants.grafts import Compiler
+from irscope.record.variants.pool import VariantPool
 from tests.analysis.upgrade.compilers import with_texts
 from tests.analysis.upgrade.planted import Plant, judged
 from tests.cli.product import KERNELS
@@ -128,13 +130,13 @@ def test_the_same_compiler_changes_nothing_and_compiles_each_variant_once(
     product: Capture, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    compile_all = Compiler._compile  # pyright: ignore[reportPrivateUsage]
+    compile_all = VariantPool.results
 
-    def counted(self: Compiler, requests: list[object]) -> object:
+    def counted(self: VariantPool, requests: list[Any]) -> object:
         asked.append(len(requests))
-        return compile_all(self, requests)  # pyright: ignore
+        return compile_all(self, requests)
 
-    monkeypatch.setattr(Compiler, "_compile", counted)
+    monkeypatch.setattr(VariantPool, "results", counted)
     found = upgraded([product, product], compiler, compiler)
     assert [one.verdict for one in found.rows] == ["same"]
     assert asked == [1, 1]

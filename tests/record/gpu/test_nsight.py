@@ -93,5 +93,5 @@ def test_fewer_launches_than_variants_are_refused(fake: Path, capture: Capture) 
 def test_a_machine_without_it_is_told_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(nsight, "_PLACES", ())
-    with pytest.raises(MissingTool, match=r"CUDA toolkit.*--from REPORT\.csv"):
+    with pytest.raises(MissingTool, match=r"CUDA toolkit.*--counters REPORT\.csv"):
         find_nsight()

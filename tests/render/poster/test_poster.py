@@ -191,7 +191,7 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.Cap
     assert "prefers-color-scheme" not in (folder / "mma-128x256.svg").read_text("utf-8")
     for wrong, said in (
         (["--theme", "blue"], "'blue' is no theme"),
-        (["-o", str(tmp_path / "x.pdf")], "a poster is an .svg or a .png"),
+        (["-o", str(tmp_path / "x.pdf")], "poster is drawn as svg, png"),
         (["--format", "gif"], "not as 'gif'"),
     ):
         capsys.readouterr()
