@@ -50,7 +50,8 @@ def verify_launch(
         elements: how many accesses of elements are followed at the most; None for all of the launch's programs.
         values: name → the elements of a tensor, or a number, for what the capture does not hold.
 
-    Returns the verdict; what cannot be executed is not decided. Raises UsageError for values that do not fit.
+    Returns the verdict; what cannot be executed, or whose memory is not known, is not decided. Raises UsageError for
+    values that do not fit.
     """
     grid = capture.launch.grid
     if capture.failure is not None:
@@ -59,6 +60,11 @@ def verify_launch(
         return SafetyVerdict(undecided=("the capture holds no TTIR and no TTGIR",))
     if capture.launch.record is None or grid is None:
         return SafetyVerdict(undecided=("it was compiled without a launch: nothing says what its arguments are",))
+    unsized = [
+        one.path for one in capture.launch.record.arguments if one.kind != "scalar" and one.storage_bytes is None
+    ]
+    if unsized:
+        return SafetyVerdict(undecided=(f"the size of the memory of {', '.join(unsized)} is not known",))
     return _Verifier(capture, grid, elements, values or {}).verdict()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.model.launch_record import LaunchRecord
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.render.text.verdict import render_verdict
@@ -117,6 +118,15 @@ def test_a_sample_of_programs_is_never_safe() -> None:
     assert sampled.answer == "not decided"
     assert 0 < sampled.programs < sampled.all_programs
     assert verify_launch(capture, elements=None).answer == "safe"
+
+
+def test_memory_of_unknown_size_is_not_decided() -> None:
+    capture = captures("cuda:90")["copy_past_n"]
+    assert capture.launch.record is not None
+    unsized = [replace(one, storage_bytes=None) for one in capture.launch.record.arguments]
+    bare = capture.with_(launch=replace(capture.launch, record=LaunchRecord(tuple(unsized))))
+    assert verify_launch(bare).answer == "not decided"
+    assert "x_ptr, y_ptr" in verify_launch(bare).undecided[0]
 
 
 def test_a_capture_without_a_launch_is_not_decided() -> None:

@@ -31,6 +31,8 @@ def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
 
 
 def _scope(verdict: SafetyVerdict) -> str:
+    if not verdict.all_programs:
+        return "nothing was executed"
     if verdict.programs == verdict.all_programs:
         programs = f"all {verdict.programs} programs" if verdict.programs != 1 else "its one program"
     else:
