@@ -180,10 +180,10 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     findings: Findings = {}
     rows: list[SummaryRow] = []
     for file in captures.files:
+        # What the manifest states, once: a capture that is loaded would stay with its texts.
+        outline = file.outline()
         if len(captures) <= _MOST_STUDIED:
             note_findings(file.load(), findings)
-        # Of many captures only what their manifests state is read, once.
-        outline = file.outline()
         rows.append(SummaryRow(outline.facts.id, outline.facts.stages, outline.facts.failure, outline.head))
     return render_summary(rows, findings, width=table_width(), color=colored(color))
 

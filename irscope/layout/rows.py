@@ -70,7 +70,8 @@ def layout_rows(text: str) -> tuple[LayoutRow, ...]:
 
 
 def _use(name: str, found: list[tuple[OperationUse, LayoutType]], uses: ModuleUses) -> LayoutUse:
-    operations = [operation for operation, _ in found]
+    # An operation stands there once for each of its types: a load for its pointers and for what it loads.
+    operations = [*{operation.line: operation for operation, _ in found}.values()]
     return LayoutUse(
         name,
         tuple(operation.line for operation in operations),
