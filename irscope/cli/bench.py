@@ -82,7 +82,8 @@ def bench(
             raise UsageError("--results checks the plan of --disable-pass, --enable-only and --plan: leave out --vs.")
         return _check_results(subject, every, launch_timeout, machine, to, record_options)
     if machine.is_chosen or record_options.targets:
-        raise UsageError("only --results runs on the CPU, and for a --target: a time needs the GPU.")
+        given = f"--target {' '.join(record_options.targets)}: " if record_options.targets else ""
+        raise UsageError(f"{given}only --results runs on the CPU, and for a --target: a time needs the GPU.")
     if every:
         raise UsageError("--all goes with --results.")
     from irscope.record.gpu.session import device_session

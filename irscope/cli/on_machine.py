@@ -65,9 +65,10 @@ class Values:
     at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass.")] = None
 
     def __post_init__(self) -> None:
-        chosen = (self.value, self.program, self.line, self.at)
-        if not self.values and any(one is not None for one in chosen):
-            raise UsageError("--value, --program, --line and --at choose of values: give --values with them.")
+        chosen = {"--value": self.value, "--program": self.program, "--line": self.line, "--at": self.at}
+        given = " ".join(f"{name} {value}" for name, value in chosen.items() if value is not None)
+        if given and not self.values:
+            raise UsageError(f"{given}: these choose among the values of a launch: give --values with them.")
 
 
 def show_values(captures: Sequence[Capture], values: Values, stages: tuple[str, ...], to: Destination) -> int:

@@ -29,6 +29,7 @@ OTHER = {
     "targets": ("cuda:80",),
     "launch": 2,
     "virtual": True,
+    "computes": True,
     "signature": "*fp16",
     "constexprs": (("B", "1"),),
     "options": (("num_warps", 8), ("list", ("a", 1.5, None))),
