@@ -38,6 +38,7 @@ def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple
 @pytest.mark.usefixtures("no_gpu")
 @pytest.mark.triton
 def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
+    pytest.importorskip("torch", reason="the script makes tensors of torch")
     code, out, err = irscope("bench", "--results", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
     row = json.loads(out)
     assert (code, row["plan"], row["passes"]) == (0, "-cse", True)
@@ -48,6 +49,7 @@ def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
 
 @pytest.mark.triton
 def test_results_take_a_target_a_stage_and_a_pass(irscope: Run) -> None:
+    pytest.importorskip("torch", reason="the script makes tensors of torch")
     subject = ("bench", "--results", ROOT / "examples" / "vector_add.py")
     code, out, _ = irscope(*subject, "--target", "hip:gfx942", "--at", "coalesce", "--programs", "2", "--json")
     assert (code, json.loads(out)["passes"]) == (0, True)
@@ -59,6 +61,7 @@ def test_results_take_a_target_a_stage_and_a_pass(irscope: Run) -> None:
 
 @pytest.mark.triton
 def test_show_prints_the_values_of_a_launch(irscope: Run) -> None:
+    pytest.importorskip("torch", reason="the script makes tensors of torch")
     assert irscope("dump", ROOT / "examples" / "vector_add.py", "--target", "cuda:90")[0] == 0
     code, out, err = irscope("show", "last::add_kernel", "--values", "--program", "0", "--json")
     observed = json.loads(out)["captures"][0]

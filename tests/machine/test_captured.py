@@ -14,6 +14,7 @@ from irscope.machine.launch import Pointer, run
 from tests.machine.recorded import REFERENCES, recorded, relative_error, small_examples
 from tests.marks import newest_but
 
+pytest.importorskip("torch", reason="the examples are recorded with tensors of torch")
 pytestmark = pytest.mark.triton
 MORE = Path(__file__).with_name("more_kernels.py")
 WARPS = Path(__file__).parents[1] / "analysis" / "kernels" / "specialized.py"

@@ -11,6 +11,7 @@ from irscope.machine.captured import captured_inputs
 from irscope.machine.observed import observe_values
 from tests.machine.recorded import small_examples
 
+pytest.importorskip("torch", reason="the examples are recorded with tensors of torch")
 pytestmark = pytest.mark.triton
 
 

@@ -7,6 +7,7 @@ import pytest
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import Recording, record_request
 
+pytest.importorskip("torch", reason="the programs make tensors of torch's")
 pytestmark = pytest.mark.triton
 
 HEAD = """
