@@ -18,8 +18,6 @@ from typing import IO
 
 from irscope.errors import ToolTooSlow
 
-__all__ = ["POLL_S", "LimitWatch", "ToolLimits", "ToolProcess", "process_status", "run_tool"]
-
 POLL_S = 0.25
 """How often a program that is waited for is looked at."""
 _RUNNABLE = "R"

@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from irscope.analysis.movie.model import Movie
     from irscope.render.movie.tiles import Answers
 
-__all__ = [
-    "GraphOptions",
-    "Kind",
-    "Picture",
-    "movie_maps",
-    "movie_of_stages",
-    "picture_json",
-    "picture_of",
-    "with_texts",
-]
-
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
 _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
 

@@ -23,8 +23,6 @@ from irscope.record.process.requests import RecordRequest
 if TYPE_CHECKING:
     from irscope.record.gpu.session import DeviceSession
 
-__all__ = ["PairTimer", "fixes_timed", "launch_on_gpu", "require_gpu"]
-
 
 _ROUNDS = 50
 

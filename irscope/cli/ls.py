@@ -27,8 +27,6 @@ from irscope.target import Target
 if TYPE_CHECKING:
     from irscope.store.collection import Collection, PackedCollection
 
-__all__ = ["collection_rows", "rows_json", "rows_text"]
-
 
 # 30min  |  2 h  |  1.5d
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from irscope.render.report.facts import Between
     from irscope.render.report.results import Results
 
-__all__ = ["Looks", "emit_report", "is_folder", "is_page", "write_picture", "write_pictures"]
-
 
 STANDARD_OUTPUT = Path("-")
 """`-o -`: standard output, with no colours and no pager."""

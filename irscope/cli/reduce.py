@@ -35,8 +35,6 @@ from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["changed", "default_limit_s"]
-
 
 def reduce(
     subject: Subject = None,

@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from irscope.store.collection import Collection, PackedCollection
     from irscope.store.shelf import StoredRow
 
-__all__ = [
-    "collection_at",
-    "entries_of",
-    "is_ambiguous",
-    "is_capture",
-    "is_program",
-    "is_script",
-    "only_one",
-    "readable",
-    "refuse_empty",
-    "refuse_unknown_names",
-    "split_subject",
-    "stored_capture",
-    "stored_captures",
-]
-
 
 _MOST_LISTED = 16
 

@@ -24,8 +24,6 @@ from irscope.store.shelf import StoredCaptures
 if TYPE_CHECKING:
     from irscope.model.trial import SweepRow
 
-__all__ = ["points_of", "with_constants"]
-
 
 def sweep(
     subjects: Annotated[

@@ -16,8 +16,6 @@ from irscope.ir.mlir.tokens import marks
 from irscope.layout.rows import encoding_rank, parameters_text
 from irscope.model.capture import Target
 
-__all__ = ["blocks_of", "lanes_of", "parse_typed", "target_of", "warps_of"]
-
 _SHARED = "vec=size perPhase=size maxPhase=size order=order"
 # kind → name=form of each parameter; one that may be left out ends in a question mark.
 _FIELDS = {

@@ -16,8 +16,6 @@ from irscope.model.trial import SweepRow
 from irscope.store.disk import write_atomically
 from irscope.store.schema import converted
 
-__all__ = ["TABLE_SUFFIXES", "Journal", "check_table", "load_table", "save_table"]
-
 _KINDS = {item.name: str(item.type) for item in fields(SweepRow)}
 _NUMBERS: dict[str, type[int | float]] = {"int": int, "int | None": int, "float | None": float}
 """The type of a column of numbers, by that of its field."""

@@ -20,8 +20,6 @@ from irscope.memory.addresses.evaluate import run_kernel
 from irscope.memory.addresses.held import Programs
 from irscope.model.capture import Capture, Launch
 
-__all__ = ["as_json", "follow", "in_flight"]
-
 
 def follow(
     module: MlirModule,

@@ -17,8 +17,6 @@ from irscope.memory.addresses.kinds import kinds_of_results
 from irscope.memory.addresses.numbers import Number, Source, add, atom, constant, multiply
 from irscope.memory.programs.runner import predicate_of
 
-__all__ = ["UNKNOWN_TURNS", "Follower", "number_of_turns"]
-
 _MOST_TURNS = 512
 """Turns that are followed one by one."""
 UNKNOWN_TURNS = 6

@@ -15,9 +15,6 @@ from irscope.analysis.in_flight.model import BEFORE, Ring, Slot, Stay, Step, Ste
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 
-__all__ = ["Barrier", "Buffer", "Doing", "Log"]
-
-
 # ttng.barrier_expect %full, 32768, %true : …      ttng.arrive_barrier %b, 1 : …
 _NUMBER = re.compile(r"%[\w#]+, (\d{1,18})\b")
 _TMA = "ttng.async_tma_"

@@ -19,8 +19,6 @@ from irscope.memory.addresses.evaluate import TooMuch
 from irscope.memory.addresses.held import Held, Place, Programs
 from irscope.memory.addresses.numbers import Number, Source, add, atom, constant, multiply
 
-__all__ = ["SpecialisedFollower"]
-
 _MOST_TURNS = 96
 """Turns of its innermost loops that a partition is followed through."""
 _UNKNOWN_OUTER_TURNS = 2

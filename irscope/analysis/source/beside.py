@@ -18,8 +18,6 @@ from irscope.ir.registers import live_values
 from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture, StageKind, stage_named
 
-__all__ = ["MACHINE_CODE", "Beside", "BesideInstruction", "BesideLines", "beside", "machine_code_stage"]
-
 MACHINE_CODE: tuple[StageKind, ...] = ("sass", "amdgcn")
 """The languages whose registers are the device's."""
 # Families of irscope.ir.asm.opcodes.

@@ -13,8 +13,6 @@ from irscope.device.measurement import Measurement
 from irscope.model.capture import Capture
 from irscope.model.trial import Graft, Side
 
-__all__ = ["Asking", "Blame", "Compiler", "Guilty", "Probe", "Row", "Upgrade"]
-
 _Found = TypeVar("_Found")
 Asking = Generator[Graft, Capture | None, _Found]
 """What asks for one compile after another, and gets each one's capture, or None where the compiler refuses."""

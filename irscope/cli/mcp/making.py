@@ -17,8 +17,6 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.store.disk import write_atomically
 from irscope.store.edits import edits_folder, free_name, refuse_taken
 
-__all__ = ["edit", "edit_python", "recompile", "record"]
-
 
 def record(
     file: str,

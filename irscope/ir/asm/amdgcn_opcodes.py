@@ -14,8 +14,6 @@ from functools import lru_cache
 
 from irscope.ir.asm.operands import Access, ExecChange, Flow, Mode, split_operands, word_set
 
-__all__ = ["amdgcn_access", "amdgcn_family", "amdgcn_flow"]
-
 # Family, the units that begin an opcode, and beginnings of what stands behind. The first row that fits decides; `{}`
 # stands for the width in bits. `dual_` counts for nothing.
 _TABLE: tuple[tuple[str, str, str], ...] = (

@@ -13,8 +13,6 @@ from typing import Literal
 
 from irscope.ir.asm.operands import Access, Flow, Mode, split_operands, word_set
 
-__all__ = ["sass_access", "sass_family", "sass_flow"]
-
 Results = Literal["none", "first", "predicates", "usual"]
 """Which operands an opcode writes: none, only the first, one or two predicates, or what the kinds of the first tell."""
 

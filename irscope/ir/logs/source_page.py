@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["CountedInstruction", "CountedKernel", "Counters", "read_source_page"]
-
 # 7fb0a9c5d100    0x7fb0a9c5d100
 _ADDRESS = re.compile(r"(?:0x)?[0-9a-fA-F]{1,16}$")
 # 1,234    1234.5

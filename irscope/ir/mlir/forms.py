@@ -14,8 +14,6 @@ from irscope.ir.mlir.attributes import dictionary_span, parse_entries
 from irscope.ir.mlir.operations import OperationInfo, operation_info
 from irscope.ir.mlir.tokens import behind_arrow, closing, last_mark, parameters_of, split_commas, split_types
 
-__all__ = ["Form", "read_form"]
-
 VALUE, LABEL = "\x01", "\x02"
 
 

@@ -31,8 +31,6 @@ from irscope.ir.mlir.tokens import AliasTable, parameters_of, trailing_location,
 from irscope.ir.mlir.types import Type, parse_type
 from irscope.ir.syntax import Body
 
-__all__ = ["Block", "MlirModule", "Operation", "Region", "Value"]
-
 _UNKNOWN = Type("opaque", "")
 
 

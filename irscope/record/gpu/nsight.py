@@ -37,8 +37,6 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
 from irscope.tools import ToolLimits, run_tool
 
-__all__ = ["Nsight", "find_nsight", "profile_launch"]
-
 _PLACES = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _OPTIONS = ("--clock-control", "none", "--section", "SourceCounters", "--section", "InstructionStats")
 _EXPORT = ("--page", "source", "--csv", "--print-source", "sass")

@@ -20,9 +20,6 @@ from irscope.record.process.child import warm_children
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Progress, record_request
 
-__all__ = ["MachineRun", "check_script_on_machine"]
-
-
 _DATA_BYTES = 64 << 20
 """Of a tensor: the data of a larger one are not recorded."""
 

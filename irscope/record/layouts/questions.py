@@ -17,8 +17,6 @@ from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
 from irscope.record.process.annotations import LayoutServer, Module
 
-__all__ = ["answered_rows", "ask_layout", "bank_conflicts", "layouts_of_text"]
-
 _ELEMENTS = {
     "fp16": "f16", "fp32": "f32", "fp64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2", "fp8": "f8E4M3FN", "u8": "i8", "uint8": "i8",

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
     from irscope.record.variants.pool import VariantPool
 
-__all__ = ["LIMIT_BYTES", "Compiles", "KeptCaptures", "Variants", "lasts"]
-
 LIMIT_BYTES = 256 << 20
 """What all kept captures may take before the folders that were used longest ago are dropped."""
 

@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
     from irscope.store.shelf import CaptureFile
 
-__all__ = [
-    "Run",
-    "Tell",
-    "compiled",
-    "tell_not_kept",
-    "tell_origin",
-    "update_stored",
-    "warned",
-    "with_all_texts",
-    "with_layouts",
-    "with_log",
-    "with_operations",
-    "with_sass",
-]
-
 Tell = Callable[[str], None]
 _told: set[tuple[str, str]] = set()
 _FOUND_LATER = ("snapshots", "layouts", "operations", "log")

@@ -14,8 +14,6 @@ from pathlib import PurePosixPath
 
 from irscope.model.capture import Capture
 
-__all__ = ["FunctionPlace", "NeededSource", "Piece", "needed_source"]
-
 _TUNERS = ("autotune", "heuristics")
 _NOT_PARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What Python raises for a text that is none of its own, or nests too deeply."""

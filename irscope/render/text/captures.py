@@ -20,8 +20,6 @@ from irscope.render.text.figures import milliseconds
 from irscope.render.text.findings import line_of_finding
 from irscope.render.text.tables import masked, table, wrapped
 
-__all__ = ["Findings", "SummaryRow", "note_findings", "render_summary"]
-
 _MOST_FINDINGS = 3
 
 Findings = dict[tuple[str, str, Place], list[tuple[str, Finding]]]

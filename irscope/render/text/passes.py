@@ -11,8 +11,6 @@ from irscope.plan import PassRule
 from irscope.render.text.figures import milliseconds
 from irscope.render.text.tables import table
 
-__all__ = ["passes_json", "render_passes"]
-
 _SLOW_FACTOR = 10
 """A pass that takes this many times the median of those that ran is marked as slow."""
 
