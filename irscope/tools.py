@@ -118,8 +118,6 @@ def run_tool(
     """Run a program to its end.
 
     Args:
-        command: the program's path, and its arguments.
-        stdin: what it reads.
         limits: the defaults of `ToolLimits` if None.
 
     Returns its exit code and what it printed. Raises OSError where it cannot be started, and ToolTooSlow where it

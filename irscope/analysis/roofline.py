@@ -522,7 +522,6 @@ def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, in
     """Count the dots of a launch, where its arguments alone decide how often each is executed.
 
     Args:
-        text: the kernel's TTIR.
         scalars: parameter → value, for its numbers.
         grid: program instances along x, y and z.
     """

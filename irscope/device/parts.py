@@ -55,12 +55,10 @@ class DevicePart:
 
     @property
     def threads_per_multiprocessor(self) -> int:
-        """The most threads that one multiprocessor holds."""
         return self.warps_per_multiprocessor * self.warp_size
 
     @property
     def backend(self) -> str:
-        """`cuda` or `hip`."""
         return self.target.partition(":")[0]
 
     @property

@@ -134,7 +134,6 @@ _MATRIX = {
 
 
 def _chain(encoding: Encoding) -> list[Encoding]:
-    """The encoding, its parent, and so on."""
     found = [encoding]
     while isinstance(parent := found[-1]["parent"] or found[-1]["partitionLayout"], Encoding):
         found.append(parent)

@@ -105,8 +105,6 @@ def read_shared_instructions(ptx: str, kernel: str, threads: int, target: Target
     """The shared accesses of a kernel, by their line in the PTX.
 
     Args:
-        ptx: the text of the stage.
-        kernel: the name of its function.
         threads: of a CTA, where the PTX does not have them.
         target: whose lanes and banks.
     """

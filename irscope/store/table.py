@@ -59,7 +59,6 @@ class Journal:
         self.path = table.with_name(f"{table.name}.partial")
 
     def rows(self) -> Iterator[SweepRow]:
-        """The rows that are whole."""
         try:
             lines = self.path.read_bytes().split(b"\n")
         except OSError:
@@ -72,7 +71,6 @@ class Journal:
                 continue
 
     def add(self, row: SweepRow) -> None:
-        """Write a row at the end."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             # What was cut short stays a line of its own.
@@ -82,7 +80,6 @@ class Journal:
             os.fsync(file.fileno())
 
     def remove(self) -> None:
-        """The table is there."""
         self.path.unlink(missing_ok=True)
 
 

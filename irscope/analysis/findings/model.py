@@ -153,8 +153,6 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding."""
-
     code: str
     operation: str
     """`tt.load`; empty if it is about the whole kernel."""
@@ -177,7 +175,6 @@ class Finding:
 
     @property
     def kind(self) -> _FindingKind:
-        """The row of `KINDS`."""
         return KINDS[self.code]
 
 

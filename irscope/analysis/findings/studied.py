@@ -72,7 +72,6 @@ class Studied:
 
     @cached_property
     def module(self) -> MlirModule:
-        """The TTGIR."""
         return parse_mlir(self.ttgir)
 
     @property
@@ -127,7 +126,6 @@ class Studied:
 
     @cached_property
     def traffic(self) -> GlobalTraffic:
-        """What it asks global memory for."""
         return GlobalTraffic(self.uses)
 
     @cached_property
@@ -176,7 +174,6 @@ class Studied:
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """The aliases of the TTGIR."""
         return dict(read_aliases(self.ttgir))
 
     @cached_property
@@ -187,7 +184,6 @@ class Studied:
         return {(item.encoding.text, item.shape): item for item in rows}
 
     def layout_of(self, operation: Operation) -> DescribedLayout | None:
-        """The layout of an access's pointers."""
         from irscope.memory.global_costs import layout_of_access
 
         return layout_of_access(operation, self._layouts, self.aliases)
@@ -249,7 +245,6 @@ class Studied:
         return found[0] if len(found) == 1 else None
 
     def logged(self, decision: Decision) -> Cause:
-        """What the log says, as a cause."""
         label = next(
             (one.label for one in self.capture.passes() if one.index == decision.index), f"stage {decision.stage}"
         )
@@ -375,8 +370,6 @@ def _bytes_of(use: OperationUse) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions of one compile."""
-
     all: tuple[Decision, ...]
     """In the order of the passes."""
 

@@ -55,7 +55,6 @@ class Follower(Runner):
         """Key of a value that was made of one other alone -> the key of that."""
 
     def do(self, one: Doing) -> None:
-        """Note an execution."""
         self.log.do(one)
 
     # Operations

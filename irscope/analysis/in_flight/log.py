@@ -110,7 +110,6 @@ class Buffer:
 
     @property
     def is_barrier(self) -> bool:
-        """Whether it holds barriers."""
         return self.element == "i64"
 
     @property
@@ -240,7 +239,6 @@ class Log:
         return self._opened.setdefault(self.partition, _Open())
 
     def barrier(self, at: Slot) -> Barrier:
-        """The barrier in a slot."""
         return self.barriers.setdefault(at, Barrier())
 
     def is_held(self, one: Doing) -> bool:
@@ -248,7 +246,6 @@ class Log:
         return one.phase is not None and any(not self.barrier(at).passes(one.phase) for at in one.barriers)
 
     def do(self, one: Doing) -> None:
-        """Note an execution."""
         self._land([self._loads[key] for key in one.keys if key in self._loads], len(self.steps))
         if one.kind is not None:
             self._step(one, one.kind)

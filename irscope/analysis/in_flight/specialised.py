@@ -249,7 +249,6 @@ class SpecialisedFollower(Follower):
 
 
 def _variable(start: Number, step: Number, turn: int) -> Number:
-    """The variable of a loop in a turn."""
     if start.value is None or step.value is None:
         return atom(Source("turn", f"turn {turn}"), start.bits)
     return add(start, multiply(constant(turn, start.bits), step))

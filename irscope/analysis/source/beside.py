@@ -43,7 +43,6 @@ class BesideInstruction:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it multiplies matrices."""
         return self.tick in _MATRIX
 
 
@@ -73,7 +72,6 @@ class Beside:
 
     @cached_property
     def at_line(self) -> dict[int, BesideInstruction]:
-        """By line of the text."""
         return {one.line: one for one in self.instructions}
 
     @cached_property

@@ -22,9 +22,7 @@ class Compiler(Protocol):
     """One Triton, as an upgrade needs it; `irscope.record.variants.grafts` has it."""
 
     @property
-    def version(self) -> str:
-        """Its Triton's version."""
-        ...
+    def version(self) -> str: ...
 
     def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
         """(place, its compile) of the source of each capture, in any order; a failed capture where it refuses."""
@@ -116,7 +114,6 @@ class Row:
 
     @property
     def capture(self) -> Capture:
-        """One that is there."""
         capture = self.after or self.before
         if capture is None:
             raise ValueError("a row of no capture")

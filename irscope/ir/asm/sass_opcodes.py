@@ -108,7 +108,6 @@ def _unknown(template: str) -> Access:
 
 
 def _results(base: str, operands: tuple[str, ...]) -> frozenset[int]:
-    """Which operands are destinations."""
     rule = _ROWS[base][1]
     if rule == "none" or not operands:
         return frozenset()

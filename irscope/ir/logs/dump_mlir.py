@@ -305,8 +305,6 @@ _REPRODUCER = re.compile(r"^(?:#\w+ = |module\b)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class DumpedCompile:
-    """One compile in a log."""
-
     kernel: str
     """The name of the kernel; empty if no printed module has one."""
     snapshots: tuple[PassSnapshot, ...]

@@ -51,7 +51,6 @@ class Counters:
 
     @staticmethod
     def sum(parts: Sequence[Counters]) -> Counters:
-        """All parts together."""
         stalls = Counter[str]()
         for part in parts:
             stalls.update(dict(part.stalls))
@@ -82,8 +81,6 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class CountedInstruction:
-    """One instruction with its counters."""
-
     offset: int
     """Bytes from the kernel's first instruction."""
     text: str

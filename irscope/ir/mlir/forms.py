@@ -65,10 +65,8 @@ def read_form(name: str, head: str, closing_line: str, count: int) -> Form:
     """Read the template of an operation.
 
     Args:
-        name: of the operation, with its dialect.
         head: its lines up to its first region, results included, without a location.
         closing_line: the line that ends its last region; empty if it has none.
-        count: the number of its results.
 
     Never raises: what cannot be read is left out, and `is_read` is false.
     """

@@ -48,8 +48,6 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """A basic block."""
-
     label: str
     """`^bb0`; empty if the block has none."""
     arguments: tuple[Value, ...]
@@ -278,7 +276,6 @@ class Operation:
 
     @property
     def first_line(self) -> int:
-        """1-based."""
         return self.lines[0]
 
     @property
@@ -340,8 +337,6 @@ class Operation:
 
 
 class MlirModule:
-    """A printed module."""
-
     operations: tuple[Operation, ...] = ()
     """The top-level ones; usually `module` alone."""
     kernel: Operation | None = None

@@ -109,7 +109,6 @@ def profile_launch(
     Args:
         nsight: what `find_nsight` found.
         request: the script, as `requests.request_for` makes it, with an empty plan.
-        number: of the launch's compile, from 1.
         captures: the launch as it was recorded, and variants of it; each is launched once, on the same inputs.
         progress: gets a text of what is under way.
         echo: gets what the script prints, as it comes.

@@ -26,8 +26,6 @@ _DATA_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class MachineRun:
-    """What is run of each launch."""
-
     stage: StageOfRun = "ttgir"
     at: str = ""
     """A pass, after which the IR is run; empty for the end of the stage."""
@@ -54,7 +52,6 @@ def check_script_on_machine(
 
     Args:
         request: the script, as `requests.request_for` makes it.
-        run: what is run of each launch.
         launch: only the launch of this compile, from 1.
         progress, echo: as of `record_request`.
 
@@ -106,7 +103,6 @@ def _checked(capture: Capture, run: MachineRun) -> Agreement:
 
 
 def _text_of_baseline(capture: Capture, run: MachineRun) -> str:
-    """The IR that is taken to be right."""
     if not capture.plan:
         return capture.begun_text
     plain = RecordingOptions(snapshots="none", layouts=False, disassemble=False)

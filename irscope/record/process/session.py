@@ -68,7 +68,6 @@ class Recording:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended it."""
         return self.signal_number != 0
 
     @property
@@ -81,7 +80,6 @@ Progress = Callable[[str], None]
 
 
 def compiled(request: RecordRequest) -> Capture:
-    """The capture of a request for one compile."""
     return record_request(request).captures[0]
 
 
@@ -210,7 +208,6 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
 
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
-    """Modules that the recording process will import."""
     if request.mode == "script" and imports_torch_ahead():
         with suppress(OSError):
             if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
@@ -349,7 +346,6 @@ class _Followed:
             self._progress(next(filter(None, texts), ""))
 
     def _wait(self) -> None:
-        """Wait until something comes."""
         descriptors = [*self.workers.descriptors(), *self.others.descriptors()]
         if not (self.workers.is_full or self.child.at_end):
             descriptors.append(self.child.fileno())

@@ -52,7 +52,6 @@ class Compiles:
         self._capture, self._kept = capture, None
 
     def one(self, request: RecordRequest) -> Capture:
-        """The capture of a request."""
         ((_, capture),) = self.all((request,))
         return capture
 
@@ -121,7 +120,6 @@ class Variants:
 
     @property
     def folder(self) -> Path:
-        """Where they are kept."""
         return self._kept.folder
 
     def path_of(self, plan: PassPlan) -> Path:
@@ -133,7 +131,6 @@ class Variants:
         return self._kept.load(str(plan))
 
     def compile(self, plan: PassPlan) -> Capture:
-        """One variant."""
         ((_, capture, _),) = self.compile_all((plan,))
         return capture
 

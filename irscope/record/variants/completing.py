@@ -150,7 +150,6 @@ def update_stored(before: Capture, full: Capture, tell: Tell = warned) -> None:
     A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
 
     Args:
-        before: the capture as it was read.
         full: the same, with what was found out of it here.
         tell: is given why it could not be written.
     """

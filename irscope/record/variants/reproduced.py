@@ -36,7 +36,6 @@ class ReproductionCheck:
 
     @property
     def is_same(self) -> bool:
-        """Whether all is the same."""
         return not (self.different or self.absent or self.failure)
 
 

@@ -206,7 +206,6 @@ def _is_alignment(value: Any) -> bool:
 
 
 def address(value: int, reads: Reads) -> Address:
-    """An address that a program read."""
     number = Address(value)
     number.reads = reads
     return number

@@ -85,7 +85,6 @@ class Following:
         return frozenset({self._note(place.name, value, place, False)})
 
     def address(self, value: int) -> Any:
-        """An address that a program reads."""
         place = place_of_reader()
         read = Read(place.name, str(value), place.file, place.line, place.text, is_address=True)
         return address(value, frozenset({read}))
@@ -217,7 +216,6 @@ class Following:
         self.decide("conversion", self.read_of([] if value is None else value))
 
     def launched(self, of_launch: Mapping[Read, list[Decision]]) -> None:
-        """Note what placeholder values decided of a launch."""
         for read, decisions in of_launch.items():
             self._of_launches.setdefault(read, {}).update(dict.fromkeys(decisions))
 
@@ -232,7 +230,6 @@ class Following:
         return tuple(_assumption(read, tuple(decisions)) for read, decisions in decided.items())
 
     def reported(self, assumptions: Iterable[Assumption]) -> None:
-        """Note assumptions that a capture states."""
         for item in assumptions:
             self._reported.setdefault((item.name, item.file, item.line), set()).update(item.decided)
 
@@ -375,7 +372,6 @@ class ClockReading:
     """A number that the clock gave: its difference to another is a time that was measured on this machine."""
 
     def converted(self, kind: Any) -> Any:
-        """The reading as an `int` or a `float`."""
         return _reading(kind(self))
 
     def __reduce__(self) -> Any:

@@ -81,7 +81,6 @@ class Payload:
         """Pack captures.
 
         Args:
-            captures: what the report is of.
             between: what is known of pairs of layouts of the first one.
             results: a view of its own; None for none.
         """

@@ -85,7 +85,6 @@ class _File:
         return any(not isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in self.bindings.get(name, ()))
 
     def is_module(self, name: str) -> bool:
-        """Whether it is the file of a module `a.b`."""
         parts = PurePosixPath(self.path.replace("\\", "/")).with_suffix("").parts
         parts = parts[:-1] if parts[-1:] == ("__init__",) else parts
         words = tuple(name.split("."))

@@ -53,12 +53,10 @@ def _type(text: str) -> str:
 
 
 def _items_of(text: str) -> list[str]:
-    """The types in that of a tuple."""
     return [item for item in split_commas(text[1:-1]) if item]
 
 
 def _tuple(items: Iterable[str]) -> str:
-    """The expression of a tuple of expressions."""
     parts = list(items)
     comma = "," if len(parts) == 1 else ""
     return f"({', '.join(parts)}{comma})"
@@ -87,7 +85,6 @@ def _constants(launch: Launch, functions: Mapping[str, str]) -> dict[str, str]:
 
 
 def _functions_among_constants(launch: Launch) -> tuple[str, ...]:
-    """The constants that are functions, as `module.name`."""
     return tuple(text for _, text in launch.constants if _is_function(text))
 
 
@@ -396,7 +393,6 @@ def _compiling_code(capture: Capture, places: str) -> str:
 
 
 def _target_line(capture: Capture) -> str:
-    """The target as code."""
     target = capture.target
     arch = str(int(target.arch)) if target.arch.isdecimal() else quoted(target.arch)
     return f"TARGET = GPUTarget({quoted(target.backend)}, {arch}, {target.warp_size})\n"
@@ -567,7 +563,6 @@ def _plan(capture: Capture) -> tuple[str, list[str]]:
 
 
 def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
-    """(code that launches, why it does not)."""
     launch = capture.launch
     if capture.failure is not None:
         return _part("no_launch", why=quoted("not launched: the recorded compile made nothing that runs")), ""

@@ -50,8 +50,6 @@ def _worst(found: Findings, *, several: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """What the summary shows of one capture."""
-
     id: str
     stages: tuple[str, ...]
     failure: str

@@ -66,7 +66,6 @@ def _signed(value: int | None) -> str:
 
 
 def passes_json(capture: Capture, effects: list[PassEffect]) -> dict[str, Any]:
-    """Passes as JSON."""
     rows: list[dict[str, Any]] = []
     for effect in effects:
         row = asdict(effect.snapshot)

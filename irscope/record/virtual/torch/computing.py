@@ -138,8 +138,6 @@ class ComputingSession:
 
 
 def _generator_of_any_device(real: Any) -> Any:
-    """`torch.Generator`, whose generators are all of the CPU."""
-
     class Kind(type(real)):  # type: ignore[misc]
         def __instancecheck__(cls, instance: object) -> bool:
             return type.__instancecheck__(real, instance)

@@ -86,7 +86,6 @@ class Handlers:
         self._memory = mode.memory
 
     def install(self) -> None:
-        """Add them to the mode."""
         handlers = self._mode.handlers
         memory = self._memory
         install_shapes(handlers)
@@ -357,7 +356,6 @@ class Handlers:
 
     @_handles(T.cuda)
     def cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.cuda(device)`."""
         device = kwargs.get("device", args[1] if len(args) > 1 else None)
         return self._moved(args[0], CUDA if device is None else device, kwargs)
 

@@ -147,7 +147,6 @@ class VirtualMemory:
         return address
 
     def data_ptr(self, tensor: torch.Tensor) -> int:
-        """The result of `tensor.data_ptr()`."""
         if tensor.numel() == 0:
             return 0
         return self.address(tensor.untyped_storage()) + tensor.storage_offset() * tensor.element_size()
@@ -168,7 +167,6 @@ class VirtualMemory:
         return tensor.layout is torch.strided and _PINNED in tensor.untyped_storage().__dict__
 
     def device(self, tensor: torch.Tensor) -> torch.device:
-        """The device that a tensor reports."""
         if not tensor.is_meta:
             return tensor.device
         if not self.marks or tensor.layout is not torch.strided:
