@@ -374,7 +374,7 @@ def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[st
     return text, imports
 
 
-def _part(name: str, **values: object) -> str:
+def _part(name: str, /, **values: object) -> str:
     """A part of the file that is the same for every capture but for some values: `parts/` has each as it is written."""
     return Path(__file__).with_name("parts").joinpath(f"{name}.txt").read_text("utf-8").format(**values)
 
