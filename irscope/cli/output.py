@@ -16,6 +16,7 @@ from irscope.cli.parameters import AsJson, Color, Option, Output
 from irscope.cli.streams import say, standard_output
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind
+from irscope.render.text.tables import WIDE, visible
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX
 
@@ -89,7 +90,6 @@ def table_width(output: Path | None = None) -> int | None:
 
 def width() -> int:
     """The columns of a drawing that needs some width."""
-    from irscope.render.text.tables import WIDE
 
     return table_width() or WIDE
 
@@ -114,7 +114,6 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
             raise UsageError(f"-o {name}: the output is text, but {suffix} means {_OTHER_FORMS[suffix]}. {_PAGES}")
         write_output(output, text.encode("utf-8", "surrogateescape"))
         return
-    from irscope.render.text.tables import visible
     from irscope.render.text.terminal import harmless, page, theme_of, themed
 
     if exact and not is_terminal():

@@ -14,13 +14,12 @@ from irscope.model.capture import STAGE_NAMES, Capture, stage_named
 from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, chosen, differences
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, chosen, differences
 from irscope.target import Target
 
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
     from irscope.store.collection import Collection, PackedCollection
-    from irscope.store.shelf import StoredRow
 
 
 _MOST_LISTED = 16

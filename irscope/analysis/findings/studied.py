@@ -21,7 +21,7 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
-from irscope.memory.machine import ACCESSES
+from irscope.memory.machine import ACCESSES, Machine, Places, places_by_line, read_machine
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
-    from irscope.memory.machine import Machine, Places
 
 
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
@@ -131,7 +130,6 @@ class Studied:
     @cached_property
     def machine(self) -> Machine:
         """The memory instructions of its assembly."""
-        from irscope.memory.machine import read_machine
 
         return read_machine(self.capture)
 
@@ -218,7 +216,6 @@ class Studied:
 
     def _instructions_by_place(self, stage: str) -> dict[int, list[Instruction]]:
         """Those at an operation's place in Python, of the operations that are the only ones of their name there."""
-        from irscope.memory.machine import places_by_line
 
         texts = self.capture.texts
         origins, at = places_by_line(texts, stage)

@@ -34,7 +34,7 @@ from irscope.record.process.child import (
 from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.requests import RecordRequest, one_for_each_target
+from irscope.record.process.requests import RecordRequest, one_for_each_target, request_from_capture
 from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20
@@ -221,7 +221,6 @@ def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str 
     The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
     from the capture's own source, pass by pass, with every text kept, in what is `left_s` of its time.
     """
-    from irscope.record.process.requests import request_from_capture
 
     failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
     if capture.failure is None or "source" not in capture.stages or not capture.snapshots:

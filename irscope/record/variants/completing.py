@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from irscope.errors import CaptureFormatError, IrscopeError, StageNotFound
 from irscope.model.capture import Capture
 from irscope.store.recent import CaptureStore
+from irscope.store.shelf import CaptureFile
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
-    from irscope.store.shelf import CaptureFile
 
 Tell = Callable[[str], None]
 _told: set[tuple[str, str]] = set()

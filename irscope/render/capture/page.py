@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization
+from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization, read_partitions
 from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
@@ -350,7 +350,6 @@ def _warps_of_page(page: _Page, capture: Capture) -> Iterator[str]:
     if "warp_specialize" not in text:
         # What reads partitions is a tenth of all that this command imports.
         return
-    from irscope.analysis.flow.partitions import read_partitions
 
     if found := read_partitions(text):
         yield page.rows("Warp specialisation", partition_rows(found), PARTITIONS)

@@ -36,7 +36,6 @@ def _worst(found: Findings, *, several: bool) -> str:
     """The worst findings, each once, with the ids of its captures."""
     if not found:
         return ""
-    from irscope.render.text.tables import masked
 
     worst_of_each = {worst(one for _, one in rows)[0]: rows for rows in found.values()}
     lines: list[str] = []
