@@ -355,8 +355,6 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
 
     Raises UsageError if the capture holds no TTGIR, no launch, or a launch of too many programs.
     """
-    # numpy, which only this needs, takes a tenth of a second to import.
-
     grid, record = capture.launch.grid, capture.launch.record
     if "ttgir" not in capture.stages or (kernel := (uses := read_uses(capture.text("ttgir"))).module.kernel) is None:
         raise UsageError(f"{capture.name}: a roofline is counted in the TTGIR, and this capture holds none.")

@@ -348,7 +348,6 @@ def _stages(capture: Capture) -> Iterator[tuple[str, str, str]]:
 def _warps_of_page(page: _Page, capture: Capture) -> Iterator[str]:
     text = capture.texts.get("ttgir", "")
     if "warp_specialize" not in text:
-        # What reads partitions is a tenth of all that this command imports.
         return
 
     if found := read_partitions(text):
