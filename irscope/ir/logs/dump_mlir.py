@@ -20,8 +20,8 @@ from irscope.model.capture import Failure, PassSnapshot
 
 # ── The Triton name of a pass in an MLIR log, and the stage that ran it ─────────────────────────────────────────────
 # A dump names a pass by MLIR's argument (`tritongpu-remove-layout-conversions`); Triton's Python names the builder that
-# adds it (`remove_layout_conversions`). Most builder names follow from the argument; `passes.json` holds the exceptions,
-# of Triton 3.6 to 3.9 and both backends.
+# adds it (`remove_layout_conversions`). Most builder names follow from the argument; `passes.json` holds the
+# exceptions, of Triton 3.6 to 3.9 and both backends.
 
 
 class _PassNames(TypedDict):
