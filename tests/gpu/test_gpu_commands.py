@@ -25,7 +25,7 @@ def irscope(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def run_json(script: str, *arguments: object) -> tuple[int, dict[str, Any], str]:
-    answer = irscope("bench", SCRIPTS / script, "--results", "--json", *arguments)
+    answer = irscope("run", SCRIPTS / script, "--json", *arguments)
     return answer.returncode, json.loads(answer.stdout), answer.stderr
 
 
