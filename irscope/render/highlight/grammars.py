@@ -13,10 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from pygments.token import Error, Text, Whitespace, string_to_tokentype
-from pygments.token import _TokenType as TokenType  # pyright: ignore[reportPrivateUsage]
+from pygments.token import (
+    Error,
+    Text,
+    Whitespace,
+    _TokenType,  # pyright: ignore[reportPrivateUsage]
+    string_to_tokentype,
+)
 
 from irscope.model.capture import StageKind
+
+TokenType = _TokenType
 
 
 @dataclass(frozen=True)
