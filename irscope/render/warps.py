@@ -118,7 +118,7 @@ def warps_picture(capture: Capture, theme: str = "light") -> WarpsPicture | None
 _PARTS: Mapping[Part, str] = {
     "before": "before the partitions begin",
     "begin": "in the partitions, before their loops",
-    "loop": "one turn of the loops",
+    "loop": "one iteration of the loops",
     "end": "in the partitions, behind their loops",
     "behind": "behind the partitions",
 }

@@ -200,7 +200,7 @@ def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.C
     )
     assert run(["reproduce", str(script), "--target", "cuda:90", "--data"]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "what helps is a machine with a GPU, or a script that gives the tensors values" in said
+    assert "what is needed: a machine with a GPU, or a script that gives the tensors values" in said
     assert "irscope reproduce FILE.py --data" not in said
 
 

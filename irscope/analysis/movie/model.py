@@ -1,4 +1,4 @@
-"""The nouns of a movie: frames, what is counted in them, what came and went, and the main values."""
+"""The nouns of a movie: frames, what is counted in them, operations added and removed, and the main values."""
 
 from __future__ import annotations
 

@@ -492,7 +492,7 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "turns not known"
     if flight.turns is None and flight.launch_turns is not None:
         turns = f"as if it turned often: in this launch it {_times(flight.launch_turns)}"
-    nested = "in the first turn of the loop around it" if flight.is_nested else ""
+    nested = "in the first iteration of the enclosing loop" if flight.is_nested else ""
     several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
     return "The loop, turn by turn", " · ".join(filter(None, (place, turns, several, nested, flight.note)))
 

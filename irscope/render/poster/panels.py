@@ -89,7 +89,7 @@ def _width(row: Cost) -> str:
     access = row.access
     if access is None or not access.launch.executions[1]:
         return ""
-    return f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block"
+    return f"{access.bits_per_thread} bits per thread" if access.bits_per_thread else "a tile"
 
 
 def _units(row: Cost) -> str:

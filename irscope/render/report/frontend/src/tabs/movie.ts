@@ -1,4 +1,4 @@
-// Movie: the passes that changed the kernel, one frame each: its tiles, what is counted, what came and went.
+// Movie: the passes that changed the kernel, one frame each: its tiles, what is counted, operations added and removed.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { command, copyButton } from "../copy";
 import { labelOf, type Capture } from "../data/model";
