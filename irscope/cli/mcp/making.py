@@ -181,7 +181,8 @@ def edit_python(
     if not place.capture.environment.is_trusted:
         raise UsageError(
             f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor derived from one "
-            f"that was: this tool runs no Python of others. Next: {call_text('edit', {'capture': capture, 'at': 'ttir'})}"
+            "that was: this tool runs no Python of others. Next: "
+            f"{call_text('edit', {'capture': capture, 'at': 'ttir'})}"
         )
     return _edited(subject, place, _with_edits(before, lines, replace, text), variant, start)
 
