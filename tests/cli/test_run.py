@@ -39,7 +39,7 @@ def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple
 @pytest.mark.triton
 def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    code, out, err = irscope("bench", "--results", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
+    code, out, err = irscope("run", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
     row = json.loads(out)
     assert (code, row["plan"], row["passes"]) == (0, "-cse", True)
     assert {one["verdict"] for one in row["launches"]} == {"identical"}
@@ -50,7 +50,7 @@ def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
 @pytest.mark.triton
 def test_results_take_a_target_a_stage_and_a_pass(irscope: Run) -> None:
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    subject = ("bench", "--results", ROOT / "examples" / "vector_add.py")
+    subject = ("run", ROOT / "examples" / "vector_add.py")
     code, out, _ = irscope(*subject, "--target", "hip:gfx942", "--at", "coalesce", "--programs", "2", "--json")
     assert (code, json.loads(out)["passes"]) == (0, True)
     code, _, err = irscope(*subject, "--cpu", "--at", "colaesce")
@@ -86,12 +86,12 @@ def test_doctor_says_that_there_is_none(irscope: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("bench", "--results"), 2, "give its FILE"),
+        (("run",), 2, "give its FILE"),
         (("bench",), 2, "give its FILE"),
         (("bench", "last"), 2, "'last' is not a Python script"),
-        (("bench", "--results", "capture.irscope"), 2, "is not a Python script"),
-        (("bench", "--results", "nowhere.py"), 1, "'nowhere.py' does not exist"),
-        (("bench", "--results", SCRIPT, "-d", "#3"), 1, "'#3' is not a pass"),
+        (("run", "capture.irscope"), 2, "is not a Python script"),
+        (("run", "nowhere.py"), 1, "'nowhere.py' does not exist"),
+        (("run", SCRIPT, "-d", "#3"), 1, "'#3' is not a pass"),
         (("bench", SCRIPT, "--vs", "num_warps="), 2, "write KEY=VALUE"),
         (("bench", SCRIPT, "--vs", "nothing"), 1, "is not a plan (-combine), an option (num_warps=8) or a capture"),
         (("bench", SCRIPT, "--vs", "-com bine"), 1, "'bine' must begin with"),
