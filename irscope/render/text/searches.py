@@ -194,7 +194,9 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
     if found.guilty:
         parts += [_sides(found)]
         if not found.is_steady:
-            parts.append("Asked again, a side was judged otherwise: the check is not steady, and this means nothing.\n")
+            parts.append(
+                "Repeated, the check judged one side differently: the check is not deterministic, this means nothing.\n"
+            )
     if found.diff is not None:
         body = render_unified(
             found.diff.text_diff, color=color, context=context, left_name="before", right_name="after"
