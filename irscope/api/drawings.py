@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.analysis.flow.control_flow_fold import (
@@ -317,7 +317,10 @@ def with_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned) ->
 
 
 def movie_of_stages(capture: Capture, stages: Sequence[str]) -> Movie:
-    """The movie of a capture, or of some of its stages; raises PlanError for one in which no pass changed anything."""
+    """The movie of a capture from the first pass that changed the TTGIR on, or of some of its stages.
+
+    Raises PlanError for a stage in which no pass changed anything.
+    """
     from irscope.analysis.movie.make import movie_of, of_stages
 
     made = movie_of(capture)
@@ -325,7 +328,10 @@ def movie_of_stages(capture: Capture, stages: Sequence[str]) -> Movie:
     for stage in stages:
         if stage not in known:
             raise PlanError(f"no pass changed the IR in stage {stage!r}: there are {', '.join(known) or 'none'}.")
-    return of_stages(made, stages) if stages else made
+    if stages:
+        return of_stages(made, stages)
+    at = next((number for number, frame in enumerate(made.frames) if frame.stage == "ttgir"), 0)
+    return replace(made, frames=made.frames[at:])
 
 
 def movie_maps(capture: Capture, made: Movie) -> Answers:

@@ -32,9 +32,9 @@ def doctor(
     findings, measured = try_gpus(interpreter) if gpu else (look(interpreter), ())
     if measured:
         save_ceilings(measured)
-    rows = [[finding.state, finding.what, finding.found, finding.remedy] for finding in findings]
+    rows = [[row.state, row.component, row.detail, row.fix] for row in findings]
     to.emit(
         lambda: [asdict(finding) for finding in findings],
-        lambda width, color: table(["", "what", "found", "remedy"], rows, width=width, color=color),
+        lambda width, color: table(["", "component", "detail", "fix"], rows, width=width, color=color),
     )
     return int(any(finding.state == "missing" for finding in findings))

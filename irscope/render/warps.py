@@ -116,7 +116,7 @@ def warps_picture(capture: Capture, theme: str = "light") -> WarpsPicture | None
 _PARTS: Mapping[Part, str] = {
     "before": "before the partitions begin",
     "begin": "in the partitions, before their loops",
-    "loop": "one turn of the loops",
+    "loop": "one iteration of the loops",
     "end": "in the partitions, behind their loops",
     "behind": "behind the partitions",
 }
@@ -287,7 +287,7 @@ class _Picture:
                 canvas.rect(Rect(x - wide / 2, begin[0], wide, y - begin[0]), f"f{begin[1]}")
             is_taken = True
         if not is_taken:
-            # What is handed over to the next turn.
+            # What is handed over to the next iteration.
             canvas.path(f"M{x:.1f} {begin[0]:.1f}V{bottom:.1f}", "off")
             canvas.path(f"M{x - 3:.1f} {bottom - 4:.1f}h6l-3 6Z", "m")
 
@@ -373,7 +373,7 @@ class _Picture:
             ("square", "buffer: written, read"),
             ("full", "barrier: its waits need data"),
             ("empty", "barrier: its waits need a free slot, at first they pass"),
-            ("off", "from before, or to the next turn"),
+            ("off", "from before, or to the next iteration"),
         )
         barriers = self._barriers()
         if any(not self._state(ring) for ring in barriers):

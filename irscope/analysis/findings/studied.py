@@ -351,7 +351,7 @@ class GlobalTraffic:
         if loop is not None:
             has_inner = any(self._loops.get(at) in inside for at in self._sizes)
             where = f"in an iteration{', besides those of its inner loops' if has_inner else ''}"
-        return f"global memory is asked for tiles of {size} bytes {where}"
+        return f"global accesses move tiles of {size} bytes {where}"
 
 
 def _repeated(size: int, loops: int) -> int:

@@ -129,7 +129,7 @@ def _kinds(tiles: Iterable[Tile]) -> set[tuple[object, ...]]:
     return {(tile.shape, tile.element, tile.encoding) for tile in tiles}
 
 
-# ── what came and went ────────────────────────────────────────────────────────────────────────────────────────────
+# ── operations added and removed ───────────────────────────────────────────────────────────────────────────────
 
 
 def _frame(

@@ -178,8 +178,9 @@ def edit_python(
         return Answer(head, "lines", rows, f"irscope edit {capture} --at source --text", start)
     if not place.capture.environment.is_trusted:
         raise UsageError(
-            f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor made of what was: "
-            f"this tool runs no Python of others. Next: {call_text('edit', {'capture': capture, 'at': 'ttir'})}"
+            f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor derived from one "
+            "that was: this tool runs no Python of others. Next: "
+            f"{call_text('edit', {'capture': capture, 'at': 'ttir'})}"
         )
     return _edited(subject, place, _with_edits(before, lines, replace, text), variant, start)
 

@@ -138,7 +138,7 @@ class AsyncDot(Decision):
 
     @property
     def said(self) -> str:
-        return f"waited for at once: {self.reason}" if self.reason else "may stay under way: nothing is said against it"
+        return f"blocks at once: {self.reason}" if self.reason else "may stay under way: nothing is said against it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class _Launch:
             return _Total(Traffic.unknown(), "range", "its addresses are not known")
         traffic = traffic or Traffic()
         if line in self._sampled():
-            return _Total(traffic, "sampled", f"{basis}, some turns of a loop")
+            return _Total(traffic, "sampled", f"{basis}, some iterations of a loop")
         return _Total(traffic, "exact" if traffic.is_known else "range", basis)
 
     def _sampled(self) -> set[int]:
@@ -237,7 +237,7 @@ class _Launch:
             line=line,
             action=ACCESSES[operation.name],
             argument=next((one.addresses.argument for one in executions), ""),
-            bits_a_lane=shape.bits,
+            bits_per_thread=shape.bits,
             possible_bits=shape.possible_bits,
             strides=shape.strides,
             unit_bytes=self.counter.hardware.unit_bytes,

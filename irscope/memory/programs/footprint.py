@@ -486,6 +486,6 @@ def _words(sources: Iterable[Source]) -> dict[str, None]:
     said += [f"{text} is not evaluated" for text in of_kind["operation"]]
     # Programs and turns decide nothing by themselves where something else is not known.
     said = said or ["the programs differ in it"] * bool(of_kind["program"]) + [
-        "the turns of a loop differ in it"
+        "the iterations of a loop differ in it"
     ] * bool(of_kind["turn"])
     return dict.fromkeys(sorted(said))

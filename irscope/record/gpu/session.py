@@ -261,7 +261,7 @@ class DeviceSession:
                 raise DeviceFault(f"{what} took longer than {limit:g} s and was ended.") from None
             if event is None:
                 raise RecordingError(
-                    f"{child.how_it_ended()} before the launch that was asked for.\n{child.last_lines()}".rstrip()
+                    f"{child.how_it_ended()} before the requested launch.\n{child.last_lines()}".rstrip()
                 )
             if isinstance(event, Refused):
                 raise replace(event, message=self._with_script_end(child, event.message)).as_error()

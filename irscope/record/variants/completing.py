@@ -139,8 +139,8 @@ def tell_origin(capture: Capture, tell: Tell = warned) -> None:
 @cache
 def _tell_foreign(name: str, id_: str, tell: Tell) -> None:
     tell(
-        f"{name} ({id_}) was not recorded here, nor made of what was: compiling it again runs Triton, LLVM and "
-        "the assembler on text that somebody else may have written (docs/security.md)."
+        f"{name} ({id_}) was not recorded here, nor derived from one that was: compiling it again runs Triton, LLVM "
+        "and the assembler on text that somebody else may have written (docs/security.md)."
     )
 
 

@@ -97,7 +97,10 @@ def render_bytes(
         return source.encode("utf-8", "replace")
     if format_ == "svg":
         svg = _run(["dot", "-Tsvg"], source, seconds)
-        return svg if width is None else sized(svg.decode("utf-8", "replace"), width).encode()
+        if width is not None:
+            return sized(svg.decode("utf-8", "replace"), width).encode()
+        # A browser that opens the file shows all of it: the graph of a kernel is wider than a window.
+        return svg.replace(b"<svg ", b'<svg style="max-width:100%;max-height:100%" ', 1)
     # A picture grows until one of its sides is as long as its size says.
     wide = ["-Gdpi=96", f"-Gsize={width / 96:.6f},10000!"] if width is not None else []
     resolution = ["-Gdpi=110"] if format_ == "png" else []

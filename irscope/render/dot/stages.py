@@ -153,7 +153,9 @@ def render_loops(
         pipelined: the loops that resulted, in the same order if there are as many.
         lines: line of the scheduled text -> the line of Python that it comes from, as a text.
     """
-    note = "Stage s of iteration i runs in turn i + s. A column is one turn: what stands in it is in flight together."
+    note = (
+        "Stage s of iteration i runs in step i + s of the pipelined loop; what one column holds is in flight together."
+    )
     graph = new_drawing("loops", title, (note,), rankdir="TB")
     paired = dict(zip(schedules, pipelined, strict=True)) if len(schedules) == len(pipelined) else {}
     previous = ""
@@ -180,7 +182,7 @@ def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[
     loop = f'<TD COLSPAN="{steady}" BGCOLOR="{STEADY}"><B>the loop</B></TD>'
     rows = [
         row(_filled("", PAPER), *beside("prologue"), loop, *beside("epilogue")),
-        row(_filled("", PAPER), *(_filled(f"turn {turn}", PLAIN) for turn in range(turns))),
+        row(_filled("", PAPER), *(_filled(f"step {turn}", PLAIN) for turn in range(turns))),
     ]
     for iteration in range(iterations):
         cells = [_filled(f"iteration {iteration}", PLAIN)]
@@ -254,7 +256,7 @@ def _described(operation: ScheduledOperation) -> str:
 
 def _in_flight(result: PipelinedLoop) -> str:
     begun = ", ".join(f"{_plain(name)} {value}".strip() for name, value in result.copies[:6])
-    parts = [f"the pipelined loop begins {begun} each turn"]
+    parts = [f"the pipelined loop starts {begun} in each step"]
     if result.prologue:
         parts.append(f"{result.prologue} copies stand before it")
     waits = dict.fromkeys(f"{_plain(name)} leaves {left}" for name, left in result.waits if left)

@@ -43,7 +43,7 @@ _ROW = 40.0
 _FAMILY = 34.0
 """Pixels of a family of instructions, at most."""
 _LINE = 17.0
-_BARS = "operations made above the line, removed below; heights by square root, cut where LLVM's dialects begin"
+_BARS = "operations added above the line, removed below; heights by square root, cut where LLVM's dialects begin"
 _KEY = (
     "a colour: a warp, or banks of shared memory · dark: what the first thread holds · blue frame: changed by this pass"
 )
@@ -75,7 +75,7 @@ class _Scene:
         draw_head(self.canvas, self._capture)
         self.canvas.text(WIDTH - _MARGIN, 60, _KEY, look="m", size=LEAST, anchor="end")
         self._counters()
-        self.canvas.panel(self._changes_area, "Came and went in this pass")
+        self.canvas.panel(self._changes_area, "Operations added and removed")
         self._timeline()
         return self._taken()
 
@@ -134,7 +134,7 @@ class _Scene:
     def _timeline(self) -> None:
         frames, canvas = self._movie.frames, self.canvas
         area = Rect(_MARGIN, _BELOW, WIDTH - 2 * _MARGIN, _END - _BELOW)
-        canvas.panel(area, "Passes that changed it", _BARS)
+        canvas.panel(area, "Passes that changed the IR", _BARS)
         # What an earlier pass made of the first frame is not shown.
         made, gone = [0, *(frame.made for frame in frames[1:])], [0, *(frame.removed for frame in frames[1:])]
         # In the dialects of LLVM there are so many that nothing else would be seen.

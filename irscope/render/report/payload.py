@@ -39,7 +39,7 @@ from irscope.render.report.texts import (
     as_bytes,
     column_words,
     deflated,
-    packed_beside,
+    packed_annotations,
     packed_difference,
     plain_by_number,
     split_margins,
@@ -155,8 +155,8 @@ class Payload:
 
             if (heat := heat_of(capture)) is not None:
                 row["heat"] = self._value(heat, number, blobs, "heat")
-        if self._studies and (machine_code := packed_beside(capture)) is not None:
-            row["beside"] = self._value(machine_code, number, blobs, "beside")
+        if self._studies and (machine_code := packed_annotations(capture)) is not None:
+            row["annotations"] = self._value(machine_code, number, blobs, "annotations")
         followed = follow(capture) if self._studies else None
         lives = packed_lives(capture, self._numbers.__getitem__, followed) if followed else NO_LIVES
         row["lives"] = self._value(lives, number, blobs, "lives")

@@ -7,6 +7,7 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -295,7 +296,7 @@ _NOT_IN_RAW = re.compile(r'"""|[\x00-\x08\x0b-\x1f\x7f]')
 
 
 @dataclass(frozen=True, slots=True)
-class _Reproduction:
+class Reproduction:
     """The file, and what is to be said of it."""
 
     text: str
@@ -303,8 +304,12 @@ class _Reproduction:
     """`python`, or the stage that it compiles on from."""
     notes: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """The program, as a notebook shows it."""
+        return f"<pre>{escape(self.text)}</pre>"
 
-def render_reproduction(capture: Capture) -> _Reproduction:
+
+def render_reproduction(capture: Capture) -> Reproduction:
     """The file for a capture; raises RecordingError where none can be made."""
     failure = capture.failure
     if failure is not None and failure.kind in _NOT_REPRODUCED:
@@ -331,7 +336,7 @@ def render_reproduction(capture: Capture) -> _Reproduction:
         return _from_ir(capture, stage, str(reason))
 
 
-def _from_python(capture: Capture, needed: NeededSource) -> _Reproduction:
+def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
     body = pieces_text(needed)
     notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
     if "torch" in needed.other_modules:
@@ -344,7 +349,7 @@ def _from_python(capture: Capture, needed: NeededSource) -> _Reproduction:
         notes.append(f"It compiles and does not launch: {why_not}.")
     code = _compiling_code(capture, _rows(places)) + launching
     text = _file(capture, notes, ["import gc", *imports], f"{body}\n\n{tables}\n", code)
-    return _Reproduction(text, "python", tuple(notes))
+    return Reproduction(text, "python", tuple(notes))
 
 
 def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
@@ -398,7 +403,7 @@ def _target_line(capture: Capture) -> str:
     return f"TARGET = GPUTarget({quoted(target.backend)}, {arch}, {target.warp_size})\n"
 
 
-def _from_ir(capture: Capture, stage: str, reason: str) -> _Reproduction:
+def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
     text = capture.text(stage)
     notes = (
         f"It compiles on from the IR of stage {stage}, and not from Python: {reason}. Names of loop variables are not "
@@ -417,7 +422,7 @@ def _from_ir(capture: Capture, stage: str, reason: str) -> _Reproduction:
         language="GLUON" if capture.launch.language == "gluon" else "TRITON",
     )
     code += _part("no_launch", why=quoted("not launched: compiled from IR"))
-    return _Reproduction(_file(capture, list(notes), imports, tables, code), stage, notes)
+    return Reproduction(_file(capture, list(notes), imports, tables, code), stage, notes)
 
 
 def _file(capture: Capture, notes: list[str], imports: list[str], body: str, code: str) -> str:

@@ -154,7 +154,9 @@ def _columns(ablation: Ablation, variants: Sequence[AblationRow]) -> dict[str, l
         "artifacts": [outcome(ablation, one) for one in variants],
     }
     if any(one.agreement or one.timing for one in variants):
-        cells["result"], cells["time"] = map(list, zip(*map(measured, variants), strict=True))
+        cells["result"], times = map(list, zip(*map(measured, variants), strict=True))
+        if any(times):
+            cells["time"] = times
     for name in columns(ablation):
         cells[column_title(ablation, name)] = _aligned([cell(ablation, one, name) for one in variants])
     return cells
@@ -189,7 +191,9 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
     if found.guilty:
         parts += [_sides(found)]
         if not found.is_steady:
-            parts.append("Asked again, a side was judged otherwise: the check is not steady, and this means nothing.\n")
+            parts.append(
+                "Repeated, the check judged one side differently: the check is not deterministic, this means nothing.\n"
+            )
     if found.diff is not None:
         body = render_unified(
             found.diff.text_diff, color=color, context=context, left_name="before", right_name="after"
