@@ -303,7 +303,6 @@ _NO_NAME = re.compile(r"[^\w.-]+")
 
 
 def _write_golden(options: Sequence[str], captures: StoredCaptures) -> None:
-    """Write the files of `--golden` anew."""
     from irscope.ir.locations.strip import strip_locations
 
     _require_one(options, captures)
@@ -338,7 +337,6 @@ def _require_one(options: Sequence[str], captures: StoredCaptures) -> None:
 
 
 def _files(options: Sequence[str], captures: StoredCaptures) -> Iterator[list[tuple[Path, str]]]:
-    """(file, stage) of each option, for each capture."""
     from irscope.store.baseline import variant_names
 
     for kernel, variant in variant_names([one.facts for one in captures.files]):

@@ -80,8 +80,6 @@ _MODULES = {"import": "import_"}
 
 
 class _Commands(click.Group):
-    """The commands of irscope."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the overview."""
         return [*COMMANDS]

@@ -216,7 +216,6 @@ def _draw_cards(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw posters or rooflines."""
     from irscope.api.rooflines import counted_roofline
 
     if kind == "roofline":
