@@ -6,8 +6,6 @@ from os.path import basename
 
 from irscope.verify.verdict import AccessWitness, SafetyVerdict, Violation
 
-__all__ = ["render_verdict"]
-
 _TITLES = {
     "out-of-bounds": "access out of bounds",
     "program-race": "race between programs",
