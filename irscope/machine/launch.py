@@ -30,7 +30,7 @@ from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Descriptor, Held, dtype_of
 
-__all__ = ["EXECUTORS", "Given", "HostDescriptor", "Pointer", "missing_operations", "run"]
+__all__ = ["EXECUTORS", "Given", "HostDescriptor", "Pointer", "held_arguments", "missing_operations", "pointers_of", "run"]
 
 EXECUTORS: Mapping[str, Executor] = {**CONTROL, **ELEMENTWISE, **TENSORS, **ACCESSES, **GPU_OPERATIONS}
 _ELEMENTS_AT_ONCE = 1 << 19
@@ -103,7 +103,7 @@ def run(
         raise NotRun(f"not run: irscope does not execute {named}.")
     storages = _storages(arguments)
     memory = GlobalMemory(storages, on_access)
-    held = _held(module, arguments, storages, memory)
+    held = held_arguments(module, arguments, storages, memory)
     chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
         raise UsageError(f"the launch has the programs 0 to {prod(grid) - 1}, not {chosen.min()} to {chosen.max()}.")
@@ -152,16 +152,16 @@ def _blas_threads() -> tuple[Any, Any] | None:
     return None
 
 
-def _pointers(arguments: Sequence[Given]) -> list[Pointer]:
+def pointers_of(arguments: Sequence[Given]) -> list[Pointer]:
     pointers = [one.base if isinstance(one, HostDescriptor) else one for one in arguments]
     return [one for one in pointers if isinstance(one, Pointer)]
 
 
 def _storages(arguments: Sequence[Given]) -> list[NDArray[np.uint8]]:
-    return list({id(one.storage): one.storage for one in _pointers(arguments)}.values())
+    return list({id(one.storage): one.storage for one in pointers_of(arguments)}.values())
 
 
-def _held(
+def held_arguments(
     module: MlirModule, arguments: Sequence[Given], storages: Sequence[NDArray[np.uint8]], memory: GlobalMemory
 ) -> list[Held]:
     """The values of the kernel's parameters: a descriptor has more than one, its sizes and strides."""

@@ -28,6 +28,7 @@ from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
+from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
@@ -38,6 +39,8 @@ __all__ = ["DEFAULT_ELEMENTS", "verify_launch"]
 
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
+_MOST_CTAS = 32
+"""Whose shared memory is followed where all programs are asked for."""
 
 
 def verify_launch(
@@ -151,6 +154,7 @@ class _Verifier:
         self.undecided: list[str] = []
         self.notes: list[str] = []
         self.programs: Sequence[int] = ()
+        self.shared = ""
         self._each = 1
         """Accesses of elements by the first program."""
         self._own: set[int] = set()
@@ -163,10 +167,12 @@ class _Verifier:
         self._guard("the accesses of all programs", self._check_programs)
         if not self.violations:
             self._guard("the TTGIR by thread", self._check_threads)
+        if not self.violations:
+            self._guard("shared memory by thread", self._check_shared)
         found = dict.fromkeys(self.violations)
         return SafetyVerdict(
             tuple(found), tuple(dict.fromkeys(self.undecided)), len(self.programs), self.all_programs,
-            tuple(dict.fromkeys(self.notes)),
+            tuple(dict.fromkeys(self.notes)), self.shared,
         )  # fmt: skip
 
     def _guard(self, what: str, check: Callable[[], None]) -> None:
@@ -367,6 +373,35 @@ class _Verifier:
         if most < len(own) and not self.violations:
             self.undecided.append(f"the threads of {len(own) - most} programs were not followed")
 
+    def _check_shared(self) -> None:
+        texts = self.capture.texts
+        if "ptx" not in texts or "ttgir" not in texts:
+            self.shared = "not checked: the capture has no PTX"
+            return
+        if not uses_shared(self.capture):
+            self.shared = "not used"
+            return
+        text = _Text(self.capture, texts["ttgir"])
+        inputs = self._inputs(text)
+        paths = self._paths()
+        arguments = Arguments(text.module, inputs, paths)
+        bounds = Bounds(text.module, arguments)
+        written: set[str] = set()
+        for operation in text.module.walk():
+            if any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects):
+                written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
+        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module)
+        programs, most = [0], DEFAULT_INSTRUCTIONS
+        if self.elements is None:
+            programs, most = _spread(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
+        for program in programs:
+            self.violations += verifier.violations(program, most)
+            if self.violations:
+                break
+        several = f"{len(programs)} of {self.all_programs} programs"
+        which = f"program {self._program(0)}" if len(programs) == 1 else several
+        self.shared = f"{which}, by thread in the PTX"
+
     def _reads(self, text: _Text, program: int) -> ReadsFrom:
         reads = ReadsFrom(text.granule, text.origin)
         self._run(text, reads, [program])
@@ -503,6 +538,11 @@ def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:
     return sorted(
         {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
     )
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most so many numbers below a count, evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
 
 
 def _line(operation: Operation | None) -> int:

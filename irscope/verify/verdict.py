@@ -10,8 +10,9 @@ __all__ = ["CODES", "AccessWitness", "Answer", "SafetyVerdict", "Violation", "Vi
 
 Answer = Literal["safe", "wrong", "not decided"]
 ViolationKind = Literal[
-    "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned"
-]
+    "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned",
+    "shared-race", "proxy-fence", "divergent-barrier", "uninitialised-read",
+]  # fmt: skip
 CODES: Mapping[ViolationKind, str] = {
     "out-of-bounds": "IRS901",
     "program-race": "IRS902",
@@ -20,6 +21,10 @@ CODES: Mapping[ViolationKind, str] = {
     "never-ends": "IRS905",
     "failed-assertion": "IRS906",
     "misaligned": "IRS907",
+    "shared-race": "IRS908",
+    "proxy-fence": "IRS909",
+    "divergent-barrier": "IRS910",
+    "uninitialised-read": "IRS911",
 }
 """The code of each kind of violation, as docs/verify.md lists them."""
 KERNEL = "the kernel"
@@ -28,14 +33,14 @@ KERNEL = "the kernel"
 
 @dataclass(frozen=True, slots=True)
 class AccessWitness:
-    """One access to global memory that takes part in a violation."""
+    """One access to memory that takes part in a violation."""
 
     operation: str
-    """`tt.load`, as the IR names it."""
+    """`tt.load`, as the IR names it; of shared memory an instruction of the PTX: `st.shared.b32`."""
     place: str
     """`FILE:LINE` of the user's Python; empty where the IR has no location."""
     line: int
-    """1-based line of the IR that was executed."""
+    """1-based line of the text that was executed: of the IR, or of the PTX."""
     program: tuple[int, int, int] | None = None
     """The program instance along x, y and z; None where any may do it."""
     element: tuple[int, ...] | None = None
@@ -98,6 +103,8 @@ class SafetyVerdict:
     all_programs: int = 0
     """How many it has."""
     notes: tuple[str, ...] = ()
+    shared: str = ""
+    """What was checked of shared memory: `program (0, 0, 0), by thread in the PTX`; or `not checked`, with the reason."""
 
     @property
     def answer(self) -> Answer:
@@ -115,4 +122,5 @@ class SafetyVerdict:
             "violations": [violation.as_json() for violation in self.violations],
             "undecided": list(self.undecided),
             "notes": list(self.notes),
+            "shared": self.shared,
         }

@@ -16,6 +16,10 @@ _TITLES = {
     "never-ends": "wait that never ends",
     "failed-assertion": "failed assertion",
     "misaligned": "misaligned access",
+    "shared-race": "race in shared memory",
+    "proxy-fence": "missing proxy fence",
+    "divergent-barrier": "divergent barrier",
+    "uninitialised-read": "read of memory that nobody wrote",
 }
 
 
@@ -37,7 +41,8 @@ def _scope(verdict: SafetyVerdict) -> str:
         programs = f"all {verdict.programs} programs" if verdict.programs != 1 else "its one program"
     else:
         programs = f"{verdict.programs} of {verdict.all_programs} programs (--all-programs executes the others)"
-    return f"accesses to global memory of {programs}, for the arguments of this launch"
+    shared = f"; shared memory: {verdict.shared}" if verdict.shared else ""
+    return f"accesses to global memory of {programs}, for the arguments of this launch{shared}"
 
 
 def _violation(violation: Violation) -> list[str]:
