@@ -39,7 +39,7 @@ _DETAILS: Mapping[RaceKind, str] = {
     "no barrier": "no barrier, and no wait for an mbarrier, is between",
     "copy not awaited": "the asynchronous copy was not waited for",
     "matrix instruction not awaited": "the matrix instruction, which runs asynchronously, was not waited for",
-    "no proxy fence": "no fence.proxy.async is between: the asynchronous proxy may read what was there before",
+    "no proxy fence": "the second is by the asynchronous proxy, and no fence.proxy.async is between",
 }
 _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
     "copy not awaited": ("async_wait", "wait_barrier"),
@@ -130,7 +130,8 @@ class CtaVerifier:
     def _violation(self, race: SharedRace, program: tuple[int, int, int]) -> Violation:
         kind: ViolationKind = "proxy-fence" if race.kind == "no proxy fence" else "shared-race"
         words = [("writes" if writes else "reads") for writes in (race.first_writes, race.second_writes)]
-        who = "an asynchronous unit" if race.first_thread is None or race.kind != "no barrier" else "one thread"
+        is_unit = race.first_thread is None or "not awaited" in race.kind
+        who = "an asynchronous unit" if is_unit else "one thread"
         detail = f"{who} {words[0]} what is {'written' if race.second_writes else 'read'} after it: {_DETAILS[race.kind]}"
         witnesses = (
             self._witness(race.first, race.first_thread, program),
@@ -142,7 +143,7 @@ class CtaVerifier:
         return Violation(kind, detail, witnesses, address, made_by=self._made_by(race))
 
     def _made_by(self, race: SharedRace) -> str:
-        off = [one.label for one in self.capture.passes() if one.status == "skipped"]
+        off = [one.label for one in self.capture.passes() if one.outcome == "skipped"]
         if off:
             return f"{', '.join(off[:3])}, switched off"
         if race.kind == "no barrier":

@@ -35,10 +35,12 @@ from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConfl
 from irscope.verify.trace import Conflict, Conflicts, Listener, Observed, Tracer, granule_bytes, sync_operations
 from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation
 
-__all__ = ["DEFAULT_ELEMENTS", "verify_launch"]
+__all__ = ["DEFAULT_ELEMENTS", "QUICK_ELEMENTS", "verify_launch"]
 
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
+QUICK_ELEMENTS = 1 << 20
+"""Where the verdict is a line among others."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
 

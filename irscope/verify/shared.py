@@ -76,8 +76,8 @@ class SharedOrder(CtaListener):
             raise NotRun("too large: the shared memory of its threads is more than is followed")
         # Threads, units, and behind these the copies of each thread.
         self._known = np.zeros((threads, self._clocks + threads), np.int32)
-        self._visible = np.zeros((threads, threads), np.int32)
-        """What other proxies see of what threads did."""
+        self._visible = np.zeros_like(self._known)
+        """What other proxies see of what threads, and their `cp.async`, did."""
         own = np.arange(threads)
         self._known[own, own] = 1
         self._spaces = {"shared": _Places(places, self._clocks, granule)}
@@ -109,13 +109,13 @@ class SharedOrder(CtaListener):
 
     def fence(self, threads: Array) -> None:
         """See `CtaListener`."""
-        self._visible[threads] = self._known[threads, : self.threads]
+        self._visible[threads] = self._known[threads]
         self._tick(threads)
 
     def arrive(self, threads: Array, barrier: int, queue: str = "") -> None:
         """See `CtaListener`."""
         known, visible = self._released.setdefault(
-            barrier, (np.zeros(self._known.shape[1], np.int32), np.zeros(self.threads, np.int32))
+            barrier, (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
         )
         if queue == "tensor matrix":
             for thread in threads.tolist():
@@ -133,7 +133,7 @@ class SharedOrder(CtaListener):
 
     def complete(self, barrier: int, phase: int) -> None:
         """See `CtaListener`."""
-        empty = (np.zeros(self._known.shape[1], np.int32), np.zeros(self.threads, np.int32))
+        empty = (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
         known, visible = self._released.pop(barrier, empty)
         unit = self._units.get(("tile", barrier))
         if unit is not None:
@@ -275,12 +275,13 @@ class SharedOrder(CtaListener):
             at = int(np.flatnonzero(open_)[0])
             self._report(places, int(where[at]), int(before[at]), places.write_item, True, item, int(who[at]), writes, space)
         if visible is not None:
-            unseen = (before >= 0) & (before < self.threads) & ~open_
-            unseen &= visible[np.clip(before, 0, self.threads - 1)] < places.written[where]
+            is_unit = (before >= self.threads) & (before < self._clocks)
+            unseen = (before >= 0) & ~is_unit & ~open_ & (visible[before] < places.written[where])
             if unseen.any():
                 at = int(np.flatnonzero(unseen)[0])
+                writer = int(before[at])
                 self._report(
-                    places, int(where[at]), int(before[at]), places.write_item, True, item, int(who[at]), writes, space,
+                    places, int(where[at]), writer if writer < self.threads else writer - self._clocks, places.write_item, True, item, int(who[at]), writes, space,
                     "no proxy fence",
                 )  # fmt: skip
         if not writes:
