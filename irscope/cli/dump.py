@@ -44,9 +44,8 @@ def dump(
         raise UsageError(f"--via {via!r}: the only other way to record is mlir-dump.")
     captures = (captures_of if via is None else captures_via_mlir_dump)(subject, record_options)
     code = show_captures(captures, view, to)
-    if view.is_summary and to.path is None and not to.as_json:
-        if text := _safety(captures):
-            emit(text)
+    if view.is_summary and to.path is None and not to.as_json and (text := _safety(captures)):
+        emit(text)
     return tell_failures(captures) or code
 
 

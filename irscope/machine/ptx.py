@@ -11,6 +11,7 @@ an address, a branch or a wait, the run ends with NotRun. Source: "PTX ISA", cha
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import NeverEnds, NotRun
-from irscope.ir.asm.instructions import Function, Instruction
+from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import Operand, parse_operand
+from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
 
@@ -57,7 +59,9 @@ class CtaListener:
     def copy(self, item: Instruction, threads: _Integers, addresses: _Integers, size: int) -> None:
         """Take a `cp.async`."""
 
-    def queue(self, item: Instruction, queue: str, threads: _Integers, reads: Spans, writes: Spans, tensor: Any) -> None:
+    def queue(
+        self, item: Instruction, queue: str, threads: _Integers, reads: Spans, writes: Spans, tensor: Any
+    ) -> None:
         """Take what a unit (`matrix`, `tensor matrix`, `bulk store`) begins to do for threads."""
 
     def commit(self, queue: str, threads: _Integers) -> None:
@@ -114,6 +118,8 @@ class _Step:
     run: Callable[[_Step, _Group, _Integers], None] | None
     """Gets the threads that the predicate leaves on; None for a computation."""
     target: int = -1
+    targets: tuple[int, ...] = ()
+    """Of a jump by a table."""
 
 
 class PtxCta:
@@ -121,7 +127,7 @@ class PtxCta:
 
     def __init__(
         self,
-        function: Function,
+        function: PtxFunction,
         threads: int,
         parameters: Mapping[str, int],
         program: tuple[int, int, int],
@@ -158,6 +164,8 @@ class PtxCta:
         self._waiting: dict[int, list[tuple[_Group, _Step]]] = {}
         """Barrier of the CTA → who waits at it."""
         self._arrived: dict[int, list[_Integers]] = {}
+        self._counts: dict[int, int | None] = {}
+        """Threads that each of them waits for; None for all."""
         self._groups: list[_Group] = []
         self._columns = 0
         self._alive = threads
@@ -219,16 +227,17 @@ class PtxCta:
             return True
         step = self._steps[group.at]
         group.at += 1
-        if step.target >= 0 and self._is_unknown(step.item.predicate.lstrip("@!"), group.threads):
-            if self._skip(step, group):
-                return False
+        is_open = step.target >= 0 and self._is_unknown(step.item.predicate.lstrip("@!"), group.threads)
+        if is_open and self._skip(step, group):
+            return False
         on = self._on(step, group)
         if step.target >= 0:
             return self._branch(step, group, on)
         if step.run is not None:
-            if len(on) or step.name == "shfl":
+            count = len(self._groups)
+            if len(on):
                 step.run(step, group, on)
-            return group.blocked is not None
+            return group.blocked is not None or len(self._groups) != count
         if step.name in ("ret", "exit", "trap"):
             self._end(group, on)
             return True
@@ -275,13 +284,30 @@ class PtxCta:
             group.threads = np.setdiff1d(group.threads, on)
         return True
 
+    def do_switch(self, step: _Step, group: _Group, on: _Integers) -> None:
+        """brx.idx: each thread goes where a table says."""
+        chosen = self._known(step.operands[0], on, step)
+        first, *others = np.unique(chosen).tolist()
+        for number in others:
+            self._groups.append(_Group(step.targets[number], on[chosen == number]))
+        group.threads, group.at = on[chosen == first], step.targets[first]
+
+    def _parted(self, group: _Group, on: _Integers) -> _Group:
+        """The group of the threads that wait; the others go on."""
+        if len(on) == len(group.threads):
+            return group
+        group.threads = np.setdiff1d(group.threads, on)
+        waiting = _Group(group.at, on)
+        self._groups.append(waiting)
+        return waiting
+
     def _end(self, group: _Group, on: _Integers) -> None:
         self._alive -= len(on)
         group.threads = np.setdiff1d(group.threads, on)
         if not len(group.threads):
             self._groups.remove(group)
         for number in list(self._waiting):
-            self._release(number, None)
+            self._release(number)
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -599,6 +625,7 @@ class PtxCta:
         address = self._uniform(step.operands[place], on, step)
         parity = self._uniform(step.operands[place + 1], on, step) & 1
         state = self._mbarrier(address, step)
+        group = self._parted(group, on)
 
         def is_blocked() -> bool:
             if state.phase & 1 == parity:
@@ -627,11 +654,14 @@ class PtxCta:
         if "arrive" in step.suffixes:
             self._arrived.setdefault(number, []).append(on)
         else:
+            group = self._parted(group, on)
             self._waiting.setdefault(number, []).append((group, step))
             group.blocked = lambda: any(one is group for one, _ in self._waiting.get(number, ()))
-        self._release(number, count)
+        self._counts[number] = count
+        self._release(number)
 
-    def _release(self, number: int, count: int | None) -> None:
+    def _release(self, number: int) -> None:
+        count = self._counts[number]
         waiting = self._waiting.get(number, [])
         arrived = self._arrived.get(number, [])
         total = sum(len(group.threads) for group, _ in waiting) + sum(map(len, arrived))
@@ -673,6 +703,8 @@ _EFFECTS = {
 
 def _effect(item: Instruction) -> str:
     """The method that executes an instruction for what it does to shared memory or to other threads."""
+    if item.opcode.startswith("brx"):
+        return "do_switch"
     if item.opcode.startswith("call"):
         return "do_call"
     if item.opcode.startswith("tensormap"):
@@ -690,7 +722,7 @@ def _effect(item: Instruction) -> str:
     return ""
 
 
-def _prepared(function: Function, cta: PtxCta) -> list[_Step]:
+def _prepared(function: PtxFunction, cta: PtxCta) -> list[_Step]:
     """The instructions that are executed: those with an effect, branches, and what these need."""
     code = function.instructions
     effects = {index: method for index, item in enumerate(code) if (method := _effect(item))}
@@ -703,27 +735,32 @@ def _prepared(function: Function, cta: PtxCta) -> list[_Step]:
     needed.update(item.predicate.lstrip("@!") for item in deciding)
     chosen = _sources(code, needed, makers, effects)
     kept = sorted(chosen | {*effects} | {index for index, item in enumerate(code) if item.branch is not None})
-    starts = np.array([*kept, len(code)])
+    tables = dict(function.tables)
     steps: list[_Step] = []
     for index in kept:
         item = code[index]
         name, *suffixes = item.opcode.split(".")
         method = effects.get(index, "")
-        target = -1
+        target, targets = -1, ()
         branch = item.branch
-        if branch is not None and branch.targets and not method:
-            label = branch.targets[0][0]
-            at = next(
-                (one.index for one in function.labels
-                 if one.name == label and (one.scope is None or one.scope[0] <= index < one.scope[1])), None,
-            )  # fmt: skip
-            if at is None:
-                raise NotRun(f"line {item.line} of the PTX goes to a label that is not there")
-            target = int(np.searchsorted(starts, at))
-        elif branch is not None and branch.is_unknown:
-            raise NotRun(f"line {item.line} of the PTX goes where a register says")
-        steps.append(_Step(item, name, suffixes, item.arguments, getattr(cta, method) if method else None, target))
+        if method == "do_switch":
+            targets = tuple(_place_of(function, label, index, kept) for label in tables.get(item.operands[-1], ()))
+            if not targets or item.predicate:
+                raise NotRun(f"line {item.line} of the PTX goes where a register says")
+        elif branch is not None and branch.targets and not method:
+            target = _place_of(function, branch.targets[0][0], index, kept)
+        steps.append(
+            _Step(item, name, suffixes, item.arguments, getattr(cta, method) if method else None, target, targets)
+        )
     return steps
+
+
+def _place_of(function: PtxFunction, label: str, index: int, kept: Sequence[int]) -> int:
+    """The first step at or behind a label that an instruction names."""
+    for one in function.labels:
+        if one.name == label and (one.scope is None or one.scope[0] <= index < one.scope[1]):
+            return bisect_left(kept, one.index)
+    raise NotRun(f"line {function.instructions[index].line} of the PTX goes to a label that is not there")
 
 
 def _decisive(item: Instruction, method: str) -> Sequence[Operand]:

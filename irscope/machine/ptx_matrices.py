@@ -100,6 +100,8 @@ def _parts(descriptor: int, width: int, rows: int, size: int, is_transposed: boo
     if is_transposed:
         # The fastest dimension is M or N: atoms of `width` bytes along it, of eight rows of K.
         across = range(-(-rows * size // width))
-        return [(base + one * leading + two * stride, atom) for one in across for two in range(_DEPTH_BYTES // size // 8)]
+        return [
+            (base + one * leading + two * stride, atom) for one in across for two in range(_DEPTH_BYTES // size // 8)
+        ]
     along = range(2) if width == 16 else range(1)
     return [(base + one * stride + two * leading, atom) for one in range(rows // 8) for two in along]

@@ -103,15 +103,19 @@ class CtaVerifier:
             raise NotRun("the PTX does not state how many threads a CTA has")
         if int(self.capture.launch.option("num_ctas", 1) or 1) > 1:
             raise NotRun("shared memory of clusters of CTAs is not followed")
-        opcodes = [ptx_opcode(one.opcode) for one in function.instructions if one.opcode.startswith(("ld.", "st.", "atom.", "red."))]
-        granule = min([16, *(one.bits // 8 // one.vector for one in opcodes if one.space == "shared" and one.bits >= 8)])
+        opcodes = [
+            ptx_opcode(one.opcode)
+            for one in function.instructions
+            if one.opcode.startswith(("ld.", "st.", "atom.", "red."))
+        ]
+        granule = min(
+            [16, *(one.bits // 8 // one.vector for one in opcodes if one.space == "shared" and one.bits >= 8)]
+        )
         used = self.capture.resources.shared_bytes if self.capture.resources is not None else None
         order = SharedOrder(threads, max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES), granule)
         x, y, _ = self.grid
         place = (program % x, program // x % y, program // (x * y))
-        cta = PtxCta(
-            function, threads, self._parameters(function), place, self.grid, order, self._load, self._tile_of
-        )
+        cta = PtxCta(function, threads, self._parameters(function), place, self.grid, order, self._load, self._tile_of)
         try:
             cta.run(most)
         except StuckThreads as stuck:
@@ -132,7 +136,9 @@ class CtaVerifier:
         words = [("writes" if writes else "reads") for writes in (race.first_writes, race.second_writes)]
         is_unit = race.first_thread is None or "not awaited" in race.kind
         who = "an asynchronous unit" if is_unit else "one thread"
-        detail = f"{who} {words[0]} what is {'written' if race.second_writes else 'read'} after it: {_DETAILS[race.kind]}"
+        detail = (
+            f"{who} {words[0]} what is {'written' if race.second_writes else 'read'} after it: {_DETAILS[race.kind]}"
+        )
         witnesses = (
             self._witness(race.first, race.first_thread, program),
             self._witness(race.second, race.second_thread, program),
@@ -167,7 +173,10 @@ class CtaVerifier:
 
     def _parameters(self, function: PtxFunction) -> dict[str, int]:
         held = held_arguments(self.module, self.inputs.given, list(self._storages), self._memory)
-        numbers = [one.view(f"i{one.itemsize}") if isinstance(one, np.ndarray) and one.dtype != np.bool_ else one for one in held]
+        numbers = [
+            one.view(f"i{one.itemsize}") if isinstance(one, np.ndarray) and one.dtype != np.bool_ else one
+            for one in held
+        ]
         values = [int(one.reshape(-1)[0]) if isinstance(one, np.ndarray) else 0 for one in numbers]
         names = [name for name, _ in function.parameters]
         if len(names) < len(values):
@@ -224,5 +233,3 @@ def _message_bytes(module: MlirModule, operation: Operation) -> int | None:
         shape[-2:] = reversed(shape[-2:])
     inner = min(8 * width // bits if width else 256, shape[-1])
     return inner * prod(min(size, 256) for size in shape[:-1]) * bits // 8
-
-

@@ -142,6 +142,9 @@ class SharedOrder(CtaListener):
 
     def waited(self, threads: Array, barrier: int) -> None:
         """See `CtaListener`."""
+        if barrier not in self._completed:
+            # The phase before the first one.
+            return
         known, visible = self._completed[barrier]
         self._known[threads] = np.maximum(self._known[threads], known)
         self._visible[threads] = np.maximum(self._visible[threads], visible)
@@ -169,9 +172,7 @@ class SharedOrder(CtaListener):
 
     # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def access(
-        self, item: Instruction, threads: Array, addresses: Array, size: int, writes: bool, space: str
-    ) -> None:
+    def access(self, item: Instruction, threads: Array, addresses: Array, size: int, writes: bool, space: str) -> None:
         """See `CtaListener`."""
         places = self._of(space)
         count = max(size // places.granule, 1)
@@ -273,7 +274,9 @@ class SharedOrder(CtaListener):
         open_ = (before >= 0) & (before != own) & (known[rows, before] < places.written[where])
         if open_.any():
             at = int(np.flatnonzero(open_)[0])
-            self._report(places, int(where[at]), int(before[at]), places.write_item, True, item, int(who[at]), writes, space)
+            self._report(
+                places, int(where[at]), int(before[at]), places.write_item, True, item, int(who[at]), writes, space
+            )
         if visible is not None:
             is_unit = (before >= self.threads) & (before < self._clocks)
             unseen = (before >= 0) & ~is_unit & ~open_ & (visible[before] < places.written[where])

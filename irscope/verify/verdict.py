@@ -149,7 +149,7 @@ class SafetyVerdict:
     """How many it has."""
     notes: tuple[str, ...] = ()
     shared: str = ""
-    """What was checked of shared memory: `program (0, 0, 0), by thread in the PTX`; or `not checked`, with the reason."""
+    """What was checked of shared memory: `program (0, 0, 0), by thread in the PTX`; `not used`; `not checked: …`."""
 
     @property
     def answer(self) -> Answer:

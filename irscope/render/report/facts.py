@@ -155,9 +155,7 @@ _LARGEST = 8
 """Operations whose change is named with a pass."""
 
 
-def facts_of(
-    capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, evaluates: bool
-) -> dict[str, Any]:
+def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, evaluates: bool) -> dict[str, Any]:
     """All but the texts of a capture, as JSON holds it; `found` are its findings, `evaluates` as of `findings_of`."""
     launch = capture.launch
     occupancy = occupancy_of(capture)

@@ -119,6 +119,8 @@ class VirtualCuda(TorchFunctionMode):
             self._inherit_device(result, virtual)
         if isinstance(result, torch.Tensor) and result.is_meta and self.memory.device(result).type == "cuda":
             self.memory.allocate(result)
+        if func in _UNWRITTEN:
+            mark_unwritten(result)
         self._shadows.learn(Call(func, args, kwargs, tensors, result, bool(numbers)), versions)
         carry_sizes(virtual, numbers, result)
         return result
