@@ -27,7 +27,7 @@ from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
 
-__all__ = ["CtaListener", "DivergentBarrier", "PtxCta", "Spans", "StuckThreads"]
+__all__ = ["CtaListener", "CtaMemory", "DivergentBarrier", "PtxCta", "Spans", "StuckThreads"]
 
 WARP = 32
 _Integers = NDArray[np.int64]
@@ -46,6 +46,17 @@ class StuckThreads(NeverEnds):
 
 class DivergentBarrier(StuckThreads):
     """A barrier of whole warps that only some threads of a warp reach."""
+
+
+class CtaMemory:
+    """What a CTA reads of global memory while it runs alone; here nothing is known."""
+
+    def load(self, addresses: _Integers, size: int) -> tuple[_Integers, NDArray[np.bool_]]:
+        """Integers of so many bytes, and which of them are known."""
+        return np.zeros(len(addresses), np.int64), np.zeros(len(addresses), np.bool_)
+
+    def store(self, address: int, size: int, value: int | None) -> None:
+        """Note what an atomic operation leaves at an address; None for what is not known."""
 
 
 class CtaListener:
@@ -133,7 +144,7 @@ class PtxCta:
         program: tuple[int, int, int],
         grid: tuple[int, int, int],
         listener: CtaListener,
-        load: Callable[[_Integers, int], tuple[_Integers, NDArray[np.bool_]]],
+        memory: CtaMemory,
         tile_bytes: Callable[[Instruction], int | None],
     ) -> None:
         """Args.
@@ -142,10 +153,10 @@ class PtxCta:
         threads: of the CTA.
         parameters: the name of each of the kernel's → its bits.
         program, grid: which CTA of how many.
-        load: of addresses and bytes → integers in global memory, and which of them are known.
+        memory: what is known of global memory.
         tile_bytes: the bytes that one execution of a copy by the tensor memory accelerator moves; None if not known.
         """
-        self.threads, self._listener, self._load, self._tile_bytes = threads, listener, load, tile_bytes
+        self.threads, self._listener, self._memory, self._tile_bytes = threads, listener, memory, tile_bytes
         self._everyone = np.arange(threads, dtype=np.int64)
         self._parameters = parameters
         one = np.ones(threads, np.int64)
@@ -251,7 +262,9 @@ class PtxCta:
             return group.threads
         name = text.lstrip("@!")
         if self._is_unknown(name, group.threads):
-            if step.run is None and step.target < 0:
+            if step.name in ("atom", "red"):
+                self._memory.store(-1, 0, None)
+            if (step.run is None and step.target < 0) or step.name in ("atom", "red"):
                 # A computation: what it writes is unknown.
                 self._forget(step.operands[:1], group.threads)
                 return group.threads[:0]
@@ -436,7 +449,7 @@ class PtxCta:
                 raw = (self._bytes[inside].astype(np.int64) << np.arange(size) * 8).sum(axis=1)
                 unknown[on] = ~self._is_known[inside].all(axis=1)
             else:
-                raw, known = self._load(addresses[on], size)
+                raw, known = self._memory.load(addresses[on], size)
                 unknown[on] = ~known
             values[on] = raw
             self._assign(part.name, cut(values, opcode.types[-1], wide=False), unknown, on)
@@ -480,9 +493,34 @@ class PtxCta:
             self._bytes[where] = (self._value(part)[on][:, None] >> np.arange(each) * 8) & 255
             self._is_known[where] = True
 
+    def do_atomic(self, step: _Step, group: _Group, on: _Integers) -> None:
+        """atom and red of global memory, one thread after another."""
+        opcode = ptx_opcode(step.item.opcode)
+        size, operands = opcode.bits // 8, [one for one in step.operands if one.kind in ("name", "number", "vector")]
+        given = operands[1:] if step.name == "atom" else operands
+        update = next((_ATOMICS[part] for part in opcode.modifiers if part in _ATOMICS), None)
+        names = [name for one in step.operands[1 if step.name == "atom" else 0 :] for name in one.names]
+        is_float = opcode.types[-1].startswith(("f", "bf")) if opcode.types else True
+        if update is None or opcode.vector > 1 or is_float or any(self._is_unknown(name, on) for name in names):
+            self._memory.store(-1, 0, None)
+            self._forget(step.operands[:1] if step.name == "atom" else (), on)
+            return
+        addresses, values = self._address(step, on), [self._value(one.parts[0] if one.parts else one) for one in given]
+        old, unknown = np.zeros(self.threads, np.int64), np.zeros(self.threads, np.bool_)
+        for thread, address in zip(on.tolist(), addresses.tolist(), strict=True):
+            (before,), (known,) = self._memory.load(np.array([address]), size)
+            old[thread], unknown[thread] = before, not known
+            after = update(int(before), *[int(one[thread]) for one in values]) if known else None
+            self._memory.store(address, size, after)
+        if step.name == "atom":
+            target = step.operands[0].parts[0] if step.operands[0].parts else step.operands[0]
+            self._assign(target.name, cut(old, opcode.types[-1], wide=False), unknown, on)
+
     def do_copy(self, step: _Step, group: _Group, on: _Integers) -> None:
         """cp.async of 4, 8 or 16 bytes."""
         addresses, size = self._address(step, on), step.operands[2].value
+        if size not in (4, 8, 16):
+            raise NotRun(f"line {step.item.line} of the PTX copies {size} bytes")
         self._is_known[np.clip(addresses[:, None] + np.arange(size), 0, _MOST_SHARED_BYTES - 1)] = False
         self._listener.copy(step.item, on, addresses, size)
 
@@ -691,13 +729,18 @@ class PtxCta:
 
 # ── which instructions are executed ──────────────────────────────────────────────────────────────────────────────
 
+_ATOMICS: Mapping[str, Callable[..., int]] = {
+    "add": lambda old, value: old + value, "exch": lambda old, value: value, "max": max, "min": min,
+    "and": lambda old, value: old & value, "or": lambda old, value: old | value,
+    "cas": lambda old, expected, value: value if old == expected else old,
+}  # fmt: skip
 _EFFECTS = {
     "stmatrix": "do_access", "ldmatrix": "do_access", "cp.async.wait": "do_copy_group", "cp.async": "do_copy",
     "tma.load": "do_bulk", "tma.store": "do_bulk", "tma.reduce": "do_bulk", "tma.control": "do_bulk_group",
     "wgmma": "do_matrix", "tcgen05.mma": "do_matrix", "wgmma.control": "do_matrix_group", "tcgen05.ld": "do_tensor",
     "tcgen05.st": "do_tensor", "tcgen05.cp": "do_tensor", "tcgen05.control": "do_tensor", "mbarrier": "do_mbarrier",
     "barrier": "do_barrier", "fence": "do_fence", "ld.shared": "do_access", "st.shared": "do_access",
-    "atomic.shared": "do_access",
+    "atomic.shared": "do_access", "atomic.global": "do_atomic",
 }  # fmt: skip
 
 

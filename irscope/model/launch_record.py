@@ -42,7 +42,7 @@ class Argument:
     result: str = ""
     """The same after the launch, on a GPU, where the launch changed them; empty else."""
     is_unwritten: bool = False
-    """Whether its memory was allocated by `torch.empty`, and nothing wrote to it before the launch; False if unknown."""
+    """Whether `torch.empty` made its memory, and nothing wrote to it before the launch; False where not known."""
     block_shape: tuple[int, ...] = ()
     """A descriptor's block."""
     specializes: bool = True

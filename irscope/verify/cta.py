@@ -22,7 +22,7 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
-from irscope.machine.ptx import DivergentBarrier, PtxCta, StuckThreads
+from irscope.machine.ptx import CtaMemory, DivergentBarrier, PtxCta, StuckThreads
 from irscope.machine.values import Array
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
@@ -63,7 +63,7 @@ class CtaVerifier:
     paths: list[str]
     """The name of each of `inputs.given`."""
     written: frozenset[str]
-    """Names of the tensors that the kernel writes."""
+    """Names of the tensors that the kernel stores to, other than by atomic operations."""
     module: MlirModule
     """The TTGIR."""
 
@@ -115,7 +115,16 @@ class CtaVerifier:
         order = SharedOrder(threads, max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES), granule)
         x, y, _ = self.grid
         place = (program % x, program // x % y, program // (x * y))
-        cta = PtxCta(function, threads, self._parameters(function), place, self.grid, order, self._load, self._tile_of)
+        cta = PtxCta(
+            function,
+            threads,
+            self._parameters(function),
+            place,
+            self.grid,
+            order,
+            _Contents(self._memory, self._known_ranges()),
+            self._tile_of,
+        )
         try:
             cta.run(most)
         except StuckThreads as stuck:
@@ -191,9 +200,8 @@ class CtaVerifier:
     def _memory(self) -> GlobalMemory:
         return GlobalMemory(self._storages)
 
-    @cached_property
     def _known_ranges(self) -> list[tuple[int, int]]:
-        """The addresses of tensors whose elements the capture holds, and the kernel leaves as they are."""
+        """The addresses of tensors whose elements the capture holds, and that the kernel stores nothing to."""
         numbers = {id(one): number for number, one in enumerate(self._storages)}
         dirty: set[int] = set()
         ranges: dict[int, tuple[int, int]] = {}
@@ -206,18 +214,40 @@ class CtaVerifier:
                     dirty.add(number)
         return [row for number, row in ranges.items() if number not in dirty]
 
-    def _load(self, addresses: Array, size: int) -> tuple[Array, Array]:
+
+class _Contents(CtaMemory):
+    """The elements that the capture holds, as the atomic operations of one CTA change them."""
+
+    def __init__(self, memory: GlobalMemory, known: list[tuple[int, int]]) -> None:
+        """`known`: the addresses that are known, and that no plain store changes."""
+        self._memory, self._known = memory, known
+        self._changed: dict[int, int | None] = {}
+        self._is_lost = False
+        """Whether an atomic operation changed an unknown place."""
+
+    def load(self, addresses: Array, size: int) -> tuple[Array, Array]:
+        """See `CtaMemory`."""
         known = np.zeros(len(addresses), np.bool_)
-        for begin, end in self._known_ranges:
+        for begin, end in () if self._is_lost else self._known:
             known |= (addresses >= begin) & (addresses + size <= end)
         values = np.zeros(len(addresses), np.int64)
         for at in np.flatnonzero(known).tolist():
-            values[at] = int.from_bytes(self._memory.peek(int(addresses[at]), size), "little", signed=size == 8)
+            address = int(addresses[at])
+            stored = int.from_bytes(self._memory.peek(address, size), "little")
+            value = self._changed.get(address, stored)
+            known[at], values[at] = value is not None, np.uint64(value or 0).astype(np.int64)
         return values, known
+
+    def store(self, address: int, size: int, value: int | None) -> None:
+        """See `CtaMemory`."""
+        if address < 0:
+            self._is_lost = True
+        else:
+            self._changed[address] = None if value is None else value & ((1 << 8 * size) - 1)
 
 
 def _message_bytes(module: MlirModule, operation: Operation) -> int | None:
-    """The bytes of each of the copies that a copy of a tile is made of: as wide as the swizzle, 256 rows at the most."""
+    """The bytes of each of the copies that a copy of a tile is made of: of the swizzle's width, at most 256 rows."""
     types = [kind for kind in operation.operand_types if kind.form == "memdesc" and len(kind.shape) > 1]
     encodings = [module.encoding_of(kind) for kind in types]
     if len(types) != 1 or encodings[0] is None or encodings[0].kind != "nvmma_shared" or "gather" in operation.opcode:

@@ -32,7 +32,17 @@ from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
-from irscope.verify.trace import Conflict, Conflicts, Listener, Observed, Tracer, granule_bytes, sync_operations
+from irscope.verify.trace import (
+    Conflict,
+    Conflicts,
+    Listener,
+    Observed,
+    Tracer,
+    UnwrittenReads,
+    granule_bytes,
+    reaches_output,
+    sync_operations,
+)
 from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation
 
 __all__ = ["DEFAULT_ELEMENTS", "QUICK_ELEMENTS", "verify_launch"]
@@ -79,10 +89,12 @@ class _Both(Listener):
 
     bounds: Bounds
     listener: Listener
+    unwritten: UnwrittenReads
 
     def begin(self, memory: GlobalMemory) -> None:
         self.bounds.begin(memory)
         self.listener.begin(memory)
+        self.unwritten.begin(memory)
 
     def order(self) -> None:
         self.listener.order()
@@ -90,6 +102,7 @@ class _Both(Listener):
     def observe(self, observed: Observed) -> None:
         self.bounds.check(observed)
         self.listener.observe(observed)
+        self.unwritten.observe(observed)
 
     def synchronise(self, programs: Array, addresses: Array) -> None:
         self.listener.synchronise(programs, addresses)
@@ -184,6 +197,8 @@ class _Verifier:
             if isinstance(error, UsageError) and self.values:
                 raise
             self.undecided.append(f"{what}: {str(error).rstrip('.')}")
+        except MemoryError:
+            self.undecided.append(f"{what}: too large: it takes more memory than there is")
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -214,7 +229,8 @@ class _Verifier:
         inputs = self._inputs(text)
         arguments = Arguments(text.module, inputs, self._paths())
         bounds = Bounds(text.module, arguments)
-        tracer = Tracer(text.module, text.slices, _Both(bounds, listener))
+        unwritten = UnwrittenReads(self._unwritten(arguments) if text is self._front else ())
+        tracer = Tracer(text.module, text.slices, _Both(bounds, listener, unwritten))
         try:
             self._execute(text, inputs, tracer, programs)
         except OutOfBounds as error:
@@ -233,6 +249,28 @@ class _Verifier:
         for outside in bounds.found.values():
             witness = self._witness(text, outside.operation, outside.program, outside.element)
             self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
+
+        self._tell_unwritten(text, unwritten)
+
+    def _unwritten(self, arguments: Arguments) -> list[tuple[str, int, int]]:
+        """The name, the storage and the bytes of each tensor that nothing was written to before the launch."""
+        record = self.capture.launch.record
+        fresh = {one.path for one in record.arguments if one.is_unwritten} if record is not None else set[str]()
+        rows = {tensor.storage: (tensor.path, tensor.storage, tensor.storage_bytes) for tensor in arguments.tensors}
+        return [row for row in rows.values() if row[0] in fresh]
+
+    def _tell_unwritten(self, text: _Text, unwritten: UnwrittenReads) -> None:
+        for read in unwritten.found.values():
+            reaches = reaches_output(text.module, read.operation)
+            if reaches is None:
+                self.undecided.append(
+                    f"{read.path}, which torch.empty made, is read at {text.place(read.operation)} before it is "
+                    "written, and whether that reaches an output depends on values"
+                )
+            elif reaches:
+                detail = f"torch.empty made {read.path}, and nothing wrote what is read here: its value is arbitrary"
+                witness = self._witness(text, read.operation, read.program, read.element)
+                self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
 
     def _add(self, text: _Text, violation: Violation) -> None:
         made_by = KERNEL if text is self._front else "a pass"
@@ -390,7 +428,8 @@ class _Verifier:
         bounds = Bounds(text.module, arguments)
         written: set[str] = set()
         for operation in text.module.walk():
-            if any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects):
+            writes = any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects)
+            if writes and operation.kind != "atomic":
                 written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
         verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module)
         programs, most = [0], DEFAULT_INSTRUCTIONS

@@ -216,6 +216,8 @@ class SharedOrder(CtaListener):
 
     def _where(self, spans: Spans) -> Array:
         granule = self._of("shared").granule
+        if sum(size for _, size in spans) > 1 << 20:
+            raise NotRun("too large: a copy of more than shared memory")
         parts = [np.arange(begin // granule, (begin + size) // granule) for begin, size in spans]
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
@@ -228,8 +230,8 @@ class SharedOrder(CtaListener):
         )  # fmt: skip
 
     def _take(
-        self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array, visible: Array | None,
-        unit: int, time: int, writes: bool,
+        self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array,
+        visible: Array | None, unit: int, time: int, writes: bool,
     ) -> None:  # fmt: skip
         """Take an access by a unit."""
         places = self._of(space)
@@ -283,8 +285,9 @@ class SharedOrder(CtaListener):
             if unseen.any():
                 at = int(np.flatnonzero(unseen)[0])
                 writer = int(before[at])
+                writer -= 0 if writer < self.threads else self._clocks
                 self._report(
-                    places, int(where[at]), writer if writer < self.threads else writer - self._clocks, places.write_item, True, item, int(who[at]), writes, space,
+                    places, int(where[at]), writer, places.write_item, True, item, int(who[at]), writes, space,
                     "no proxy fence",
                 )  # fmt: skip
         if not writes:

@@ -240,14 +240,14 @@ _UNWRITTEN = "_irscope_unwritten"
 def mark_unwritten(tensor: Any) -> None:
     """Note that a new tensor's memory was not written."""
     if isinstance(tensor, torch.Tensor) and tensor.is_meta and tensor.layout is torch.strided:
-        tensor.untyped_storage().__dict__[_UNWRITTEN] = tensor._version
+        tensor.untyped_storage().__dict__[_UNWRITTEN] = (tensor._version, _Epoch.now)
 
 
 def _is_unwritten(tensor: torch.Tensor) -> bool:
     """Whether neither torch nor a launch wrote a tensor's memory since `torch.empty` made it."""
     if not tensor.is_meta or tensor.layout is not torch.strided:
         return False
-    return tensor.untyped_storage().__dict__.get(_UNWRITTEN) == tensor._version
+    return tensor.untyped_storage().__dict__.get(_UNWRITTEN) == (tensor._version, _Epoch.now)
 
 
 def invalidate_all() -> None:
