@@ -22,8 +22,6 @@ from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 
-__all__ = ["ASSEMBLIES", "STRICT", "alike", "arithmetic_and_order", "assembly_of", "code_of", "launched", "same_text"]
-
 ASSEMBLIES = ("sass", "amdgcn", "ptx")
 """The stages that hold instructions, the lowest of each target first."""
 STRICT: frozenset[Ignored] = frozenset({"locations"})

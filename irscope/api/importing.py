@@ -13,8 +13,6 @@ from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
 from irscope.record.variants.completing import Tell, warned
 
-__all__ = ["imported"]
-
 _MAX_LOG_BYTES = 1 << 30
 
 

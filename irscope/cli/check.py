@@ -17,13 +17,13 @@ from irscope.cli.parameters import Option, Subjects, split_words
 from irscope.cli.streams import say
 from irscope.cli.subject import is_program, readable
 from irscope.errors import ParseError, UsageError, did_you_mean
+from irscope.model.capture import STAGES, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.analysis.checks.results import Against, Report
     from irscope.analysis.checks.subject import Assertion
-    from irscope.store.shelf import StoredCaptures
 
 
 _FORMATS = ("text", "github")
@@ -270,7 +270,6 @@ _BYTES = re.compile(r"(?P<number>\d{1,9})(?P<unit>k|kb|kib|)", re.IGNORECASE)
 
 def _file_and_stage(text: str, option: str) -> tuple[str, str]:
     """The parts of `FILE:STAGE`; raises UsageError."""
-    from irscope.model.capture import STAGES
 
     path, _, stage = text.rpartition(":")
     known = [one.name for one in STAGES if not one.is_binary]
@@ -313,7 +312,6 @@ _NO_NAME = re.compile(r"[^\w.-]+")
 def _write_golden(options: Sequence[str], captures: StoredCaptures) -> None:
     """Write the files of `--golden` anew."""
     from irscope.ir.locations.strip import strip_locations
-    from irscope.model.capture import stage_named
 
     _require_one(options, captures)
     for capture, files in zip(captures, _files(options, captures), strict=True):

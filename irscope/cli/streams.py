@@ -15,8 +15,6 @@ from irscope.render.text.tables import display_width, shorten, visible
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["echo", "fitting", "open_streams", "progress", "raw_stderr", "say", "standard_output", "unfiltered_stderr"]
-
 
 # The characters that irscope itself prints, for terminals and files whose encoding lacks them (cp1252, latin-1, ASCII).
 _PLAIN_SIGNS = str.maketrans(

@@ -46,7 +46,7 @@ class SharedInstruction:
     line: int
     """In the PTX, 1-based."""
     is_store: bool
-    bits_a_lane: int
+    bits_per_thread: int
     wavefronts: int | None
     """Of all warps of a CTA, each time it is executed; None where the addresses are not known."""
     minimum_wavefronts: int
@@ -74,7 +74,7 @@ class SharedWork:
 
     def __str__(self) -> str:
         conflicts = f"{self.ways:.3g}-way conflicts" if self.ways > 1 else "no conflicts"
-        return f"{self.wavefronts} wavefronts per CTA (least {self.minimum_wavefronts}): {conflicts}"
+        return f"{self.wavefronts} wavefronts per CTA (minimum {self.minimum_wavefronts}): {conflicts}"
 
 
 class SharedWorks:
@@ -106,8 +106,6 @@ def read_shared_instructions(ptx: str, kernel: str, threads: int, target: Target
     """The shared accesses of a kernel, by their line in the PTX.
 
     Args:
-        ptx: the text of the stage.
-        kernel: the name of its function.
         threads: of a CTA, where the PTX does not have them.
         target: whose lanes and banks.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +33,7 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 from irscope.record.process.annotations import disassembled
+from irscope.record.triton.identity import run_filecheck
 from irscope.render.checks import breach_lines
 
 
@@ -205,7 +207,6 @@ class CheckedKernel:
 
     def filecheck(self, patterns: str | PathLike[str], stage: str) -> Verdict:
         """Whether FileCheck accepts the text of a stage. `patterns`: a file of them, or a text that has `CHECK`."""
-        from irscope.record.triton.identity import run_filecheck
 
         if not isinstance(patterns, str) or "CHECK" not in patterns:
             return self.verdict(FileChecked(fspath(patterns), stage, run_filecheck))
@@ -312,7 +313,6 @@ def _with_arguments_of(
     function: Callable[_Parameters, object], call: Callable[[Mapping[str, Any]], _Result]
 ) -> Callable[_Parameters, _Result]:
     """A function with the arguments of another, which gets them by name."""
-    import inspect
 
     signature = inspect.signature(function)
 

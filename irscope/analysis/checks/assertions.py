@@ -43,7 +43,6 @@ class Compiled:
         return "compiles"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The failure of its compile, if there is one."""
         failure = subject.capture.failure
         if failure is None and subject.capture.status == "ok":
             return ()
@@ -204,7 +203,6 @@ class Uses:
         return f"--uses {self.name}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The kernel, with what it uses instead."""
         if is_of_dialect(self.name):
             return self._of_operation(subject)
         families = instruction_families(subject.capture)
@@ -378,7 +376,6 @@ class FileChecked:
         return f"--filecheck {self.path}:{self.stage}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """What FileCheck says."""
         if self.stage not in subject.capture.texts:
             return (_without_stage(self, subject, self.stage),)
         said = self.run(self.path, subject.capture.text(self.stage))

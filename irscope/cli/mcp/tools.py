@@ -9,9 +9,10 @@ from irscope.cli.mcp.answers import Answer, Offered, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, numbered_lines, quiet, refuse_foreign, rows_of
 from irscope.cli.mcp.making import edit, edit_python, recompile, record
 from irscope.cli.streams import say
-from irscope.cli.subject import stored_captures
+from irscope.cli.subject import stored_capture, stored_captures
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.record.variants.completing import with_sass
 
 __all__ = ["TOOLS", "Offered"]
 
@@ -364,8 +365,6 @@ def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _one(subject: str, *, sass: bool = False) -> Capture:
-    from irscope.cli.subject import stored_capture
-    from irscope.record.variants.completing import with_sass
 
     capture = stored_capture(subject)
     return with_sass(capture, tell=say) if sass else capture

@@ -31,8 +31,6 @@ _DEBUG_LABELS = ("$L__tmp", "$L__func_begin", "$L__func_end")
 
 @dataclass(frozen=True, slots=True)
 class PtxFunction(Function):
-    """One function that has a body."""
-
     parameters: tuple[tuple[str, str], ...] = ()
     """(name, type): `("matmul_kernel_param_0", ".u64 .ptr .global .align 1")`."""
     registers: tuple[tuple[str, str], ...] = ()

@@ -45,8 +45,6 @@ from irscope.record.programs.recording import SourceFiles, recorded_launches, re
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced_item
 
-__all__ = ["join", "program_environment", "recorded_processes", "watched_children"]
-
 _HOOK = Path(__file__).parent / "hook"
 _LONGEST_COMMAND = 120
 

@@ -247,8 +247,6 @@ _MAGIC_LINE = re.compile(r"^\s*[%!?]")
 
 @dataclass(frozen=True, slots=True)
 class _NotebookCell:
-    """A code cell."""
-
     number: int
     """Counted as Jupyter does where all are run from the top: code cells that are not empty, from 1."""
     source: str
@@ -377,7 +375,6 @@ class _Watcher:
         self.watch.origin = ()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """After each of them."""
         if report.failed:
             self.failed.setdefault(report.nodeid, _first_line(report))
 

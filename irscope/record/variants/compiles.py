@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
     from irscope.record.variants.pool import VariantPool
 
-__all__ = ["LIMIT_BYTES", "Compiles", "KeptCaptures", "Variants", "lasts"]
-
 LIMIT_BYTES = 256 << 20
 """What all kept captures may take before the folders that were used longest ago are dropped."""
 
@@ -54,7 +52,6 @@ class Compiles:
         self._capture, self._kept = capture, None
 
     def one(self, request: RecordRequest) -> Capture:
-        """The capture of a request."""
         ((_, capture),) = self.all((request,))
         return capture
 
@@ -123,7 +120,6 @@ class Variants:
 
     @property
     def folder(self) -> Path:
-        """Where they are kept."""
         return self._kept.folder
 
     def path_of(self, plan: PassPlan) -> Path:
@@ -135,7 +131,6 @@ class Variants:
         return self._kept.load(str(plan))
 
     def compile(self, plan: PassPlan) -> Capture:
-        """One variant."""
         ((_, capture, _),) = self.compile_all((plan,))
         return capture
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from irscope.errors import RecordingError
 from irscope.model.capture import Capture, Failure
 
-__all__ = ["ReproductionCheck", "checked_program", "compared"]
-
 _NOT_MADE = ("sass", "edited")
 _KEPT = "TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_NVDISASM_PATH"
 _SWITCH = re.compile(r"^(?:TRITON|MLIR|LLVM|DISABLE|AMDGCN|NVPTX|PTXAS|USE)_")
@@ -38,7 +36,6 @@ class ReproductionCheck:
 
     @property
     def is_same(self) -> bool:
-        """Whether all is the same."""
         return not (self.different or self.absent or self.failure)
 
 

@@ -60,7 +60,6 @@ def findings_of(
     `place` (`kernel.py:23`), `pass`.
 
     Args:
-        capture: the capture.
         costs: those of `known_costs`.
         found: those of `findings_in`.
         evaluates: whether the launch is executed for that, as far as its addresses need it.
@@ -77,7 +76,6 @@ def findings_in(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> 
     """The findings of a capture, the worst first.
 
     Args:
-        capture: the capture.
         costs: those of `known_costs`.
         evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
     """
@@ -213,11 +211,6 @@ def packed_lives(capture: Capture, number_of: Callable[[str], int], followed: Fo
     kept. `changes`: for each step (operation, made, removed). `texts`: by the number of a text, for its lines the step
     that made the operation and the one that removes it, each as (step, lines) again and again: -1 for none, -2 for what
     was there before the first step, -3 where it is one of several that cannot be told apart.
-
-    Args:
-        capture: the capture.
-        number_of: the number of a text in the report.
-        followed: the capture's operations, if they were followed already.
     """
     lives = (followed or follow(capture)).lives
     trail = lives.trail
@@ -424,8 +417,6 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class MemoryOverTime:
-    """One memory over time."""
-
     space: str
     unit: str
     total: int

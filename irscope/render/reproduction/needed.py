@@ -14,8 +14,6 @@ from pathlib import PurePosixPath
 
 from irscope.model.capture import Capture
 
-__all__ = ["FunctionPlace", "NeededSource", "Piece", "needed_source"]
-
 _TUNERS = ("autotune", "heuristics")
 _NOT_PARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What Python raises for a text that is none of its own, or nests too deeply."""
@@ -87,7 +85,6 @@ class _File:
         return any(not isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in self.bindings.get(name, ()))
 
     def is_module(self, name: str) -> bool:
-        """Whether it is the file of a module `a.b`."""
         parts = PurePosixPath(self.path.replace("\\", "/")).with_suffix("").parts
         parts = parts[:-1] if parts[-1:] == ("__init__",) else parts
         words = tuple(name.split("."))

@@ -6,8 +6,6 @@ from os.path import basename
 
 from irscope.verify.verdict import SafetyVerdict, Violation
 
-__all__ = ["render_verdict"]
-
 
 def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
     """The answer, then each violation with its accesses, then what was not decided, and why."""

@@ -56,7 +56,6 @@ class VirtualCuda(TorchFunctionMode):
         return any(mode is self for mode in _get_current_function_mode_stack())
 
     def entered(self) -> AbstractContextManager[Any]:
-        """A context in which the mode sees calls."""
         return nullcontext() if self.is_on else self
 
     # ---- devices
