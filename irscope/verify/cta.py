@@ -19,10 +19,12 @@ from irscope.ir.asm.readers import PtxFunction, parse_ptx
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
-from irscope.machine.ptx import CtaMemory, DivergentBarrier, PtxCta, StuckThreads
+from irscope.machine.ptx import DivergentBarrier, PtxCta, StuckThreads
+from irscope.machine.ptx_listener import CtaMemory
 from irscope.machine.values import Array
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
@@ -111,7 +113,7 @@ class CtaVerifier:
         granule = min(
             [16, *(one.bits // 8 // one.vector for one in opcodes if one.space == "shared" and one.bits >= 8)]
         )
-        used = self.capture.resources.shared_bytes if self.capture.resources is not None else None
+        used = self.capture.resources.shared_bytes
         order = SharedOrder(threads, max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES), granule)
         x, y, _ = self.grid
         place = (program % x, program // x % y, program // (x * y))
@@ -137,8 +139,8 @@ class CtaVerifier:
     @property
     def _author(self) -> str:
         """Who chose barriers and waits: the author of a Gluon kernel, or the compiler."""
-        first = self.capture.texts.get("source", "")
-        return KERNEL if "ttg.num-warps" in first else _LOWERING
+        first = parse_mlir(self.capture.texts.get("source", ""))
+        return KERNEL if first.option("num-warps") is not None else _LOWERING
 
     def _violation(self, race: SharedRace, program: tuple[int, int, int]) -> Violation:
         kind: ViolationKind = "proxy-fence" if race.kind == "no proxy fence" else "shared-race"
@@ -253,11 +255,10 @@ def _message_bytes(module: MlirModule, operation: Operation) -> int | None:
     if len(types) != 1 or encodings[0] is None or encodings[0].kind != "nvmma_shared" or "gather" in operation.opcode:
         return None
     kind, encoding = types[0], encodings[0]
-    try:
-        width, bits = int(encoding["swizzlingByteWidth"]), int(encoding["elementBitWidth"])
-        transposed = str(encoding["transposed"]) in ("True", "true", "1")
-    except (KeyError, TypeError, ValueError):
+    width, bits = encoding["swizzlingByteWidth"], encoding["elementBitWidth"]
+    if not isinstance(width, int) or not isinstance(bits, int) or bits < 1:
         return None
+    transposed = str(encoding["transposed"]) in ("True", "true", "1")
     shape = list(kind.shape)
     if transposed:
         shape[-2:] = reversed(shape[-2:])
