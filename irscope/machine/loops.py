@@ -253,7 +253,7 @@ class Runner(Interpreter):
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
         carried = [self.value(value) for value in operation.operands]
-        unknown = Source("data", f"the number of turns of the scf.while of line {operation.first_line}")
+        unknown = Source("data", f"the number of turns of the {operation.name} of line {operation.first_line}")
         executions = len(self.executions)
         for _ in range(_MOST_WHILE_TURNS):
             self._give(before.arguments, carried)
@@ -281,8 +281,8 @@ def run_kernel(runner: Runner, module: MlirModule) -> bool:
     kernel = module.kernel
     if kernel is None or not kernel.regions:
         return False
-    stated = [one.attribute("ttg.num-warps") for one in module.operations]
-    warps = next((one for one in stated if isinstance(one, int)), 4)
+    stated = module.option("num-warps")
+    warps = stated if isinstance(stated, int) else 4
     with np.errstate(all="ignore"):
         try:
             given = [runner.value(value) for block in kernel.regions[0].blocks[:1] for value in block.arguments]

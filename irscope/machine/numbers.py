@@ -114,7 +114,6 @@ class Number(NDArrayOperatorsMixin):
         return replace(self, bits=8 * np.dtype(dtype).itemsize)
 
     def view(self, dtype: Any) -> Number:
-        """Taken not to be negative."""
         return self
 
     def shaped(self, change: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> Number:
@@ -155,7 +154,8 @@ class Number(NDArrayOperatorsMixin):
         if function in (np.stack, np.concatenate):
             return _joined([as_number(one).full() for one in given[0]], partial(function, **options))
         if function in (np.expand_dims, np.take, np.flip):
-            return self.full().shaped(lambda array: function(array, *given[1:], **options))
+            whole = self if function is np.expand_dims else self.full()
+            return whole.shaped(lambda array: function(array, *given[1:], **options))
         return NotImplemented
 
 
@@ -550,15 +550,15 @@ def _least_or_most(predicate: str, one: Number, other: Number) -> Number:
     return found
 
 
-Rule = Callable[[Step, Sequence[Number]], Number]
+_Rule = Callable[[Step, Sequence[Number]], Number]
 """From an operation and its operands, of which one at least is not known."""
 
 
-def _of(function: Callable[..., Number], **options: Any) -> Rule:
+def _of(function: Callable[..., Number], **options: Any) -> _Rule:
     return lambda step, operands: function(*operands, **options)
 
 
-def _to_bits(function: Callable[[Number, int], Number]) -> Rule:
+def _to_bits(function: Callable[[Number, int], Number]) -> _Rule:
     return lambda step, operands: function(operands[0], bits_of(step.type))
 
 
@@ -577,7 +577,7 @@ def _same_bits(step: Step, operands: Sequence[Number]) -> Number:
     return operands[0]
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, _Rule] = {
     "addptr": _add_pointer, "bitcast": _same_bits, "arith.bitcast": _same_bits,
     "arith.extsi": _to_bits(_extend), "arith.extui": _to_bits(_extend_unsigned), "arith.trunci": _to_bits(truncated),
     "arith.index_cast": _to_bits(_resized), "arith.index_castui": _to_bits(_resized),

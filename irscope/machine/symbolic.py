@@ -142,8 +142,6 @@ _SHAPES = (
 
 _DEEPEST = 24
 """Calls and branches within one another."""
-_MOST_WHILE_TURNS = 256
-"""Turns of an `scf.while` that are evaluated."""
 
 
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
