@@ -311,5 +311,5 @@ def evaluate(
     Never raises for what the module holds: what cannot be evaluated is unknown.
     """
     found = Runner(module, arguments, programs)
-    found.noted.contents = contents or {}
+    found.noted.known_contents = contents or {}
     return found.evaluation()

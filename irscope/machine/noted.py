@@ -195,7 +195,7 @@ class NotedMemory(GlobalMemory):
     def __init__(self) -> None:
         super().__init__(())
         self.executions: list[Execution] = []
-        self.contents: Mapping[str, Contents] = {}
+        self.known_contents: Mapping[str, Contents] = {}
         """What arguments held, by name."""
         self.work = self._fresh = 0
 
@@ -217,7 +217,7 @@ class NotedMemory(GlobalMemory):
         bits = bits_of(step.types[0]) if step.types else 0
         if not bits:
             return cast(Array, Opaque(step.types[0] if step.types else NONE, self._source, self.fresh()))
-        data = _loaded_data(where, bits, self._source, self.fresh(), self.contents.get(where.argument))
+        data = _loaded_data(where, bits, self._source, self.fresh(), self.known_contents.get(where.argument))
         if mask is not None and other is not None and not isinstance(other, Opaque):
             data = select(as_number(mask), data, as_number(other))
         return cast(Array, data)
