@@ -21,8 +21,6 @@ from irscope.machine.numbers import Source, add, atom, bits_of, constant, multip
 from irscope.machine.symbolic import Programs
 from irscope.memory.programs.runner import predicate_of
 
-__all__ = ["UNKNOWN_TURNS", "Follower", "number_of_turns"]
-
 _MOST_TURNS = 512
 """Turns that are followed one by one."""
 UNKNOWN_TURNS = 6
@@ -60,7 +58,6 @@ class Follower(Runner):
         """Key of a value that was made of one other alone -> the key of that."""
 
     def do(self, one: Doing) -> None:
-        """Note an execution."""
         self.log.do(one)
 
     # Operations

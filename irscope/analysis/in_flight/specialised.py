@@ -20,8 +20,6 @@ from irscope.machine.noted import Held, Place
 from irscope.machine.numbers import Number, Source, add, atom, bits_of, constant, multiply
 from irscope.machine.symbolic import Programs, TooMuch
 
-__all__ = ["SpecialisedFollower"]
-
 _MOST_TURNS = 96
 """Turns of its innermost loops that a partition is followed through."""
 _UNKNOWN_OUTER_TURNS = 2
@@ -253,7 +251,6 @@ class SpecialisedFollower(Follower):
 
 
 def _variable(start: Number, step: Number, turn: int) -> Number:
-    """The variable of a loop in a turn."""
     if start.value is None or step.value is None:
         return atom(Source("turn", f"turn {turn}"), start.bits)
     return add(start, multiply(constant(turn, start.bits), step))
