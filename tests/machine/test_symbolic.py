@@ -384,3 +384,16 @@ module {{
     assert execution.element_bits == 16
     assert execution.addresses.known.tolist() == [4096 + 2 * (2 + 3 * lane) for lane in range(8)]
     assert [bool(bit) for bit in execution.mask.known] == [lane < 5 for lane in range(8)]
+
+
+@pytest.mark.parametrize("name", ["divsi", "divui", "ceildivsi", "ceildivui", "remsi", "remui"])
+def test_nothing_is_known_of_a_division_by_zero(name: str) -> None:
+    found = run(
+        f"""    %c0 = arith.constant 0 : i32
+    %c7 = arith.constant 7 : i32
+    %q = arith.{name} %c7, %c0 : i32
+    %wide = arith.extsi %q : i32 to i64
+    %ptr = tt.int_to_ptr %wide : i64 -> !tt.ptr<f32>
+    tt.store %ptr, %c0 : !tt.ptr<f32>"""
+    )
+    assert found.executions[0].addresses.value is None
