@@ -17,7 +17,7 @@ from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array, Descriptor, Held, dtype_of, take, unsigned
 
-__all__ = ["ACCESSES", "load_tile", "masked_load", "reduce_tile", "store_tile"]
+__all__ = ["ACCESSES", "load_buffer", "load_tile", "masked_load", "reduce_tile", "store_tile"]
 
 # ── pointers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -112,13 +112,18 @@ def _buffer_addresses(step: Step, frame: Frame, pointer: str, dtype: np.dtype[An
     return base + unsigned(offsets).astype(np.int64) * dtype.itemsize
 
 
-def _buffer_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    addresses = _buffer_addresses(step, frame, "ptr", step.dtype)
+def load_buffer(machine: Machine, step: Step, frame: Frame, dtype: np.dtype[Any]) -> Array:
+    """What a pointer, offsets, a mask and values for where it does not hold say."""
+    addresses = _buffer_addresses(step, frame, "ptr", dtype)
     mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
-    if mask is None and other is not None and other.dtype == np.bool_ and step.dtype != np.bool_:
+    if mask is None and other is not None and other.dtype == np.bool_ and dtype != np.bool_:
         # The text does not tell one optional operand from another: its type does.
         mask, other = other, None
-    return (machine.memory.load(addresses, mask, other, step.dtype, frame.rows),)
+    return machine.memory.load(addresses, mask, other, dtype, frame.rows)
+
+
+def _buffer_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    return (load_buffer(machine, step, frame, step.dtype),)
 
 
 def _buffer_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:

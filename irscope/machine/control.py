@@ -17,7 +17,7 @@ from irscope.ir.mlir.types import Type
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.partitions import Partitions
 from irscope.machine.shared import SharedMemory
-from irscope.machine.values import Array, Descriptor, Held, View, dtype_of, full, merge, take
+from irscope.machine.values import Array, Descriptor, Held, View, bits_of, dtype_of, full, merge, take
 
 __all__ = ["MOST_ITERATIONS", "Executor", "Frame", "Machine", "Observer", "Step", "pure"]
 
@@ -67,7 +67,10 @@ class Frame:
 class Step:
     """One operation, ready to be executed: what its text states is read once."""
 
-    __slots__ = ("_attributes", "_groups", "drops", "execute", "opcode", "operands", "operation", "results", "types")
+    __slots__ = (
+        "_attributes", "_groups", "_operand_types", "drops", "execute", "is_of_integers", "opcode", "operands",
+        "operation", "results", "types",
+    )  # fmt: skip
 
     def __init__(self, operation: Operation, execute: Executor | None) -> None:
         self.operation = operation
@@ -79,6 +82,9 @@ class Step:
         self.types = operation.result_types
         self.drops: tuple[Value, ...] = ()
         """What nothing uses after it."""
+        self.is_of_integers = all(map(bits_of, self.types))
+        """Whether its results are integers or pointers."""
+        self._operand_types: tuple[Type, ...] | None = None
         self._attributes: dict[str, AttributeValue | None] = {}
         self._groups: dict[str, tuple[Value, ...]] = {}
 
@@ -99,7 +105,9 @@ class Step:
 
     @property
     def operand_types(self) -> tuple[Type, ...]:
-        return self.operation.operand_types
+        if self._operand_types is None:
+            self._operand_types = self.operation.operand_types
+        return self._operand_types
 
     def attribute(self, name: str) -> AttributeValue | None:
         """The value of an attribute; None if the operation has none such."""
@@ -224,8 +232,8 @@ class Machine:
         self._executors = executors
         self._observer = observer
         self._steps: dict[int, tuple[Step, ...]] = {}
-        self._functions = {one.symbol: one for one in module.walk() if one.kind == "function"}
-        self._used = {value for one in module.walk() for value in one.operands}
+        self.functions = {one.symbol: one for one in module.walk() if one.kind == "function"}
+        self._used: set[Value] | None = None
 
     def program_at(self, frame: Frame, place: int) -> tuple[int, int, int]:
         """The program at a place of a frame."""
@@ -234,6 +242,8 @@ class Machine:
 
     def is_used(self, value: Value) -> bool:
         """Whether any operation uses a value."""
+        if self._used is None:
+            self._used = {value for one in self.module.walk() for value in one.operands}
         return value in self._used
 
     def run(self, arguments: Sequence[Held]) -> None:
@@ -248,7 +258,7 @@ class Machine:
 
     def function(self, symbol: str) -> Operation:
         """The function of a name; raises NotRun if the module has none."""
-        found = self._functions.get(symbol)
+        found = self.functions.get(symbol)
         if found is None or not found.regions:
             raise NotRun(f"the function {symbol!r} has no body in this module")
         return found
@@ -270,13 +280,17 @@ class Machine:
         """The operands of the operation that ended a block."""
         return [frame.held(value) for value in end.operands] if end is not None else ()
 
-    def block(self, block: Block, frame: Frame, arguments: Sequence[Held], keeps: bool = False) -> Step | None:
-        """Run a block; returns the operation that ends it."""
-        frame.assign(block.arguments, arguments)
+    def steps_of(self, block: Block, keeps: bool = False) -> tuple[Step, ...]:
+        """The operations of a block, prepared. `keeps`: of values that nothing uses after it none is dropped."""
         steps = self._steps.get(id(block))
         if steps is None:
             steps = self._steps[id(block)] = _steps_of(block, self._executors, keeps)
-        for step in steps:
+        return steps
+
+    def block(self, block: Block, frame: Frame, arguments: Sequence[Held], keeps: bool = False) -> Step | None:
+        """Run a block; returns the operation that ends it."""
+        frame.assign(block.arguments, arguments)
+        for step in self.steps_of(block, keeps):
             if step.operation.kind in ("yield", "return", "branch"):
                 return step
             if step.execute is None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.model import Value
-from irscope.machine.accesses import load_tile, masked_load, reduce_tile, store_tile
+from irscope.machine.accesses import load_buffer, load_tile, masked_load, reduce_tile, store_tile
 from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import matrix_product, scaled_product
@@ -164,13 +164,8 @@ def _spread(values: Array, view: View) -> Array:
 
 
 def _begin_buffer_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    view, offsets = step.view(frame, "dest"), step.array(frame, "offsets")
-    base = step.array(frame, "ptr")
-    addresses = base.reshape(base.shape[0], *(1,) * (offsets.ndim - 1))
-    addresses = addresses + offsets.astype(np.uint32).astype(np.int64) * view.dtype.itemsize
-    mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
-    values = machine.memory.load(addresses, mask, other, view.dtype, frame.rows)
-    machine.shared.copy(view, _spread(values, view), frame.rows)
+    view = step.view(frame, "dest")
+    machine.shared.copy(view, _spread(load_buffer(machine, step, frame, view.dtype), view), frame.rows)
     return (_TOKEN,)
 
 

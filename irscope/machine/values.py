@@ -21,8 +21,8 @@ from irscope.errors import MissingTool, NotRun
 from irscope.ir.mlir.types import Type
 
 __all__ = [
-    "Allocation", "Array", "Descriptor", "Held", "Undefined", "View", "dtype_of", "full", "merge", "narrow_float",
-    "poison", "take", "unsigned",
+    "Allocation", "Array", "Descriptor", "Held", "Undefined", "View", "bits_of", "dtype_of", "full", "merge",
+    "narrow_float", "poison", "take", "unsigned",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -49,6 +49,15 @@ def dtype_of(kind: Type) -> np.dtype[Any]:
     if element.text in _NARROW_FLOATS:
         return narrow_float(_NARROW_FLOATS[element.text])
     raise NotRun(f"values of the type {element.text!r} are not computed")
+
+
+@cache
+def bits_of(kind: Type) -> int:
+    """Bits of a type's elements if they are integers or pointers of at most 64 bits; 0 for all else."""
+    element = kind.element if kind.form == "tensor" and kind.element is not None else kind
+    if element.form in ("pointer", "index"):
+        return 64
+    return element.bits if element.form == "integer" and element.bits <= 64 else 0
 
 
 @cache
@@ -145,11 +154,11 @@ Held = Union[Array, Descriptor, View, Undefined]  # noqa: UP007 (the classes are
 
 def take(value: Held, index: Array) -> Held:
     """The value of some of the programs."""
-    if isinstance(value, np.ndarray):
-        return value if value.shape[0] == 1 else value[index]
     if isinstance(value, Undefined):
         return value
-    return cast(Held, replace(value, **{name: _taken(part, index) for name, part in _parts(value)}))
+    if isinstance(value, (Descriptor, View)):
+        return cast(Held, replace(value, **{name: _taken(part, index) for name, part in _parts(value)}))
+    return value if value.shape[0] == 1 else value[index]
 
 
 def merge(parts: Sequence[tuple[Held, Array]], count: int) -> Held:

@@ -98,9 +98,9 @@ class Studied:
     @cached_property
     def executed(self) -> frozenset[int]:
         """The lines of the accesses that a program of the launch may come to, all programs evaluated at once."""
+        from irscope.machine.loops import evaluate
+        from irscope.machine.symbolic import Programs
         from irscope.memory.addresses.arguments import read_arguments
-        from irscope.memory.addresses.evaluate import evaluate
-        from irscope.memory.addresses.held import Programs
 
         module, grid = self.module, self.capture.launch.grid
         if module.kernel is None or (grid is not None and min(grid) < 1):

@@ -15,9 +15,9 @@ from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.loops import run_kernel
+from irscope.machine.symbolic import Programs
 from irscope.memory.addresses.arguments import read_arguments
-from irscope.memory.addresses.evaluate import run_kernel
-from irscope.memory.addresses.held import Programs
 from irscope.model.capture import Capture, Launch
 
 

@@ -6,15 +6,19 @@ compiled loop, whatever the pipeliner made of it. Tensors are not evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
 
 from irscope.analysis.in_flight.log import Buffer, Doing, Log
 from irscope.analysis.in_flight.model import DOTS, Slot, StepKind, kind_of_step
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.memory.addresses.evaluate import Runner
-from irscope.memory.addresses.held import Held, Opaque, Place, Programs
-from irscope.memory.addresses.kinds import kinds_of_results
-from irscope.memory.addresses.numbers import Number, Source, add, atom, constant, multiply
+from irscope.machine.control import Step
+from irscope.machine.loops import Runner
+from irscope.machine.noted import Held, Opaque, Place
+from irscope.machine.numbers import Source, add, atom, bits_of, constant, multiply
+from irscope.machine.symbolic import Programs
 from irscope.memory.programs.runner import predicate_of
 
 _MOST_TURNS = 512
@@ -35,13 +39,12 @@ class Follower(Runner):
     def __init__(
         self,
         module: MlirModule,
-        held: dict[Value, Held],
+        held: Mapping[Value, Held],
         programs: Programs,
         loop: Operation | None,
         place_at: Callable[[int], str],
     ) -> None:
-        super().__init__(module, dict(held), programs)
-        self.module = module
+        super().__init__(module, held, programs)
         self.loop = loop
         self.inside = {id(one) for one in loop.walk()} if loop is not None else set[int]()
         self.log = Log(place_at)
@@ -59,14 +62,15 @@ class Follower(Runner):
 
     # Operations
 
-    def _run(self, operation: Operation, place: Place) -> None:
+    def _run(self, step: Step, place: Place) -> None:
+        operation = step.operation
         name = operation.name
         kind = kind_of_step(operation)
         if name in ("ttg.local_alloc", "ttng.tmem_alloc"):
             return self._alloc(operation)
         if name == "ttg.memdesc_index":
             return self._index(operation)
-        if name.startswith(_SAME_MEMORY) or (name == "arith.select" and not kinds_of_results(operation)[0].bits):
+        if name.startswith(_SAME_MEMORY) or (name == "arith.select" and not bits_of(step.type)):
             self._use(operation)
             return self._same(operation)
         if name == _COMMIT:
@@ -74,16 +78,16 @@ class Follower(Runner):
             return self.do(Doing(operation, None, keys, self._result_key(operation)))
         if kind is not None and self.is_ended:
             self._use(operation)
-            return self._lose(operation)
+            return self.lose(operation)
         if kind is not None:
             return self._step(operation, kind)
         if name != "scf.yield":
             self._use(operation)
         if name in _SAME_DATA and operation.operands:
             return self._pass_on(operation)
-        if operation.results and not operation.regions and any(one.shape for one in kinds_of_results(operation)):
-            return self._lose(operation)
-        return super()._run(operation, place)
+        if operation.results and not operation.regions and any(one.shape for one in step.types if one.form == "tensor"):
+            return self.lose(operation)
+        return super()._run(step, place)
 
     def _pass_on(self, operation: Operation) -> None:
         """What was made of one load or tile alone is still its data."""
@@ -92,7 +96,7 @@ class Follower(Runner):
 
     def key(self, value: Value) -> int:
         """What tells a value that is not computed from others; -1 of one that is."""
-        held = self._held.get(value)
+        held = cast("Held | None", self.frame.values.get(value))
         key = held.key if isinstance(held, Opaque) else -1
         return self.made_of.get(key, key)
 
@@ -100,7 +104,7 @@ class Follower(Runner):
         return tuple(key for value in operation.operands if (key := self.key(value)) >= 0)
 
     def _result_key(self, operation: Operation) -> int:
-        self._lose(operation)
+        self.lose(operation)
         return self.key(operation.results[0]) if operation.results else -1
 
     def _use(self, operation: Operation) -> None:
@@ -118,7 +122,7 @@ class Follower(Runner):
             self._step(operation, "write", target=(number, 0))
         else:
             self._use(operation)
-            self._lose(operation)
+            self.lose(operation)
         self.views[self.key(operation.results[0])] = (number, 0)
 
     def _index(self, operation: Operation) -> None:
@@ -136,9 +140,9 @@ class Follower(Runner):
         if operation.name == "arith.select":
             condition = self._truth(chosen)
             if condition is None:
-                return self._lose(operation)
+                return self.lose(operation)
             chosen = operation.operands[1 if condition else 2]
-        self._held[operation.results[0]] = self.value(chosen)
+        self._give(operation.results, (self.value(chosen),))
         return None
 
     def _step(self, operation: Operation, kind: StepKind, target: Slot | None = None) -> None:
@@ -150,7 +154,7 @@ class Follower(Runner):
         if operation.name == "ttng.warp_group_dot_wait":
             # Its results are its operands, behind it.
             for result, operand in zip(operation.results, operation.operands, strict=False):
-                self._held[result] = self.value(operand)
+                self._give((result,), (self.value(operand),))
 
     # Masks
 
@@ -161,20 +165,14 @@ class Follower(Runner):
             return self._truth(wanted) is False
         if operation.name.startswith(DOTS):
             return False
-        conditions = [value for value in operation.operands if self._bits(value) == 1]
+        conditions = [value for value in operation.operands if bits_of(self.module.type_of(value)) == 1]
         return any(self._truth(value) is False for value in conditions[-1:])
-
-    def _bits(self, value: Value) -> int:
-        held = self._held.get(value)
-        if isinstance(held, Number):
-            return held.bits
-        return held.kind.bits if isinstance(held, Opaque) else 0
 
     def _truth(self, value: Value) -> bool | None:
         """Whether a condition holds for all elements, or for none; None if that is not known."""
-        held = self._held.get(value)
-        if isinstance(held, Number) and held.value is not None:
-            return bool(held.value)
+        held = self.frame.values.get(value)
+        if isinstance(held, np.ndarray) and held.size == 1:
+            return bool(held.any())
         made = self.module.definition(value)
         if made is None or value not in made.results:
             return None
@@ -188,7 +186,7 @@ class Follower(Runner):
     # Loops
 
     def run_for(self, operation: Operation, place: Place) -> None:
-        self._lose(operation)
+        self.lose(operation)
         first = [self.value(value) for value in operation.operands[3:]]
         if operation is self.loop and not self.is_done:
             self._give(operation.results, self._followed(operation, first, place))

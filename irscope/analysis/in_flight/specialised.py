@@ -7,7 +7,7 @@ So at each moment as much is in flight as the barriers allow. Copies and dots ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from irscope.analysis.flow.partitions import WarpSpecialization
@@ -15,9 +15,10 @@ from irscope.analysis.in_flight.follower import UNKNOWN_TURNS, Follower, number_
 from irscope.analysis.in_flight.log import Doing
 from irscope.analysis.in_flight.model import Slot, StepKind, kind_of_step
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.memory.addresses.evaluate import TooMuch
-from irscope.memory.addresses.held import Held, Place, Programs
-from irscope.memory.addresses.numbers import Number, Source, add, atom, constant, multiply
+from irscope.machine.control import Step
+from irscope.machine.noted import Held, Place
+from irscope.machine.numbers import Number, Source, add, atom, bits_of, constant, multiply
+from irscope.machine.symbolic import Programs, TooMuch
 
 _MOST_TURNS = 96
 """Turns of its innermost loops that a partition is followed through."""
@@ -44,7 +45,7 @@ class SpecialisedFollower(Follower):
     def __init__(
         self,
         module: MlirModule,
-        held: dict[Value, Held],
+        held: Mapping[Value, Held],
         programs: Programs,
         loop: Operation | None,
         place_at: Callable[[int], str],
@@ -88,9 +89,10 @@ class SpecialisedFollower(Follower):
 
     # Operations
 
-    def _run(self, operation: Operation, place: Place) -> None:
+    def _run(self, step: Step, place: Place) -> None:
+        operation = step.operation
         if self.is_ended:
-            return self._lose(operation)
+            return self.lose(operation)
         if operation.name == "ttng.init_barrier":
             at = self.views.get(self.key(operation.operands[0]))
             if at is not None:
@@ -103,7 +105,7 @@ class SpecialisedFollower(Follower):
             return self.do(Doing(operation, None, keys, self._result_key(operation), barriers=barriers, is_off=is_off))
         if operation.name == "ttng.wait_barrier":
             return self._wait(operation)
-        return super()._run(operation, place)
+        return super()._run(step, place)
 
     def _barriers(self, operation: Operation) -> tuple[Slot, ...]:
         found = tuple(view for key in self._keys(operation) if (view := self.views.get(key)) is not None)
@@ -138,7 +140,7 @@ class SpecialisedFollower(Follower):
             view = self.views.get(self.key(value))
             if view is None or not self.log.buffers[view[0]].is_barrier:
                 continue
-            if following is None or self._bits(following) != 1 or self._truth(following) is not False:
+            if following is None or bits_of(self.module.type_of(following)) != 1 or self._truth(following) is not False:
                 yield view
 
     # Control
@@ -157,7 +159,7 @@ class SpecialisedFollower(Follower):
     def run_for(self, operation: Operation, place: Place) -> None:
         if self.items is None:
             return super().run_for(operation, place)
-        self._lose(operation)
+        self.lose(operation)
         carried = first = [self.value(value) for value in operation.operands[3:]]
         start, stop, step = (self.number(value) for value in operation.operands[:3])
         turns = number_of_turns(start.value, stop.value, step.value)
@@ -189,17 +191,17 @@ class SpecialisedFollower(Follower):
         if operation.name != "ttg.warp_specialize" or operation.first_line != self.line or self.is_followed:
             return super()._regions(operation, place)
         self.is_followed = True
-        self._lose(operation)
+        self.lose(operation)
         given = [self.value(value) for value in operation.operands]
         queues: dict[str, list[_Item]] = {}
         for name, region in zip(self.names, operation.regions, strict=False):
             self.items, self.turns_left, self.depth = queues.setdefault(name, []), _MOST_TURNS, 0
-            block, self.work = region.blocks[0], 0
+            block, self.noted.work = region.blocks[0], 0
             if len(block.arguments) == len(given):
                 self._give(block.arguments, given)
             try:
                 end = self._block(block, place)
-                if end is not None and end.name == "ttg.warp_yield":
+                if end is not None and end.operation.name == "ttg.warp_yield":
                     self._give(operation.results, self._ended(end))
             except (_Cut, TooMuch):
                 self.is_unknown = True

@@ -9,24 +9,25 @@ import base64
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from irscope.errors import NotRun
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.tokens import split_commas
-from irscope.ir.mlir.types import element_bits
+from irscope.ir.mlir.types import Type, element_bits, parse_type
 from irscope.ir.mlir.uses import read_pointer_uses
-from irscope.memory.addresses.accesses import Descriptor, block_type
-from irscope.memory.addresses.held import Held, Opaque
-from irscope.memory.addresses.kinds import kind_of
-from irscope.memory.addresses.numbers import FAR, Integers, Number, Source, add, atom, constant, mixed, settled, wrapped
+from irscope.machine.noted import Contents, Held, Opaque
+from irscope.machine.numbers import Number, Source, add, atom, bits_of, constant
+from irscope.machine.values import Array, Descriptor, dtype_of
 from irscope.model.capture import Launch
 from irscope.model.launch_record import Argument
 
-__all__ = ["Arguments", "Contents", "known_divisor", "loaded_data", "read_arguments"]
+__all__ = ["Arguments", "known_divisor", "read_arguments"]
 
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _MOST_CONTENTS = 1 << 22
@@ -36,48 +37,6 @@ _STORAGE_BYTES = 512
 
 # tt.divisibility = 16 : i32
 _DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The integers that a tensor argument held at the launch."""
-
-    begin: Number
-    """The address of its first element."""
-    values: Integers
-    """By distance from the first element, in elements."""
-    is_known: NDArray[np.bool_]
-    """Which of these are elements of the tensor: strides may leave some out."""
-    element_bytes: int
-
-    def at(self, addresses: Number) -> tuple[Integers, NDArray[np.bool_]] | None:
-        """(value, whether it is known) at each address; None where the addresses are not known themselves."""
-        apart = add(addresses, replace(self.begin, shape=(), argument=""), -1)
-        if apart.tokens is not None:
-            return None
-        index = apart.full().known // self.element_bytes
-        inside = (index >= 0) & (index < self.values.size)
-        place = np.where(inside, index, 0)
-        return self.values[place], inside & self.is_known[place]
-
-
-def loaded_data(addresses: Number, bits: int, source: Source, key: int, contents: Contents | None) -> Number:
-    """What a load gives: what an argument held there, as far as that is known; elements of one address have one value.
-
-    Args:
-        key: tells this execution of it apart.
-        contents: what the argument held that it points into; None if that is not known.
-    """
-    tokens = mixed(("load", key), (addresses,))
-    low, high = (-1, 0) if bits == 1 else (-FAR, FAR)
-    values, sources = np.zeros(tokens.shape, np.int64), frozenset({source})
-    if contents is not None:
-        # What differs between programs, or iterations, gives them other data.
-        sources |= addresses.sources
-        if (held := contents.at(addresses)) is not None:
-            values = np.where(held[1], wrapped(held[0], bits), 0)
-            tokens = np.where(held[1], np.uint64(0), tokens)
-    return settled(Number(values, addresses.shape, bits, tokens, 1, low, high, sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +57,7 @@ class Arguments:
 @dataclass(frozen=True, slots=True)
 class _Parameter:
     value: Value
-    kind: str
+    type: Type
     divisor: int
 
 
@@ -114,13 +73,15 @@ def read_arguments(kernel: Operation, launch: Launch, text: str = "") -> Argumen
     `text`: the module that the kernel is in, by which it is known to which arguments it does not write: their contents
     are used. Without it no contents are.
     """
-    parameters = [_Parameter(value, kind, known_divisor(attributes)) for value, kind, attributes in kernel.parameters]
+    parameters = [
+        _Parameter(value, parse_type(kind), known_divisor(attributes)) for value, kind, attributes in kernel.parameters
+    ]
     found = Arguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
     has_data = launch.record is not None and any(one.data for one in launch.record.arguments)
     unwritten = _unwritten(text) if text and has_data else frozenset[str]()
     for name, row, own in _paired(parameters, launch):
-        is_block = len(own) > 1 or "tensordesc" in own[0].kind
-        if own[0].kind.startswith("!tt.ptr<") and not is_block:
+        is_block = len(own) > 1 or own[0].type.form == "descriptor"
+        if own[0].type.form == "pointer" and not is_block:
             begin = found.held[own[0].value] = _pointer(name, row, own[0].divisor, found.assumed)
             if name in unwritten and row is not None and (contents := _contents(row, begin)) is not None:
                 found.contents[name] = contents
@@ -144,7 +105,7 @@ def _paired(
     sizes = [each if _is_descriptor(kind) else 1 for _, kind in rows]
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     fits = sum(sizes) == len(parameters) and all(
-        _is_descriptor(kind) or kind.startswith("*") == parameters[at].kind.startswith("!tt.ptr<")
+        _is_descriptor(kind) or kind.startswith("*") == (parameters[at].type.form == "pointer")
         for (_, kind), at in zip(rows, starts, strict=True)
     )
     if not fits:
@@ -235,14 +196,13 @@ def _contents(row: Argument, begin: Number) -> Contents | None:
 
 
 def _scalar(name: str, row: Argument | None, parameter: _Parameter, assumed: dict[str, str]) -> Held:
-    kind = kind_of(parameter.kind)
-    source = Source("argument", name)
-    if not kind.bits:
-        return Opaque(kind, source, 0)
+    bits, source = bits_of(parameter.type), Source("argument", name)
+    if not bits:
+        return Opaque(parameter.type, source, 0)
     if row is not None and isinstance(row.value, int):
-        return constant(-int(row.value) if kind.bits == 1 else int(row.value), kind.bits)
+        return constant(-int(row.value) if bits == 1 else int(row.value), bits)
     assumed[name] = f"{name} has no value" + (f"; it is a multiple of {parameter.divisor}" * (parameter.divisor > 1))
-    return atom(source, kind.bits, parameter.divisor)
+    return atom(source, bits, parameter.divisor)
 
 
 def _describe(name: str, row: Argument | None, own: Sequence[_Parameter], found: Arguments) -> None:
@@ -254,19 +214,19 @@ def _describe(name: str, row: Argument | None, own: Sequence[_Parameter], found:
     numbers: list[int] = [*sizes, *strides]
     position = 0
     for parameter in own[1:]:
-        bits = kind_of(parameter.kind).bits
+        bits = bits_of(parameter.type)
         if bits in (32, 64) and numbers:
             found.held[parameter.value] = constant(numbers[position % len(numbers)], bits)
             position += 1
         elif bits == 1:
             # How elements out of bounds are filled, and how float32 is rounded: no address depends on it.
             found.held[parameter.value] = atom(Source("argument", name), 1, 1, -1, 0)
-    if "tensordesc" not in own[0].kind:
+    kind = own[0].type
+    if kind.form != "descriptor":
         found.held[own[0].value] = base
         return
     if row is None or not rank or len(strides) != rank:
         return
-    element = block_type(own[0].kind)[1] // 8
-    found.held[own[0].value] = Descriptor(
-        base, tuple(constant(size, 64) for size in sizes), tuple(constant(stride * element, 64) for stride in strides)
-    )
+    extents = [tuple(np.array([one], np.int64) for one in each) for each in (sizes, strides)]
+    with suppress(NotRun):
+        found.held[own[0].value] = Descriptor(cast(Array, base), extents[0], extents[1], kind.shape, dtype_of(kind))

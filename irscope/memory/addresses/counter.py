@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Operation
 from irscope.layout.maps import IN_DIMS, ThreadMap, eliminate
+from irscope.machine.noted import Execution
+from irscope.machine.numbers import Integers, Number, Tokens
 from irscope.memory.access import Span, Traffic
-from irscope.memory.addresses.accesses import Execution
-from irscope.memory.addresses.numbers import Number, Tokens
 from irscope.memory.machine import ACCESSES
 from irscope.model.layout import LinearLayout
 
@@ -178,7 +178,6 @@ def _stride(addresses: Number, axis: int) -> int | None:
     return int(apart.flat[0]) if (apart == apart.flat[0]).all() else None
 
 
-Integers = NDArray[np.int64]
 _Truths = NDArray[np.bool_]
 _Bytes = tuple[Integers, Integers]
 

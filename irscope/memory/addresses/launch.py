@@ -20,13 +20,13 @@ import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.layout.maps import ThreadMap
+from irscope.machine.loops import evaluate
+from irscope.machine.noted import Evaluation, Execution
+from irscope.machine.numbers import FAR, Number, Source
+from irscope.machine.symbolic import Programs
 from irscope.memory.access import Access, Certainty, Traffic
-from irscope.memory.addresses.accesses import Evaluation, Execution
 from irscope.memory.addresses.arguments import Arguments
 from irscope.memory.addresses.counter import Counter, Hardware
-from irscope.memory.addresses.evaluate import evaluate
-from irscope.memory.addresses.held import Programs
-from irscope.memory.addresses.numbers import FAR, Number, Source
 from irscope.memory.machine import ACCESSES
 
 __all__ = ["accesses_of"]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from irscope.ir.mlir.edits import factor_sites
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.types import parse_type
 from irscope.layout.maps import ThreadMap
-from irscope.memory.addresses.accesses import Execution
+from irscope.machine.control import Step
+from irscope.machine.loops import Runner
+from irscope.machine.noted import Execution, Held
+from irscope.machine.numbers import Number, Source, as_number, atom, bits_of, constant
+from irscope.machine.symbolic import Programs
+from irscope.machine.values import Array
 from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.counter import strides_of, widest_vector
-from irscope.memory.addresses.evaluate import evaluate
-from irscope.memory.addresses.held import Programs
-from irscope.memory.addresses.kinds import kind_of
-from irscope.memory.addresses.numbers import Number, Source, atom, constant
-from irscope.memory.addresses.rules import RULES, Rule
 
 __all__ = ["Limits"]
 
@@ -30,9 +33,9 @@ class Limits:
     def __init__(self, module: MlirModule) -> None:
         self._module = module
         self._parameters = [
-            (value, kind_of(kind).bits, known_divisor(attributes))
+            (value, bits_of(parse_type(kind)), known_divisor(attributes))
             for value, kind, attributes in (module.kernel.parameters if module.kernel is not None else ())
-            if kind_of(kind).bits > 1
+            if bits_of(parse_type(kind)) > 1
         ]
         self._loose = frozenset(value.name for value, _, divisor in self._parameters if divisor % _ENOUGH)
         self._known: dict[tuple[frozenset[str], frozenset[str], _Factors], Mapping[int, Execution]] = {}
@@ -133,19 +136,24 @@ class Limits:
                 else atom(Source("argument", value.name), bits, _ENOUGH if value.name in key[0] else divisor)
                 for value, bits, divisor in self._parameters
             }
-            executions = evaluate(self._module, held, Programs(), _rules_with(dict(factors))).executions
+            executions = _Runner(self._module, held, dict(factors)).evaluation().executions
             self._known[key] = {one.operation.first_line: one for one in reversed(executions)}
         return self._known[key]
 
 
-def _rules_with(factors: Mapping[int, int]) -> Mapping[str, Rule]:
-    """The rules of evaluation, with other numbers in place of constants."""
+class _Runner(Runner):
+    """Evaluates with other numbers in place of constants that something is multiplied by, or compared with."""
 
-    def instead(number: Number) -> Number:
-        to = factors.get(number.value) if number.value is not None else None
-        return constant(to, number.bits, number.shape) if to is not None else number
+    def __init__(self, module: MlirModule, held: Mapping[Value, Held], factors: Mapping[int, int]) -> None:
+        super().__init__(module, held, Programs())
+        self.factors = factors
 
-    def changed(rule: Rule) -> Rule:
-        return lambda operation, operands, kind: rule(operation, [instead(one) for one in operands], kind)
+    def operands(self, step: Step) -> list[Array | Number]:
+        operands = super().operands(step)
+        if not self.factors or step.opcode not in ("arith.muli", "arith.cmpi"):
+            return operands
+        return [self._instead(one) if isinstance(one, np.ndarray) and one.size == 1 else one for one in operands]
 
-    return {**RULES, **{name: changed(RULES[name]) for name in ("arith.muli", "arith.cmpi")}} if factors else RULES
+    def _instead(self, constant: Array) -> Array:
+        value = as_number(constant).value or 0
+        return np.full_like(constant, self.factors.get(value, value))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from math import prod
 
@@ -22,26 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.memory.addresses.accesses import Execution
-from irscope.memory.addresses.evaluate import Runner, run_kernel
-from irscope.memory.addresses.held import Held, Programs
-from irscope.memory.addresses.kinds import Kind
-from irscope.memory.addresses.numbers import FAR, Number
-from irscope.memory.addresses.rules import RULES, Rule
+from irscope.machine.control import Step
+from irscope.machine.loops import Runner, evaluate
+from irscope.machine.noted import Execution, Held
+from irscope.machine.numbers import EXACT_BITS, FAR, Number, as_number, bits_of, truncated
+from irscope.machine.symbolic import Programs
+from irscope.machine.values import Array
 
 __all__ = ["Overflow", "overflows_of"]
 
 _BITS = 32
-_EXACT_BITS = 65
-"""Marks an integer of 32 bits whose value is exact. More than 64, at which nothing wraps around."""
 _LIMIT = 1 << (_BITS - 1)
 _SUMS = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
 _PASSED_ON = (
-    *_SUMS, "arith.extsi", "arith.index_cast", "tt.splat", "tt.unsplat", "tt.expand_dims", "tt.broadcast", "tt.reshape",
-    "tt.trans", "tt.join", "tt.cat", "tt.addptr", "ttg.convert_layout", "gluon.set_auto_layout", "arith.minsi",
-    "arith.maxsi", "arith.select",
+    *_SUMS, "arith.extsi", "arith.index_cast", "splat", "unsplat", "expand_dims", "broadcast", "reshape", "trans",
+    "join", "cat", "addptr", "convert_layout", "set_auto_layout", "arith.minsi", "arith.maxsi", "arith.select",
 )  # fmt: skip
-"""Operations that are done with exact operands; the others get what the kernel has."""
+"""Opcodes of what is done with exact operands; the others get what the kernel has."""
 _SAMPLE = 16
 """Programs that are evaluated beside those at the corners of the grid."""
 
@@ -84,7 +80,7 @@ def overflows_of(module: MlirModule, held: Mapping[Value, Held], grid: tuple[int
 
 def _may_overflow(module: MlirModule, held: Mapping[Value, Held], grid: tuple[int, int, int]) -> bool:
     runner = _Exact(module, held, Programs((0, 0, 0), grid, grid))
-    runner.run()
+    runner.evaluation()
     return bool(runner.overflowed)
 
 
@@ -103,12 +99,10 @@ def _of_program(
 ) -> Iterator[Overflow]:
     programs = Programs(program, (1, 1, 1), grid)
     exact = _Exact(module, held, programs)
-    exact.run()
+    exact.evaluation()
     if not exact.overflowed:
         return
-    plain = Runner(module, dict(held), programs)
-    run_kernel(plain, module)
-    for one, other in zip(plain.executions, exact.executions, strict=False):
+    for one, other in zip(evaluate(module, held, programs).executions, exact.executions, strict=False):
         if one.operation is not other.operation:
             return
         if not _is_astray(one, other):
@@ -136,32 +130,29 @@ class _Exact(Runner):
     """Evaluates sums and products of 32 bits without wrapping around, and notes which would have."""
 
     def __init__(self, module: MlirModule, held: Mapping[Value, Held], programs: Programs) -> None:
-        super().__init__(module, dict(held), programs)
-        self._module = module
-        self.rules = {name: partial(self._with_exact, rule) for name, rule in RULES.items()}
+        super().__init__(module, held, programs)
         self.overflowed: dict[int, _Note] = {}
         """By the line of the operation, in the order of the evaluation."""
 
-    def run(self) -> None:
-        run_kernel(self, self._module)
-
     def value(self, value: Value) -> Held:
         found = super().value(value)
-        return replace(found, bits=_EXACT_BITS) if isinstance(found, Number) and found.bits == _BITS else found
+        return replace(found, bits=EXACT_BITS) if isinstance(found, Number) and found.bits >= _BITS else found
 
     def number(self, value: Value) -> Number:
         found = super().number(value)
-        return replace(found, bits=_EXACT_BITS) if found.bits == _BITS else found
+        return replace(found, bits=EXACT_BITS) if found.bits >= _BITS else found
 
-    def _with_exact(self, rule: Rule, operation: Operation, operands: Sequence[Number], kind: Kind) -> Number:
-        if operation.name not in _PASSED_ON and not _is_signed_comparison(operation):
-            operands = [_narrow(operation, one) for one in operands]
-        is_sum = kind.bits == _BITS and operation.name in _SUMS
-        if is_sum:
-            operands = [replace(one, bits=_EXACT_BITS) for one in operands]
-        found = rule(operation, operands, kind)
-        if is_sum:
-            self._note(operation, operands, found)
+    def operands(self, step: Step) -> list[Array | Number]:
+        is_exact = step.opcode in _PASSED_ON
+        is_exact |= step.opcode == "arith.cmpi" and str(step.attribute("predicate"))[0] != "u"
+        change = _exact if is_exact else _narrow
+        operands = zip(super().operands(step), step.operand_types, strict=True)
+        return [change(one) if bits_of(kind) == _BITS else one for one, kind in operands]
+
+    def computed(self, step: Step) -> Sequence[Held]:
+        found = super().computed(step)
+        if step.opcode in _SUMS and bits_of(step.type) == _BITS:
+            self._note(step.operation, [as_number(one) for one in self.operands(step)], as_number(found[0]))
         return found
 
     def _note(self, operation: Operation, operands: Sequence[Number], found: Number) -> None:
@@ -188,15 +179,15 @@ def _fits(number: Number) -> bool:
     return least >= -_LIMIT and most < _LIMIT
 
 
-def _is_signed_comparison(operation: Operation) -> bool:
-    return operation.name == "arith.cmpi" and " u" not in operation.text.partition(",")[0]
+def _exact(one: Array | Number) -> Array | Number:
+    return replace(one, bits=EXACT_BITS) if isinstance(one, Number) else one.astype(np.int64)
 
 
-def _narrow(operation: Operation, number: Number) -> Number:
+def _narrow(one: Array | Number) -> Array | Number:
     """What the kernel has in place of an exact number."""
-    if number.bits != _EXACT_BITS:
-        return number
-    return RULES["arith.trunci"](operation, (number,), Kind(number.shape, f"i{_BITS}"))
+    if isinstance(one, np.ndarray):
+        return one.astype(np.int32)
+    return truncated(one, _BITS) if one.bits == EXACT_BITS else one
 
 
 def _is_astray(plain: Execution, exact: Execution) -> bool:
@@ -227,9 +218,9 @@ def _reached_from(module: MlirModule, access: Operation) -> set[int]:
         makers |= dict.fromkeys(one.results, one)
         for region in one.regions:
             around |= {value: one for block in region.blocks for value in block.arguments}
-    # Its own value, which `tt.store` has second and a store to a buffer first, is no address.
-    stored = {"tt.store": 1, "amdg.buffer_store": 0, "amdgpu.buffer_store": 0}.get(access.name)
-    open_ = [value for number, value in enumerate(access.operands) if number != stored]
+    # Its own value is no address.
+    stored = access.operand_group("value") if access.kind == "store" else ()
+    open_ = [value for value in access.operands if value not in stored]
     seen, lines = set(open_), set[int]()
     while open_:
         value = open_.pop()

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.machine.noted import Execution
+from irscope.machine.numbers import Integers, Number, Source
+from irscope.machine.values import Descriptor
 from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.accesses import Descriptor, Execution
 from irscope.memory.addresses.arguments import Arguments
-from irscope.memory.addresses.numbers import Integers, Number, Source
 from irscope.memory.machine import ACCESSES
 from irscope.memory.programs.runner import Run, Touch, Vectors, Weight, run_programs
 

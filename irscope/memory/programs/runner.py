@@ -15,39 +15,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.accesses import Execution
-from irscope.memory.addresses.evaluate import Loop, Runner, TooMuch, run_kernel
-from irscope.memory.addresses.held import (
-    LOST,
-    Held,
-    Opaque,
-    Place,
-    Programs,
-    grew,
-    grown,
-    growth_of,
-    kind_of_held,
-)
-from irscope.memory.addresses.kinds import Kind, kinds_of_results
-from irscope.memory.addresses.numbers import (
+from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
+from irscope.machine.control import Executor, Frame, Step
+from irscope.machine.loops import Loop, Runner, grew, grown, growth_of, run_kernel
+from irscope.machine.noted import LOST, NONE, Execution, Held, Place
+from irscope.machine.numbers import (
     FAR,
     Integers,
     Number,
     Source,
-    add,
+    as_array,
+    as_number,
     atom,
     constant,
     merged,
     token_of,
     wrapped,
 )
-from irscope.memory.addresses.rules import RULES
+from irscope.machine.symbolic import Programs, TooMuch, is_undefined
+from irscope.machine.values import Array
+from irscope.machine.values import Held as Concrete
+from irscope.memory.access import MOST, Span
 
 __all__ = [
     "ENDLESS",
@@ -88,7 +81,7 @@ class Vectors:
         token = token_of(apart.tobytes())
         self._of[token] = apart
         return Number(
-            np.array(low, np.int64), (), bits, np.array(token, np.uint64), int(np.gcd.reduce(apart)), 0, high - low,
+            np.array([low], np.int64), bits, np.array([token], np.uint64), int(np.gcd.reduce(apart)), 0, high - low,
             frozenset({Source("program", str(token))}), terms=((token, 1),),
         )  # fmt: skip
 
@@ -183,13 +176,6 @@ def _times(one: Integers, other: Integers) -> Integers:
     return np.where((other > 0) & (one > ENDLESS // np.maximum(other, 1)), ENDLESS, one * other)
 
 
-def difference(old: Held, new: Held) -> Number | None:
-    """By what a carried value grew in a turn; None if that is not known."""
-    if not isinstance(old, Number) or not isinstance(new, Number) or old.shape != new.shape or old.bits == 1:
-        return None
-    return replace(add(new, old, -1), argument="") if old.bits == new.bits else None
-
-
 def _merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
     """The values of a scalar after a turn that only some programs make; None if they are not known."""
     return None if new is None or old is None else np.where(runs, new, old)
@@ -240,11 +226,11 @@ class Run:
 
 def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> Run:
     """Run a module's kernel for some programs; never raises for what the module holds."""
-    runner = _Runner(module, dict(arguments), vectors)
+    runner = _Runner(module, arguments, vectors)
     is_ended = run_kernel(runner, module)
     return Run(
         vectors, tuple(runner.visits), tuple(runner.touches), tuple(runner.notes), tuple(runner.unread.items()),
-        runner.work, is_ended,
+        runner.noted.work, is_ended,
     )  # fmt: skip
 
 
@@ -256,7 +242,7 @@ def predicate_of(operation: Operation) -> Value | None:
 class _Runner(Runner):
     most_work = 100_000
 
-    def __init__(self, module: MlirModule, held: dict[Value, Held], vectors: Vectors) -> None:
+    def __init__(self, module: MlirModule, held: Mapping[Value, Held], vectors: Vectors) -> None:
         super().__init__(module, held, Programs(grid=vectors.grid))
         self.vectors = vectors
         self.visits: list[Visit] = []
@@ -264,12 +250,17 @@ class _Runner(Runner):
         self.weight = Weight.once(vectors.count)
         self.turns: tuple[tuple[int, int], ...] = ()
 
-    def _run(self, operation: Operation, place: Place) -> None:
-        weight = self._predicated(operation) if operation.opcode in _PREDICATED else self.weight
-        self.visits.append(Visit(operation, weight))
-        super()._run(operation, place)
-        if operation.name.startswith("arith.") and operation.name in RULES:
-            self._settle(operation)
+    def _run(self, step: Step, place: Place) -> None:
+        weight = self._predicated(step.operation) if step.opcode in _PREDICATED else self.weight
+        self.visits.append(Visit(step.operation, weight))
+        super()._run(step, place)
+
+    def computed(self, step: Step) -> Sequence[Held]:
+        found = super().computed(step)
+        one = found[0]
+        if not isinstance(one, Number) or one.shape != (1,) or not step.opcode.startswith("arith."):
+            return found
+        return (self._settled(step, one),)
 
     def _predicated(self, operation: Operation) -> Weight:
         """How often each program does what a predicate may switch off."""
@@ -280,25 +271,27 @@ class _Runner(Runner):
         holds = self.vectors.values(condition)
         return self.weight.perhaps(condition.sources) if holds is None else self.weight.where(holds != 0)
 
-    def _settle(self, operation: Operation) -> None:
-        """Put the values that a scalar has in the programs in place of what is unknown of it."""
-        result = operation.results[0]
-        held = self._held[result]
-        if not isinstance(held, Number) or held.shape or held.tokens is None:
-            return
-        parts = [self.vectors.values(number) for number in map(self.number, operation.operands)]
-        operands = [
-            Number(part, (self.vectors.count,), self.number(value).bits)
-            for part, value in zip(parts, operation.operands, strict=True)
-            if part is not None
-        ]
-        if len(operands) < len(parts):
-            return
-        kind = Kind((self.vectors.count,), kinds_of_results(operation)[0].element)
-        self.work += self.vectors.count >> 13
-        found = RULES[operation.name](operation, operands, kind)
-        if found.tokens is None:
-            self._held[result] = self._tightened(held, np.broadcast_to(found.known, kind.shape))
+    def _settled(self, step: Step, number: Number) -> Number:
+        """A scalar with the values that it has in the programs in place of what is unknown of it."""
+        frame = Frame(self.frame.rows, self.frame)
+        for value in step.operands:
+            operand = self.number(value)
+            values = self.vectors.values(operand)
+            if values is None:
+                return number
+            frame.assign((value,), (cast(Array, as_array(Number(values, operand.bits))),))
+        if is_undefined(step, [frame.array(value) for value in step.operands]):
+            return number
+        self.noted.work += self.vectors.count >> 13
+        values = as_number(cast(Executor, step.execute)(self, step, frame)[0]).known
+        return self._tightened(number, np.broadcast_to(values, (self.vectors.count,)))
+
+    def block(self, block: Block, frame: Frame, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
+        # How often elements are combined is no matter of the launch.
+        mark = self.mark()
+        end = super().block(block, frame, arguments, keeps)
+        self.forget(mark)
+        return end
 
     def mark(self) -> tuple[int, ...]:
         return len(self.visits), len(self.touches)
@@ -315,17 +308,16 @@ class _Runner(Runner):
         linear, named = self.vectors.values(held), self.vectors.named(values, held.bits)
         if named.tokens is None or linear is None or not np.array_equal(linear, values):
             return named
-        base = int(held.known)
+        base = int(held.known[0])
         return replace(held, low=int(values.min()) - base, high=int(values.max()) - base)
 
-    def _access(self, operation: Operation, place: Place) -> None:
-        super()._access(operation, place)
+    def _access(self, step: Step, place: Place) -> None:
+        super()._access(step, place)
         if self.executions:
             self.touches.append(Touch(self.executions.pop(), self.weight, self.turns))
 
     def run_program_id(self, operation: Operation, _: Place) -> None:
-        axis = self.program_axis(operation)
-        self._held[operation.results[0]] = self.vectors.program_id(axis)
+        self._give(operation.results, (self.vectors.program_id(self.program_axis(operation)),))
 
     # Branches
 
@@ -358,16 +350,16 @@ class _Runner(Runner):
 
     def _choose(self, result: Value, holds: Integers, sides: Sequence[Held]) -> None:
         """Give a scalar one of two values in each program."""
-        known = [self.vectors.values(side) for side in sides if isinstance(side, Number) and not side.shape]
+        known = [self.vectors.values(side) for side in sides if isinstance(side, Number) and side.shape == (1,)]
         values = [value for value in known if value is not None]
         if len(values) == 2 and isinstance(sides[0], Number):
             chosen = np.broadcast_to(np.where(holds, *values), (self.vectors.count,))
-            self._held[result] = self.vectors.named(chosen, sides[0].bits)
+            self._give((result,), (self.vectors.named(chosen, sides[0].bits),))
 
     # Loops
 
     def run_for(self, operation: Operation, place: Place) -> None:
-        self._lose(operation)
+        self.lose(operation)
         loop = Loop.of(self, operation, place)
         bounds = loop.start, loop.stop, loop.step
         turns = self._turns(*bounds)
@@ -417,7 +409,7 @@ class _Runner(Runner):
                 handed = loop.iteration(self, constant(turn, 64), carried, loop.place)
             after = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
             if turn == head:
-                growths = [difference(*both) for both in zip(carried, handed, strict=True)]
+                growths = [growth_of(*both) for both in zip(carried, handed, strict=True)]
             growths = [
                 growth if growth is not None and grew(old, new, growth) else None
                 for growth, old, new in zip(growths, carried, handed, strict=True)
@@ -437,7 +429,7 @@ class _Runner(Runner):
         ]
 
     def _scalar(self, value: Held) -> Integers | None:
-        return self.vectors.values(value) if isinstance(value, Number) and not value.shape else None
+        return self.vectors.values(value) if isinstance(value, Number) and value.shape == (1,) else None
 
     def _head(self, loop: Loop, turns: int) -> list[Held] | None:
         """Run the first turns at once; returns what is carried on, or None if they do not touch memory alike."""
@@ -489,15 +481,15 @@ class _Runner(Runner):
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
         carried = [self.value(value) for value in operation.operands]
-        source = Source("data", f"the number of iterations of the scf.while of line {operation.first_line}")
+        source = Source("data", f"the number of iterations of the {operation.name} of line {operation.first_line}")
         given: list[Integers | None] = [np.zeros(1, np.int64) for _ in operation.results]
-        self._lose(operation, source)
+        self.lose(operation, source)
         weight, runs = self.weight, np.ones(1, np.bool_)
         mark = self.mark()
         for _ in range(_MOST_TURNS):
             with self._weighted(weight.where(runs)):
                 self._give(before.arguments, carried)
-                condition, *handed = self._ended(self._block(before, place)) or [Opaque(Kind((), ""), LOST, 0)]
+                condition, *handed = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
             holds = self.vectors.values(condition) if isinstance(condition, Number) else None
             if holds is None:
                 break
@@ -507,7 +499,7 @@ class _Runner(Runner):
                 for result, values, held in zip(operation.results, given, handed, strict=True):
                     if values is not None and isinstance(held, Number):
                         whole = np.broadcast_to(values, (self.vectors.count,))
-                        self._held[result] = self.vectors.named(whole, held.bits)
+                        self._give((result,), (self.vectors.named(whole, held.bits),))
                 return
             with self._weighted(weight.where(runs)):
                 self._give(after.arguments, handed)
@@ -516,7 +508,9 @@ class _Runner(Runner):
         self.forget(mark)
         endless = np.array([ENDLESS])
         with self._weighted(weight.often(endless, endless).perhaps(frozenset({source}))):
-            self._give(before.arguments, [Opaque(kind_of_held(value), source, self.fresh()) for value in carried])
-            _, *last = self._ended(self._block(before, place)) or [Opaque(Kind((), ""), LOST, 0)]
+            self._give(
+                before.arguments, [self.opaque(self.module.type_of(value), source) for value in before.arguments]
+            )
+            _, *last = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
             self._give(after.arguments, last)
             self._block(after, place)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irscope.machine.numbers import Number
 from irscope.memory.addresses.counter import Lanes, counted
-from irscope.memory.addresses.numbers import Number
 
 ROWS = 128
 # benchmarks/repeating.py on an H200: (every, of, swapped, flipped, added), sectors of 4 warps, 16 bytes a lane
@@ -33,8 +33,8 @@ def lanes() -> Lanes:
 def addresses(rows: np.ndarray, step: int = 0) -> Number:
     known = (rows[:, None] * 16 + np.arange(8) * 2).astype(np.int64)
     if not step:
-        return Number(known, (ROWS, 8), 64)
-    return Number(known, (ROWS, 8), 64, np.ones((1, 1), np.uint64), step=step, high=1 << 20)
+        return Number(known, 64)
+    return Number(known, 64, np.ones((1, 1), np.uint64), step=step, high=1 << 20)
 
 
 @pytest.mark.parametrize(("pattern", "sectors"), COPIES)
@@ -50,7 +50,8 @@ def test_loads_of_the_same_rows_count_each_sector_once() -> None:
 
 
 def test_lanes_that_a_mask_turns_off_are_not_counted() -> None:
-    mask = Number(np.where(np.arange(ROWS) % 4 < 3, -1, 0).reshape(ROWS, 1), (ROWS, 8), 1)
+    holds = np.where(np.arange(ROWS) % 4 < 3, -1, 0).reshape(ROWS, 1)
+    mask = Number(np.broadcast_to(holds, (ROWS, 8)), 1)
     found = counted(lanes(), addresses(np.arange(ROWS)), mask, 2, 32, 128, by_pairs=True)
     assert found.units == (64, 64)
 

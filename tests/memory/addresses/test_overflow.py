@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.memory.addresses.numbers import constant
+from irscope.machine.numbers import constant
 from irscope.memory.addresses.overflow import Overflow, overflows_of
 
 LANES = 8

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from irscope.memory.addresses.numbers import Source, add, atom, constant, multiply, unknown
+from irscope.machine.numbers import Source, add, atom, constant, multiply, unknown
 from irscope.memory.programs.runner import Vectors
 
 

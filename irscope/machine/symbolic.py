@@ -1,0 +1,468 @@
+"""The machine on values of which some are not known: for one program, or for many that are alike.
+
+Tensors of integers are the machine's arrays, or a `Number` where something of them is not known; floats, and what
+cannot be computed, are opaque. An access to global memory is noted, with its addresses, in place of being made.
+"""
+
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import TypeVar, cast
+
+import numpy as np
+
+from irscope.errors import MissingTool, NotRun
+from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
+from irscope.ir.mlir.types import Type
+from irscope.machine.control import Frame, Machine, Step
+from irscope.machine.launch import EXECUTORS
+from irscope.machine.noted import (
+    ACCESSES,
+    LOST,
+    MOST_ELEMENTS,
+    NONE,
+    Execution,
+    Held,
+    NotedMemory,
+    Opaque,
+    Place,
+)
+from irscope.machine.numbers import (
+    RULES,
+    Number,
+    Source,
+    add,
+    as_array,
+    as_number,
+    atom,
+    constant,
+    multiply,
+    select,
+)
+from irscope.machine.values import Array, Descriptor, bits_of
+from irscope.machine.values import Held as Concrete
+
+__all__ = ["Interpreter", "Programs", "TooMuch", "is_undefined"]
+
+_Side = TypeVar("_Side")
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The programs that an evaluation stands for: along each axis the first one and how many."""
+
+    first: tuple[int, int, int] = (0, 0, 0)
+    counts: tuple[int, int, int] = (1, 1, 1)
+    grid: tuple[int, int, int] | None = None
+    """All programs of the launch; None if that is not known."""
+    apart: tuple[int, int, int] = (1, 1, 1)
+    """The distance from one to the next along each axis."""
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return prod(self.counts)
+
+    def along(self, axis: int) -> Programs:
+        """Those along one axis, from the first one on."""
+        counts = [1, 1, 1]
+        counts[axis] = self.counts[axis]
+        return replace(self, counts=(counts[0], counts[1], counts[2]))
+
+    def parts(self, periods: Sequence[int]) -> list[Programs]:
+        """The same programs in parts: those of one remainder along each axis."""
+        sides = [
+            [
+                (first + rest * apart, len(range(rest, count, period)), apart * period)
+                for rest in range(min(period, count))
+            ]
+            for first, count, apart, period in zip(self.first, self.counts, self.apart, periods, strict=True)
+        ]
+        return [
+            Programs((x[0], y[0], z[0]), (x[1], y[1], z[1]), self.grid, (x[2], y[2], z[2]))
+            for x, y, z in product(*sides)
+        ]
+
+    def index(self, axis: int) -> Number:
+        """The program id along an axis."""
+        first, count, apart = self.first[axis], self.counts[axis], self.apart[axis]
+        source = Source("program", f"program {'xyz'[axis]}")
+        if self.grid is None:
+            return atom(source, 32, low=0)
+        if count == 1:
+            return constant(first, 32)
+        return add(constant(first, 32), multiply(atom(source, 32, low=0, high=count - 1), constant(apart, 32)))
+
+    def total(self, axis: int) -> Number:
+        """The number of programs along an axis."""
+        if self.grid is None:
+            return atom(Source("program", f"number of programs {'xyz'[axis]}"), 32, low=1)
+        return constant(self.grid[axis], 32)
+
+
+def either(condition: Number, sides: Sequence[Held]) -> Held | None:
+    """What one of two branches gives; None if that is not computed."""
+    if len(sides) != 2:
+        return None
+    one, other = sides
+    if isinstance(one, Descriptor) or isinstance(other, Descriptor):
+        return one if one is other else None
+    if not isinstance(one, Number) or not isinstance(other, Number) or one.ndim != other.ndim:
+        return None
+    return select(condition, one, other)
+
+
+def is_undefined(step: Step, operands: Sequence[Array | Number]) -> bool:
+    """Whether it divides by zero, which gives anything."""
+    return step.opcode in _DIVISIONS and isinstance(operands[1], np.ndarray) and not operands[1].all()
+
+
+_DIVISIONS = tuple(name for name in RULES if name.startswith(("arith.div", "arith.ceildiv", "arith.rem")))
+_STORED = ("value", "val", "cmp", "src", "falseVal")
+"""Operands of an access that may be what is stored, of which nothing is asked."""
+_OBJECTS = (
+    "make_tensor_descriptor", "reinterpret_tensor_descriptor", "tensormap_create", "global_scratch_alloc",
+    "make_tensor_ptr", "advance",
+)  # fmt: skip
+_SHAPES = (
+    "arith.constant", "make_range", "splat", "unsplat", "expand_dims", "broadcast", "reshape", "trans", "join", "cat",
+    "split", "convert_layout", "set_auto_layout", "ptr_to_int", "int_to_ptr", "reduce", "scan",
+)  # fmt: skip
+"""Opcodes that the machine executes on numbers as on arrays."""
+
+
+_DEEPEST = 24
+"""Calls and branches within one another."""
+
+
+_FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+
+
+class TooMuch(Exception):
+    """A bound of the evaluation's work is reached."""
+
+
+class _Values(Frame):
+    """The values of a run; what nothing defined is opaque."""
+
+    def __init__(self, runner: Interpreter) -> None:
+        super().__init__(np.zeros(1, np.int64))
+        self._runner = runner
+
+    def held(self, value: Value) -> Concrete:
+        held = self.values.get(value)
+        if held is not None:
+            return held
+        return cast(Concrete, self._runner.opaque(self._runner.module.type_of(value), LOST))
+
+
+_Lost = tuple[Source, tuple[Type, ...]]
+
+
+@lru_cache(maxsize=8)
+def _prepared(module: MlirModule) -> tuple[dict[int, tuple[Step, ...]], dict[Operation, _Lost]]:
+    """What all evaluations of a module share: its operations, prepared, and what their results are if lost."""
+    return {}, {}
+
+
+class Interpreter(Machine):
+    """Runs a kernel for some programs; what is unknown of them is held as such."""
+
+    most_work = 20_000
+    """Operations of one evaluation, an access as four; a thousand elements count as one more."""
+
+    def __init__(self, module: MlirModule, arguments: Mapping[Value, Held], programs: Programs) -> None:
+        super().__init__(module, EXECUTORS, NotedMemory(), np.zeros(1, np.int64), programs.grid or (1, 1, 1))
+        self.noted = cast(NotedMemory, self.memory)
+        self.notes: dict[str, None] = {}
+        self.unread: dict[int, str] = {}
+        self.frame: Frame = _Values(self)
+        self._steps, self._lost = _prepared(module)
+        self._programs = programs
+        self._give(arguments.keys(), arguments.values())
+
+    @property
+    def executions(self) -> list[Execution]:
+        """The accesses, as they were come to."""
+        return self.noted.executions
+
+    def mark(self) -> tuple[int, ...]:
+        """How much was noted so far."""
+        return (len(self.executions),)
+
+    def forget(self, mark: tuple[int, ...]) -> None:
+        """Drop what was noted since."""
+        del self.executions[mark[0] :]
+
+    def tightened(self, number: Number) -> Number:
+        """A scalar with all that is known of its values."""
+        return number
+
+    def note(self, text: str) -> None:
+        self.notes[text] = None
+
+    # Values
+
+    def held(self, value: Value) -> Held:
+        """A value as it is held, integers that are known as an array."""
+        return cast(Held, self.frame.held(value))
+
+    def value(self, value: Value) -> Held:
+        held = self.held(value)
+        return as_number(held) if isinstance(held, np.ndarray) else held
+
+    def integers(self, value: Value) -> Array | Number:
+        """A value's integers, an array or a number; raises ValueError if it cannot be one."""
+        held = self.held(value)
+        if isinstance(held, Opaque):
+            held = held.number()
+            self._give((value,), (held,))
+        if not isinstance(held, (np.ndarray, Number)):
+            raise ValueError(f"{value.name} is no number")
+        return held
+
+    def number(self, value: Value) -> Number:
+        """A value as a number; raises ValueError if it cannot be one."""
+        return as_number(self.integers(value))
+
+    def _give(self, values: Iterable[Value], held: Iterable[Held]) -> None:
+        rows = zip(values, held, strict=False)
+        self.frame.values.update(
+            (value, cast(Concrete, as_array(one) if isinstance(one, Number) else one)) for value, one in rows
+        )
+
+    def opaque(self, kind: Type, source: Source) -> Opaque:
+        """Something of which nothing is known."""
+        return Opaque(kind, source, self.noted.fresh(), self.frame.count)
+
+    def lose(self, operation: Operation, source: Source | None = None) -> None:
+        """Leave the results of an operation unknown."""
+        if not operation.results:
+            return
+        known = self._lost.get(operation)
+        if known is None:
+            own = Source("operation", f"{operation.name}, line {operation.first_line}")
+            known = self._lost[operation] = own, operation.result_types
+        self._give(operation.results, [self.opaque(kind, source or known[0]) for kind in known[1]])
+
+    # Control
+
+    def body(self, operation: Operation, given: Sequence[Held], place: Place) -> list[Held]:
+        block = operation.regions[0].blocks[0]
+        self._give(block.arguments, given)
+        return self._ended(self._block(block, place))
+
+    def where(self, condition: Number, side: bool) -> AbstractContextManager[None]:
+        """Within it runs what is done where a condition, whose value differs or is unknown, holds or does not."""
+        return nullcontext()
+
+    def _sides(self, condition: Number, sides: Iterable[_Side]) -> Iterator[_Side]:
+        for side, holds in zip(sides, (True, False), strict=False):
+            with self.where(condition, holds):
+                yield side
+
+    def run_function(self, function: Operation, given: Sequence[Held], place: Place) -> list[Held]:
+        """Run a function; returns what it returns."""
+        blocks = function.regions[0].blocks if function.regions else ()
+        if not blocks:
+            return []
+        self._give(blocks[0].arguments, given)
+        return self._from(blocks[0], {block.label: block for block in blocks}, place)
+
+    def _from(self, block: Block, blocks: Mapping[str, Block], place: Place) -> list[Held]:
+        """Run the blocks of a function from one on; returns the operands of its return."""
+        while True:
+            end = self._block(block, place)
+            if end is None or not end.operation.successors:
+                return self._ended(end)
+            targets = [blocks[label] for label in end.operation.successors if label in blocks]
+            values = list(end.operands)
+            condition = self._decision(values.pop(0)) if end.operation.name == "cf.cond_br" and values else None
+            for target in targets:
+                self._give(target.arguments, [self.value(values.pop(0)) for _ in target.arguments if values])
+            if not targets:
+                return []
+            if condition is None or condition.value is not None:
+                block = targets[-1 if condition is not None and not condition.value else 0]
+                continue
+            perhaps = self._perhaps(place, condition.sources)
+            found = [self._from(target, blocks, perhaps) for target in self._sides(condition, targets)]
+            source = next(iter(condition.sources), LOST)
+            return [self.opaque(NONE, source) for _ in found[0]]
+
+    def _decision(self, value: Value) -> Number:
+        try:
+            return self.number(value)
+        except ValueError:
+            return Opaque(Type("integer", "i1", 1), LOST, self.noted.fresh()).number()
+
+    def _block(self, block: Block, place: Place) -> Step | None:
+        """Run the operations of a block; returns its last one."""
+        step = None
+        for step in self.steps_of(block, keeps=True):
+            self.noted.work += 1
+            if self.noted.work > self.most_work:
+                raise TooMuch(f"the evaluation ended after {self.most_work} operations")
+            try:
+                self._run(step, place)
+            except (NotRun, MissingTool, *_FAULTS):
+                # What another version writes, or a damaged text: its results are unknown.
+                self.lose(step.operation)
+        return step
+
+    def block(self, block: Block, frame: Frame, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
+        """Run a block that combines elements."""
+        outer, self.frame = self.frame, frame
+        try:
+            self._give(block.arguments, cast("Sequence[Held]", arguments))
+            return self._block(block, Place())
+        finally:
+            self.frame = outer
+
+    def yields(self, end: Step | None, frame: Frame) -> Sequence[Concrete]:
+        outer, self.frame = self.frame, frame
+        try:
+            return cast("list[Concrete]", [self.integers(value) for value in end.operands]) if end is not None else ()
+        finally:
+            self.frame = outer
+
+    def _run(self, step: Step, place: Place) -> None:
+        operation, opcode = step.operation, step.opcode
+        if opcode in ACCESSES:
+            self._access(step, place)
+        elif opcode in _CONTROL:
+            getattr(self, _CONTROL[opcode])(operation, place)
+        elif opcode in _OBJECTS and step.execute is not None:
+            self._make_integers(step)
+            self._give(step.results, cast("Sequence[Held]", step.execute(self, step, self.frame)))
+        elif opcode in RULES or opcode in _SHAPES:
+            self._give(step.results, self.computed(step))
+        elif operation.regions:
+            self._regions(operation, place)
+        else:
+            self.lose(operation)
+
+    def operands(self, step: Step) -> list[Array | Number]:
+        """What an operation computes with."""
+        return [self.integers(value) for value in step.operands]
+
+    def computed(self, step: Step) -> Sequence[Held]:
+        """What an operation makes of integers; raises ValueError where that is not computed."""
+        if not step.is_of_integers or (step.types and prod(step.shape) > MOST_ELEMENTS):
+            raise ValueError("no integers")
+        operands, rule = self.operands(step), RULES.get(step.opcode)
+        if rule is not None and (any(isinstance(one, Number) for one in operands) or is_undefined(step, operands)):
+            found: Sequence[Held] = (rule(step, [as_number(one) for one in operands]),)
+        elif step.execute is None or (step.attribute("allow_reorder") is not None and step.opcode == "reshape"):
+            raise ValueError("not executed")
+        else:
+            frame = Frame(self.frame.rows, self.frame)
+            frame.assign(step.operands, cast("list[Concrete]", operands))
+            found = cast("Sequence[Held]", step.execute(self, step, frame))
+        self.noted.work += (
+            sum(one.known.size if isinstance(one, Number) else cast(Array, one).size for one in found) >> 10
+        )
+        return found
+
+    def _ended(self, end: Step | None) -> list[Held]:
+        return [self.value(value) for value in end.operands] if end is not None else []
+
+    def _perhaps(self, place: Place, sources: frozenset[Source]) -> Place:
+        return self._deeper(place.often((0, 1), sources))
+
+    def _deeper(self, place: Place) -> Place:
+        if place.depth >= _DEEPEST:
+            raise TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
+        return replace(place, depth=place.depth + 1)
+
+    def _access(self, step: Step, place: Place) -> None:
+        source = Source("data", f"data of {step.operation.name}, line {step.operation.first_line}")
+        self.lose(step.operation, source)
+        self.noted.begin(step, self.frame, place, source)
+        try:
+            self._make_integers(step)
+            if any(not isinstance(self.held(value), Descriptor) for value in step.group("desc")):
+                raise ValueError("an unknown descriptor")
+            found = ACCESSES[step.opcode](self, step, self.frame)
+        except (NotRun, *_FAULTS) as error:
+            self.unread[step.operation.first_line] = str(error)
+            return
+        self._give(step.results, cast("Sequence[Held]", found))
+
+    def _make_integers(self, step: Step) -> None:
+        """Make numbers of what decides addresses."""
+        stored = [value for name in _STORED for value in step.group(name)]
+        for value, kind in zip(step.operands, step.operand_types, strict=True):
+            is_pointer = kind.form == "pointer" or (kind.element is not None and kind.element.form == "pointer")
+            if isinstance(self.held(value), Opaque) and bits_of(kind) and (is_pointer or value not in stored):
+                self.integers(value)
+
+    def run_if(self, operation: Operation, place: Place) -> None:
+        condition = self.number(operation.operands[0])
+        regions = operation.regions
+        if condition.value is not None:
+            taken = regions[0] if condition.value else next(iter(regions[1:]), None)
+            self._give(operation.results, self._region(taken, place))
+            return
+        perhaps = self._perhaps(place, condition.sources)
+        found = [self._region(region, perhaps) for region in self._sides(condition, regions)]
+        self.lose(operation, next(iter(condition.sources), LOST))
+        for number, result in enumerate(operation.results):
+            sides = [side[number] for side in found if number < len(side)]
+            if (chosen := either(condition, sides)) is not None:
+                self._give((result,), (chosen,))
+
+    def _region(self, region: Region | None, place: Place) -> list[Held]:
+        """Run a region of one block; returns what it yields."""
+        return self._ended(self._block(region.blocks[0], place)) if region is not None and region.blocks else []
+
+    def _regions(self, operation: Operation, place: Place) -> None:
+        """Run every region of an operation once; what its blocks are given are its operands."""
+        self.lose(operation)
+        given = [self.value(value) for value in operation.operands]
+        for region, warps in zip(operation.regions, operation.partition_warps, strict=True):
+            for block in region.blocks[:1]:
+                if len(block.arguments) == len(given):
+                    self._give(block.arguments, given)
+                self._block(block, place if warps is None else replace(place, warps=warps))
+
+    def run_call(self, operation: Operation, place: Place) -> None:
+        callee = self.functions.get(operation.symbol)
+        self.lose(operation)
+        if callee is None:
+            return
+        given = [self.value(value) for value in operation.operands]
+        found = self.run_function(callee, given, self._deeper(place))
+        types = operation.result_types
+        self._give(
+            operation.results,
+            [
+                replace(one, type=kind) if isinstance(one, Opaque) and one.type is NONE else one
+                for one, kind in zip(found, types, strict=False)
+            ],
+        )
+
+    def program_axis(self, operation: Operation) -> int:
+        return "xyz".index(str(operation.attribute("axis")))
+
+    def run_program_id(self, operation: Operation, _: Place) -> None:
+        self._give(operation.results, (self._programs.index(self.program_axis(operation)),))
+
+    def run_num_programs(self, operation: Operation, _: Place) -> None:
+        self._give(operation.results, (self._programs.total(self.program_axis(operation)),))
+
+
+_CONTROL: dict[str, str] = {
+    "scf.for": "run_for", "scf.while": "run_while", "scf.if": "run_if", "call": "run_call", "func.call": "run_call",
+    "get_program_id": "run_program_id", "get_num_programs": "run_num_programs",
+}  # fmt: skip
+"""Opcode → the method that runs the operation."""
