@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.device.measurement import Agreement
-from irscope.machine.elementwise import float_bits
+from irscope.machine.arithmetic import float_bits, is_float
 from irscope.machine.values import Array, unsigned
 
 __all__ = ["MOVED_RUNS", "agreement_of", "moved_by_one_ulp"]
@@ -30,11 +30,6 @@ _NOISE_FACTOR = 4.0
 _WIDE_FLOOR_ULPS = 8.0
 """Units in the last place that a float32 or float64 may always be off; 1 of a narrower format."""
 _Wide = NDArray[np.float64]
-
-
-def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a type is one of floats, those of `ml_dtypes` included."""
-    return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
 def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from irscope.errors import NeverEnds, WrongProgram
-from irscope.machine.control import MOST_ITERATIONS, Executor, Frame, Machine, Step
+from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.values import Array, Held, full, merge, take
 
 __all__ = ["CONTROL"]
@@ -71,13 +71,15 @@ def _while(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     before, after = step.operation.regions[:2]
     remaining = _Remaining(frame)
     carried: Sequence[Held] = [frame.held(value) for value in step.operands]
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(machine.arithmetic.most_iterations):
         condition, *passed = machine.region(before, remaining.frame, carried)
         goes_on = cast(Array, condition)
         if not goes_on.any():
             return remaining.results(passed)
         carried = machine.region(after, remaining.frame, remaining.keep(goes_on, passed))
-    raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: no end in {MOST_ITERATIONS} turns")
+    raise NeverEnds(
+        f"{step.operation.name}, line {step.operation.first_line}: no end in {machine.arithmetic.most_iterations} turns"
+    )
 
 
 def _if(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:

@@ -22,8 +22,9 @@ from irscope.errors import NotRun, UsageError
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
+from irscope.machine.arithmetic import Arithmetic, convert_float
 from irscope.machine.control import Executor, Machine, Observer
-from irscope.machine.elementwise import ELEMENTWISE, convert_float
+from irscope.machine.elementwise import ELEMENTWISE
 from irscope.machine.flow import CONTROL
 from irscope.machine.gpu_operations import GPU_OPERATIONS
 from irscope.machine.memory import GlobalMemory, OnAccess
@@ -80,6 +81,7 @@ def run(
     on_progress: Callable[[int, int], None] | None = None,
     lands_late: bool = True,
     executors: Mapping[str, Executor] = EXECUTORS,
+    arithmetic: Arithmetic | None = None,
 ) -> list[str]:
     """Run a module's kernel; what it stores is in the storages of its arguments afterwards.
 
@@ -93,17 +95,20 @@ def run(
         on_progress: is called with the number of programs that ended, and of all.
         lands_late: whether an asynchronous copy takes effect when it is waited for; at once if not.
         executors: opcode → what executes it, where that is not the machine's own.
+        arithmetic: of floats; ordinary by default.
 
     Returns what the kernel printed. Raises NotRun for what the machine does not execute, WrongProgram for what no
     kernel may do; the storages are then as before.
     """
+    arithmetic = arithmetic or Arithmetic()
+    executors = {**executors, **arithmetic.executors}
     missing = missing_operations(module, executors)
     if missing:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
         raise NotRun(f"not run: irscope does not execute {named}.")
     storages = _storages(arguments)
-    memory = GlobalMemory(storages, on_access)
-    held = _held(module, arguments, storages, memory)
+    memory = arithmetic.memory(storages, on_access)
+    held = _held(module, arguments, storages, memory, arithmetic)
     chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
         raise UsageError(f"the launch has the programs 0 to {prod(grid) - 1}, not {chosen.min()} to {chosen.max()}.")
@@ -111,7 +116,7 @@ def run(
     printed: list[str] = []
     for begin in range(0, len(chosen), at_once):
         part = chosen[begin : begin + at_once]
-        machine = Machine(module, executors, memory, part, grid, observer, lands_late)
+        machine = Machine(module, executors, memory, part, grid, observer, lands_late, arithmetic)
         with _one_blas_thread():
             machine.run(held)
         printed += machine.printed
@@ -162,8 +167,9 @@ def _storages(arguments: Sequence[Given]) -> list[NDArray[np.uint8]]:
 
 
 def _held(
-    module: MlirModule, arguments: Sequence[Given], storages: Sequence[NDArray[np.uint8]], memory: GlobalMemory
-) -> list[Held]:
+    module: MlirModule, arguments: Sequence[Given], storages: Sequence[NDArray[np.uint8]], memory: GlobalMemory,
+    arithmetic: Arithmetic,
+) -> list[Held]:  # fmt: skip
     """The values of the kernel's parameters: a descriptor has more than one, its sizes and strides."""
     kernel = module.kernel
     parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
@@ -182,7 +188,7 @@ def _held(
             held.append(_described(argument, kind, _address(argument.base, numbers, memory)))
             held += _extents(argument, types[len(held) : len(held) + each])
         else:
-            held.append(_number(argument, kind))
+            held.append(arithmetic.argument(_number(argument, kind)))
     return held
 
 
