@@ -80,6 +80,8 @@ class Arithmetic:
     executors: Mapping[str, Callable[..., Any]] = {}
     """Opcode → what executes it in place of the machine's own executor."""
     most_iterations = MOST_ITERATIONS
+    writes_back = True
+    """Whether a run ends with what it stored in the storages of its arguments."""
     cell_bytes = 1
     """Bytes of shared memory that hold a byte of the kernel's."""
 

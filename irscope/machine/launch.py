@@ -122,7 +122,7 @@ def run(
         printed += machine.printed
         if on_progress is not None:
             on_progress(begin + len(part), len(chosen))
-    for number, storage in enumerate(storages):
+    for number, storage in enumerate(storages if arithmetic.writes_back else ()):
         storage[:] = memory.contents(number)
     return printed
 

@@ -144,7 +144,13 @@ class GlobalMemory:
         return found
 
     def accumulate(
-        self, addresses: Array, values: Array, mask: Array | None, ufunc: Callable[..., Array], rows: Array, dtype: np.dtype[Any]
+        self,
+        addresses: Array,
+        values: Array,
+        mask: Array | None,
+        ufunc: Callable[..., Array],
+        rows: Array,
+        dtype: np.dtype[Any],
     ) -> None:
         """As `update`, for a function whose order may be any, where nobody asks for the old elements."""
         if not isinstance(ufunc, np.ufunc):

@@ -365,6 +365,7 @@ class RingArithmetic(Arithmetic):
 
     executors = _EXECUTORS
     most_iterations = 1 << 13
+    writes_back = False
     cell_bytes = 8
 
     def __init__(self, seed: int = 0) -> None:

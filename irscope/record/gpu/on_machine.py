@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from irscope.device.measurement import Agreement
 from irscope.errors import NotRun, UsageError, WrongProgram
-from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_by_one_ulp
-from irscope.machine.captured import Inputs, StageOfRun, captured_inputs, run_text, sampled_programs, text_at
-from irscope.machine.values import Array
+from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_runs
+from irscope.machine.captured import StageOfRun, captured_inputs, run_text, sampled_programs, text_at
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.gpu.messages import LaunchChecked, LaunchPlace
@@ -94,7 +91,10 @@ def _checked(capture: Capture, run: MachineRun) -> Agreement:
         before = captured_inputs(capture, seed=run.seed)
         elements = {name: tensor.copy() for name, tensor in before.tensors.items()}
         reference = run_text(baseline, grid, before, programs=programs)
-        moved = _moved_runs(capture, baseline, grid, run, programs)
+        moved = moved_runs(
+            lambda inputs: run_text(baseline, grid, inputs, programs=programs),
+            lambda: captured_inputs(capture, seed=run.seed), run.seed,
+        )  # fmt: skip
     except (NotRun, UsageError) as error:
         return Agreement("failed", detail=str(error))
     except WrongProgram as error:
@@ -117,21 +117,3 @@ def _text_of_baseline(capture: Capture, run: MachineRun) -> str:
     if compiled.failure is not None:
         raise UsageError(f"it does not compile under the empty plan: {compiled.failure.headline}")
     return compiled.text(run.stage)
-
-
-def _moved_runs(
-    capture: Capture, text: str, grid: tuple[int, int, int], run: MachineRun, programs: Sequence[int] | None
-) -> list[dict[str, Array]]:
-    """What the baseline leaves on inputs that are moved by one unit in the last place."""
-    found: list[dict[str, Array]] = []
-    for number in range(MOVED_RUNS):
-        random = np.random.default_rng((run.seed, number))
-        inputs = captured_inputs(capture, seed=run.seed)
-        _move(inputs, random)
-        found.append(run_text(text, grid, inputs, programs=programs))
-    return found
-
-
-def _move(inputs: Inputs, random: np.random.Generator) -> None:
-    for tensor in inputs.tensors.values():
-        tensor[...] = moved_by_one_ulp(tensor, random)
