@@ -34,6 +34,7 @@ __all__ = [
     "diff",
     "findings",
     "load",
+    "meaning",
     "record",
     "record_all",
     "recording_session",
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     from irscope.analysis.diff.captures import diff
     from irscope.analysis.resources import table
-    from irscope.api import capture, findings, record, record_all, recording_session, safety, to_dict, why
+    from irscope.api import capture, findings, meaning, record, record_all, recording_session, safety, to_dict, why
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.api.explain import Explanation
     from irscope.record.programs.in_process import Recorded
+    from irscope.verify.meaning import MeaningVerdict
     from irscope.verify.verdict import SafetyVerdict
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "capture",
     "findings",
     "load",
+    "meaning",
     "record",
     "record_all",
     "recording_session",
@@ -187,6 +189,34 @@ def safety(capture: Capture, *, all_programs: bool = False, values: Mapping[str,
     from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
 
     return verify_launch(capture, elements=None if all_programs else DEFAULT_ELEMENTS, values=dict(values or {}))
+
+
+def meaning(
+    capture: Capture,
+    other: Capture | None = None,
+    *,
+    all_programs: bool = False,
+    values: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> MeaningVerdict:
+    """Whether each pass of TTIR and TTGIR means the same, or two compiles of one launch do.
+
+    Args:
+        capture: of a launch that was recorded with its arguments, and with its passes.
+        other: another compile of the launch: a pass off, other warps, another target or Triton.
+        all_programs: run all programs of the launch, however many there are.
+        values: name of an argument → a number, or an array of the tensor's shape, for what the capture does not hold.
+        progress: is told which pass is being compared.
+
+    Returns the verdict: same, changed with the first pass and its witness, or not decided with the reasons. Raises
+    UsageError for captures of different launches.
+    """
+    from irscope.verify.meaning import DEFAULT_PROGRAMS, compare_captures, verify_passes
+
+    programs = None if all_programs else DEFAULT_PROGRAMS
+    if other is not None:
+        return compare_captures(capture, other, programs=programs, values=values)
+    return verify_passes(capture, programs=programs, values=values, progress=progress)
 
 
 def why(capture: Capture, *, tries: int | Literal["few"] | None = "few") -> Explanation:
