@@ -198,7 +198,7 @@ class GlobalMemory:
                 return np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), np.int64), mask
             else:
                 shape = np.broadcast_shapes(addresses.shape, mask.shape)
-                some = addresses.flat[0] if mask.flat[0] else np.broadcast_to(addresses, shape)[mask][0]
+                some = np.broadcast_to(addresses, shape)[np.broadcast_to(mask, shape)][0]
                 addresses = np.where(mask, addresses, some)
         places = addresses - _BASE
         self._check(kind, places, dtype.itemsize)
