@@ -198,7 +198,8 @@ class GlobalMemory:
                 return np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), np.int64), mask
             else:
                 shape = np.broadcast_shapes(addresses.shape, mask.shape)
-                some = np.broadcast_to(addresses, shape)[np.broadcast_to(mask, shape)][0]
+                first = np.unravel_index(int(mask.argmax()), mask.shape)
+                some = np.broadcast_to(addresses, shape)[(0,) * (len(shape) - mask.ndim) + tuple(first)]
                 addresses = np.where(mask, addresses, some)
         places = addresses - _BASE
         self._check(kind, places, dtype.itemsize)
