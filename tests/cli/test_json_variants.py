@@ -32,6 +32,25 @@ class FakeSession:
         return tuple((Timing(5, 4, 6, rounds), Ratio(2.0, 1.9, 2.1)) for _ in captures)
 
 
+def _meanings(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    capture = captures("cuda:90")["copy_to_n"]
+    right, wrong, opaque = (tmp_path / f"{name}.irscope" for name in ("right", "wrong", "opaque"))
+    save(capture, right)
+    place = next(at for at, one in enumerate(capture.snapshots) if one.name == "convert_to_ttgpuir")
+    snapshot = capture.snapshots[place]
+    for path, edit in ((wrong, ("arith.cmpi slt", "arith.cmpi sgt")), (opaque, ("arith.cmpi", "arith.unheard_of"))):
+        edited = replace(snapshot, text=(snapshot.text or "").replace(*edit))
+        save(replace(capture, snapshots=(*capture.snapshots[:place], edited)), path)
+    (same,) = check(reference, irscope, "verify --passes", "verify", right, "--passes")
+    assert (same["answer"], same["first_changed"]) == ("same", None)
+    (changed,) = check(reference, irscope, "verify --passes", "verify", wrong, "--passes", code=1)
+    assert changed["first_changed"] == snapshot.label
+    (unknown,) = check(reference, irscope, "verify --passes", "verify", opaque, "--passes")
+    assert unknown["answer"] == "not decided"
+    (pair,) = check(reference, irscope, "verify --passes", "verify", right, right)
+    assert pair["answer"] == "same"
+
+
 @pytest.mark.triton
 @pytest.mark.newest
 def test_what_is_printed_of_variants(
@@ -49,6 +68,7 @@ def test_what_is_printed_of_variants(
     for name, code in (("reversed_read_back", 1), ("tiles_overlap_with_equal_values", 0)):
         save(captures("cuda:90")[name], tmp_path / "verified.irscope")
         check(reference, irscope, "verify", "verify", tmp_path / "verified.irscope", code=code)
+    _meanings(reference, irscope, tmp_path)
     assert reference.valued.issuperset(OF_A_RECORDING)
     check(
         reference,
