@@ -39,6 +39,7 @@ __all__ = [
     "record_all",
     "recording_session",
     "safety",
+    "same_bits",
     "save",
     "table",
     "to_dict",
@@ -50,7 +51,18 @@ if TYPE_CHECKING:
 
     from irscope.analysis.diff.captures import diff
     from irscope.analysis.resources import table
-    from irscope.api import capture, findings, meaning, record, record_all, recording_session, safety, to_dict, why
+    from irscope.api import (
+        capture,
+        findings,
+        meaning,
+        record,
+        record_all,
+        recording_session,
+        safety,
+        same_bits,
+        to_dict,
+        why,
+    )
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.api.explain import Explanation
     from irscope.record.programs.in_process import Recorded
+    from irscope.verify.bits import BitsVerdict
     from irscope.verify.meaning import MeaningVerdict
     from irscope.verify.verdict import SafetyVerdict
 
@@ -36,6 +37,7 @@ __all__ = [
     "record_all",
     "recording_session",
     "safety",
+    "same_bits",
     "save",
     "to_dict",
     "why",
@@ -217,6 +219,22 @@ def meaning(
     if other is not None:
         return compare_captures(capture, other, programs=programs, values=values)
     return verify_passes(capture, programs=programs, values=values, progress=progress)
+
+
+def same_bits(capture: Capture, other: Capture, *, all_programs: bool = False) -> BitsVerdict:
+    """Whether two compiles of one launch give the same bits: the same operations, and each sum in the same order.
+
+    Args:
+        capture, other: recorded with the launch's arguments.
+        all_programs: run all programs of the launch, however many there are.
+
+    Returns the verdict: yes, no with the first place that sums in another order, or not decided with the reasons.
+    Raises UsageError for captures of different launches.
+    """
+    from irscope.verify.bits import verify_bits
+    from irscope.verify.meaning import DEFAULT_PROGRAMS
+
+    return verify_bits(capture, other, programs=None if all_programs else DEFAULT_PROGRAMS)
 
 
 def why(capture: Capture, *, tries: int | Literal["few"] | None = "few") -> Explanation:

@@ -16,6 +16,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 
 if TYPE_CHECKING:
+    from irscope.verify.bits import BitsVerdict
     from irscope.verify.meaning import MeaningVerdict
     from irscope.verify.verdict import SafetyVerdict
 
@@ -37,6 +38,9 @@ def verify(
     passes: Annotated[
         bool, Option("--passes", help="Name the first pass of TTIR or TTGIR that changed what the kernel means.")
     ] = False,
+    bits: Annotated[
+        bool, Option("--bits", help="With another side: do both give the same bits, summing in the same order?")
+    ] = False,
     all_programs: Annotated[
         bool, Option("--all-programs", help="Execute all programs of a launch, however many there are.")
     ] = False,
@@ -52,7 +56,9 @@ def verify(
     if other is not None or versus:
         if passes:
             raise UsageError("--passes compares the passes of each capture: leave out the other side.")
-        return _verify_pairs(subject, other, versus or [], all_programs, to, record_options)
+        return _verify_pairs(subject, other, versus or [], bits, all_programs, to, record_options)
+    if bits:
+        raise UsageError("--bits compares two compiles: give a second CAPTURE, or --vs KEY=VALUE.")
     captures = captures_of(subject, record_options)
     if passes:
         return _verify_passes(captures, all_programs, to) or tell_incomplete(captures)
@@ -81,23 +87,31 @@ def _verify_pairs(
     left: str | None,
     right: str | None,
     versus: Sequence[str],
+    bits: bool,
     all_programs: bool,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    from irscope.api import meaning
+    from irscope.api import meaning, same_bits
     from irscope.cli.diff import pairs_of
-    from irscope.render.text.meaning import render_meaning
+    from irscope.render.text.meaning import render_bits, render_meaning
 
     plans = [text.partition("=")[2] for text in versus if text.startswith("plan=")]
     for plan in plans:
         record_options = replace(record_options, plan=record_options.plan.joined(PassPlan.parse(plan)))
     pairs = pairs_of(left, right, record_options, [text for text in versus if not text.startswith("plan=")])
+    captures = [one for one, _ in pairs]
+    if bits:
+        answers: dict[str, BitsVerdict] = {}
+        with progress("runs the IR"):
+            for one, variant in pairs:
+                answers[one.id] = same_bits(one, variant, all_programs=all_programs)
+        _emit(captures, answers, lambda one, color: render_bits(answers[one.id], color=color), to)
+        return int(any(verdict.answer == "no" for verdict in answers.values()))
     verdicts: dict[str, MeaningVerdict] = {}
     with progress("runs the IR"):
         for one, variant in pairs:
             verdicts[one.id] = meaning(one, variant, all_programs=all_programs)
-    captures = [one for one, _ in pairs]
     _emit(captures, verdicts, lambda one, color: render_meaning(verdicts[one.id], color=color), to)
     return int(any(verdict.answer == "changed" for verdict in verdicts.values()))
 

@@ -133,7 +133,7 @@ class Arithmetic:
 
     def atomic(self, function: np.ufunc, dtype: np.dtype[Any]) -> np.ufunc:
         """What an atomic operation on elements of a type does."""
-        numeric = {np.maximum: np.fmax, np.minimum: np.fmin}
+        numeric: dict[np.ufunc, np.ufunc] = {np.maximum: np.fmax, np.minimum: np.fmin}
         return numeric.get(function, function) if dtype.kind == "f" else function
 
     def product(

@@ -42,7 +42,7 @@ from irscope.machine.elementwise import (
 from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.values import Array, Held, dtype_of
 
-__all__ = ["PRIME", "RingArithmetic", "RingDifference", "RingMemory", "first_difference"]
+__all__ = ["PRIME", "RingArithmetic", "RingDifference", "RingMemory", "first_difference", "hashed_term"]
 
 PRIME = 2147483629
 _P = np.uint64(PRIME)
@@ -132,14 +132,20 @@ def _absolute(values: Array) -> Array:
     return np.where(_signed(values) < 0, _negative(values), values)
 
 
+def hashed_term(key: int, *operands: Array) -> Array:
+    """A random function of one element or several."""
+    result = np.zeros((1,) * operands[0].ndim, np.uint64)
+    for operand in operands:
+        result = _hashed(result * np.uint64(PRIME) + operand, key)
+    return result
+
+
 def _random(name: str, fixed: Mapping[int, int] | None = None) -> FloatFunction:
     """A random function of one element or several, with its values at some elements."""
     key = zlib.crc32(name.encode())
 
     def apply(*operands: Array) -> Array:
-        result = np.zeros((1,) * operands[0].ndim, np.uint64)
-        for operand in operands:
-            result = _hashed(result * np.uint64(PRIME) + operand, key)
+        result = hashed_term(key, *operands)
         for argument, value in (fixed or {}).items():
             result = np.where(operands[0] == np.uint64(argument), np.uint64(value), result)
         return result
@@ -172,7 +178,7 @@ def _with_sign(values: Array, sign: Array) -> Array:
     return np.where(_signed(sign) < 0, _negative(size), size)
 
 
-_ONE = np.uint64(1)
+_ONE = np.ones((), np.uint64)
 _FUNCTIONS: dict[FloatFunction, FloatFunction] = {
     np.add: _add, np.subtract: _subtract, np.multiply: _multiply, np.negative: _negative, np.fmax: _greatest,
     np.maximum: _greatest, np.fmin: _least, np.minimum: _least, np.abs: _absolute, np.sqrt: _root, np.exp: _exp,
@@ -443,7 +449,7 @@ def first_difference(left: RingMemory, right: RingMemory) -> RingDifference | No
 
     Raises NotRun where one of both read or wrote the bits of floats.
     """
-    shared = {storage for storage, as_float in left.initial_reads ^ right.initial_reads}
+    shared = {storage for storage, _ in left.initial_reads ^ right.initial_reads}
     both = left.initial_reads | right.initial_reads
     if any((storage, True) in both and (storage, False) in both for storage in shared):
         raise NotRun("one of both reads floats of a tensor as integers")

@@ -30,7 +30,7 @@ from irscope.model.capture import Capture, PassSnapshot
 
 __all__ = [
     "DEFAULT_PROGRAMS", "Difference", "MeaningAnswer", "MeaningVerdict", "PassMeaning", "compare_captures",
-    "compare_texts", "verify_passes",
+    "compare_texts", "last_text", "sampled", "verify_passes",
 ]  # fmt: skip
 
 MeaningAnswer = Literal["same", "changed", "not decided"]
@@ -61,7 +61,7 @@ class Difference:
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
-        plain = asdict(self) | {"agreement": self.agreement.as_json() if self.agreement else None}
+        plain: dict[str, Any] = asdict(self) | {"agreement": self.agreement.as_json() if self.agreement else None}
         for name in ("before", "after"):
             if plain[name] is not None and not np.isfinite(plain[name]):
                 plain[name] = str(plain[name])
@@ -178,7 +178,7 @@ def compare_captures(
     reason = _not_run(left) or _not_run(right)
     if reason:
         return MeaningVerdict(reason=reason)
-    texts = [_last_text(one) for one in (left, right)]
+    texts = [last_text(one) for one in (left, right)]
     same_tiles = left.launch.grid == right.launch.grid and _constants(left) == _constants(right)
     comparison = _Comparison(left, programs if same_tiles else None, values, other=right)
     row = comparison.compare(f"{_named(left)} → {_named(right)}", *texts)
@@ -218,7 +218,8 @@ def _passes(capture: Capture) -> Iterator[PassSnapshot]:
     return (snapshot for snapshot in capture.passes() if snapshot.stage in _STAGES)
 
 
-def _last_text(capture: Capture) -> str:
+def last_text(capture: Capture) -> str:
+    """The last TTIR or TTGIR of a capture."""
     texts = capture.texts
     return next(texts[stage] for stage in ("ttgir", "ttir", "source") if stage in texts)
 
@@ -231,7 +232,7 @@ def _named(capture: Capture) -> str:
     return f"{capture.name} ({capture.target}{f', {capture.plan}' if capture.plan else ''})"
 
 
-def _corner_programs(grid: tuple[int, int, int], most: int | None) -> list[int]:
+def sampled(grid: tuple[int, int, int], most: int | None) -> list[int]:
     """Numbers of programs: the corners of a grid, and others spread over it."""
     count = prod(grid)
     if most is None or most >= count:
@@ -263,7 +264,7 @@ class _Comparison:
         self._capture, self._values = capture, values
         self._other = other or capture
         self._grids = [one.launch.grid or (1, 1, 1) for one in (capture, self._other)]
-        self._programs = [_corner_programs(grid, programs) for grid in self._grids]
+        self._programs = [sampled(grid, programs) for grid in self._grids]
         self.all_programs, self.count = prod(self._grids[0]), len(self._programs[0])
         self._inputs = captured_inputs(capture, values)
         self._other_inputs = self._inputs

@@ -49,6 +49,8 @@ def _meanings(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     assert unknown["answer"] == "not decided"
     (pair,) = check(reference, irscope, "verify --passes", "verify", right, right)
     assert pair["answer"] == "same"
+    (bits,) = check(reference, irscope, "verify --bits", "verify", right, right, "--bits")
+    assert bits["answer"] == "yes"
 
 
 @pytest.mark.triton

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -53,13 +54,12 @@ PLANTED: dict[str, tuple[str, str, Callable[[str], str]]] = {
         "triton batched_matmul_kernel", "ttir:cse#1",
         lambda text: text.replace("program_id z", "program_id x").replace("program_id y", "program_id x"),
     ),
-    "a wait that waits for too little": (
-        "triton matmul_naive_kernel", "ttgir:pipeline#1", lambda text: text.replace("{num = 2 :", "{num = 4 :"),
+    "a wait that is lost": (
+        "triton matmul_tma_kernel", "ttgir:pipeline#1", lambda text: _dropped(text, "ttng.wait_barrier"),
     ),
     "an accumulator that begins with one": (
         "triton matmul_naive_kernel", "ttgir:accelerate_matmul#1",
-        lambda text: text.replace("dense<0.000000e+00> : tensor<32x32xf32", "dense<1.000000e+00> : tensor<32x32xf32")
-        .replace("dense<0.000000e+00> : tensor<64x64xf32", "dense<1.000000e+00> : tensor<64x64xf32"),
+        lambda text: re.sub(r"dense<0\.0+e\+00>( : tensor<\w+xf32)", r"dense<1.0>\1", text),
     ),
     "a lost store": ("gluon transpose_kernel", "ttgir:canonicalizer#1", lambda text: _dropped(text, "tt.store")),
 }  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from irscope.verify.bits import BitsVerdict
 from irscope.verify.meaning import Difference, MeaningVerdict, PassMeaning
 
-__all__ = ["render_meaning"]
+__all__ = ["render_bits", "render_meaning"]
 
 
 def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:
@@ -27,7 +28,17 @@ def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _scope(verdict: MeaningVerdict) -> str:
+def render_bits(verdict: BitsVerdict, *, color: bool = False) -> str:
+    """The answer, and the first place that sums in another order."""
+    answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
+    scope = f"; {_scope(verdict)}" if verdict.all_programs else ""
+    lines = [f"{answer}: {verdict.detail}{scope}"]
+    if verdict.orders is not None:
+        lines += [f"  {verdict.place}", *(f"    {order}" for order in verdict.orders)]
+    return "\n".join(lines) + "\n"
+
+
+def _scope(verdict: MeaningVerdict | BitsVerdict) -> str:
     if verdict.programs == verdict.all_programs:
         return f"all {verdict.programs} programs" if verdict.programs != 1 else "its one program"
     return f"{verdict.programs} of {verdict.all_programs} programs (--all-programs runs the others)"
