@@ -55,6 +55,7 @@ FACTS = {
     for one in (
         _Fact("failure", "fails", "less", 0),
         _Fact("result", "result", "less", 0),
+        _Fact("meaning", "meaning", "same", 0),
         _Fact("time_us", "time", "less", 1, 0.02),
         _Fact("arithmetic", "arithmetic", "same", 1),
         _Fact("order", "order of memory", "same", 1),
