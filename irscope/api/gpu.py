@@ -146,7 +146,7 @@ class PairTimer:
         if not (row.before.has_compiled and row.after.has_compiled):
             return replace(row, why_not_measured="it does not compile by both")
         if code_of(row.before) == code_of(row.after):
-            return replace(row, why_not_measured="both make the same binary")
+            return replace(row, why_not_measured="both run the same machine code")
         try:
             return with_measurement(row, self._measurement(row.before, row.after))
         except (DeviceFault, RecordingError) as error:

@@ -62,7 +62,9 @@ _GROUPS: dict[str, dict[str, str]] = {
         "not count.",
         "edit": "Edit a text of a capture in your editor, compile on from it, and show what that changed.",
         "ablate": "Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.",
-        "bench": "Time a launch and its variants on the GPU, or check the results of every launch of a script.",
+        "run": "Run a script's kernels and check their results, with a GPU or without: under a plan against every pass "
+        "on.",
+        "bench": "Time a launch and its variants on the GPU.",
         "sweep": "Compile captures in every combination of options and targets, on all cores or a cluster, into one "
         "table.",
         "upgrade": "Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.",

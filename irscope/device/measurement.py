@@ -196,14 +196,14 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Session(Protocol):
-    """A launch of a script, held on a GPU; `irscope.record.gpu.session` makes it."""
+    """A launch of a script, held on a GPU (`irscope.record.gpu.session`) or by the CPU (`…gpu.on_machine`)."""
 
     @property
     def baseline(self) -> Capture: ...
     def check(self, capture: Capture) -> Agreement: ...
     def time(
         self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
-    ) -> Sequence[tuple[Timing, Ratio]]: ...
+    ) -> Sequence[tuple[Timing | None, Ratio | None]]: ...
 
 
 _Measured = tuple[Agreement, Timing | None, Ratio | None]
@@ -232,9 +232,7 @@ def measure_programs(
     return {program: (agreements[program], timing, ratio) for program, (timing, ratio) in found.items()}
 
 
-def _times(
-    session: Session, captures: Sequence[Capture], rounds: int
-) -> Sequence[tuple[Timing, Ratio] | tuple[None, None]]:
+def _times(session: Session, captures: Sequence[Capture], rounds: int) -> Sequence[tuple[Timing | None, Ratio | None]]:
     """All of them interleaved; where one faults only now and then, in halves without it."""
     if not captures:
         return ()

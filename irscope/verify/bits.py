@@ -188,7 +188,7 @@ def _along_axis(module: MlirModule, kind: Type, axis: int) -> str:
         found = computed_map(encoding, kind.shape) if encoding is not None else None
     except (UsageError, KeyError, TypeError, ValueError):
         return ""
-    if found is None or found.layout is None:
+    if found is None:
         return ""
     rows: list[str] = []
     for name, vectors in found.layout.bases:

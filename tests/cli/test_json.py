@@ -337,11 +337,11 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
         return replace(found, launches=tuple(replace(row, agreement=RICH) for row in found.launches))
 
     monkeypatch.setattr(gpu_session, "check_script_on_device", checked)
-    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results")
+    check(reference, irscope, "run", "run", SCRIPT)
     monkeypatch.setenv("FAKE_SCENARIO", "script-fails")
-    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results", code=1)
+    check(reference, irscope, "run", "run", SCRIPT, code=1)
     monkeypatch.setenv("FAKE_SCENARIO", "killed")
-    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results", code=1)
+    check(reference, irscope, "run", "run", SCRIPT, code=1)
     monkeypatch.delenv("FAKE_SCENARIO")
 
     @contextmanager

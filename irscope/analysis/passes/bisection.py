@@ -365,7 +365,7 @@ def count_check(name: str, most: int) -> Check:
 
 
 def result_check(session: Session) -> Check:
-    """Whether the launch computes the same on the GPU as with every pass on."""
+    """Whether the launch computes the same as with every pass on."""
 
     def check(capture: Capture, path: Path) -> BisectVerdict:
         agreement = session.check(capture)
@@ -384,6 +384,8 @@ def time_check(session: Session, most: float, rounds: int) -> Check:
         if agreement.verdict in ("fault", "timeout", "failed"):
             return BisectVerdict("skip", agreement.detail or agreement.verdict)
         ((_, ratio),) = session.time([capture], rounds=rounds)
+        if ratio is None:
+            return BisectVerdict("skip", "not timed")
         return BisectVerdict("good" if ratio.value <= most else "bad", ratio.text)
 
     return check

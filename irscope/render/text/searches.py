@@ -156,7 +156,9 @@ def _columns(ablation: Ablation, variants: Sequence[AblationRow]) -> dict[str, l
         "artifacts": [outcome(ablation, one) for one in variants],
     }
     if any(one.agreement or one.timing for one in variants):
-        cells["result"], cells["time"] = map(list, zip(*map(measured, variants), strict=True))
+        cells["result"], times = map(list, zip(*map(measured, variants), strict=True))
+        if any(times):
+            cells["time"] = times
     for name in columns(ablation):
         cells[column_title(ablation, name)] = _aligned([cell(ablation, one, name) for one in variants])
     return cells
