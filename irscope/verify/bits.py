@@ -129,7 +129,7 @@ class _Side:
         self.orders = [
             (line_text(place_of(locations.chain_at(one.first_line), file)), order)
             for one in self.module.walk()
-            if (order := order_of(self.module, one))
+            if (order := _order_of(self.module, one))
         ]
 
     def open_orders(self) -> list[str]:
@@ -143,9 +143,9 @@ class _Side:
                 reasons.append("atomic operations on floats take place in any order")
             elif one.opcode in ("arith.addf", "arith.subf") and products.intersection(one.operands) and self.is_fused:
                 reasons.append("a product that is added may be fused or not (enable_fp_fusion=False forbids it)")
-            elif one.opcode in _DOTS and order_of(self.module, one).endswith("unknown"):
+            elif one.opcode in _DOTS and _order_of(self.module, one).endswith("unknown"):
                 reasons.append(f"the order of {one.name} along k is not known")
-            elif one.opcode in ("reduce", "scan") and order_of(self.module, one).endswith("unknown"):
+            elif one.opcode in ("reduce", "scan") and _order_of(self.module, one).endswith("unknown"):
                 reasons.append(f"the layout of {one.name} is not known")
         return reasons
 
@@ -161,7 +161,7 @@ def _first_other_order(left: _Side, right: _Side) -> tuple[str, tuple[str, str] 
     return "", None
 
 
-def order_of(module: MlirModule, operation: Operation) -> str:
+def _order_of(module: MlirModule, operation: Operation) -> str:
     """In which order an operation sums, in words that are equal for equal orders; empty for one that does not sum."""
     if operation.opcode in ("reduce", "scan"):
         kind = operation.operand_types[0]
@@ -269,7 +269,7 @@ def _in_order(execute: Executor) -> Executor:
         arithmetic = machine.arithmetic
         if not isinstance(arithmetic, _Expressions):
             raise step.not_run("its order is not followed")
-        arithmetic.order = order_of(machine.module, step.operation)
+        arithmetic.order = _order_of(machine.module, step.operation)
         if step.opcode in _DOTS:
             arithmetic.instruction = _instruction(machine.module, step.operation)
             return execute(machine, step, frame)

@@ -98,7 +98,6 @@ class MeaningVerdict:
     """Why nothing could be run."""
     programs: int = 0
     all_programs: int = 0
-    notes: tuple[str, ...] = ()
 
     @property
     def answer(self) -> MeaningAnswer:
@@ -129,7 +128,6 @@ class MeaningVerdict:
             "all_programs": self.all_programs,
             "collision_probability_by_degree": self.collisions,
             "passes": [row.as_json() for row in self.rows],
-            "notes": list(self.notes),
         }
 
 
@@ -164,7 +162,7 @@ def verify_passes(
         if runs or row.answer == "changed":
             before, since = after, label
         is_adjacent = runs or row.answer == "changed"
-    return MeaningVerdict(tuple(rows), "", comparison.count, comparison.all_programs, comparison.notes)
+    return MeaningVerdict(tuple(rows), "", comparison.count, comparison.all_programs)
 
 
 def compare_captures(
@@ -182,7 +180,7 @@ def compare_captures(
     same_tiles = left.launch.grid == right.launch.grid and _constants(left) == _constants(right)
     comparison = _Comparison(left, programs if same_tiles else None, values, other=right)
     row = comparison.compare(f"{_named(left)} → {_named(right)}", *texts)
-    return MeaningVerdict((row,), "", comparison.count, comparison.all_programs, comparison.notes)
+    return MeaningVerdict((row,), "", comparison.count, comparison.all_programs)
 
 
 def compare_texts(
@@ -272,11 +270,6 @@ class _Comparison:
             self._other_inputs = captured_inputs(other, values)
             _refuse_others(self._inputs, self._other_inputs)
         self._ring: dict[tuple[str, int], RingMemory | NotRun | WrongProgram] = {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What holds of all rows."""
-        return ()
 
     def compare(self, label: str, before: str, after: str) -> PassMeaning:
         """Compare two texts."""

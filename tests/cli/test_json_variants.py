@@ -32,25 +32,15 @@ class FakeSession:
         return tuple((Timing(5, 4, 6, rounds), Ratio(2.0, 1.9, 2.1)) for _ in captures)
 
 
-def _meanings(reference: Reference, irscope: Run, tmp_path: Path) -> None:
-    capture = captures("cuda:90")["copy_to_n"]
-    right, wrong, opaque = (tmp_path / f"{name}.irscope" for name in ("right", "wrong", "opaque"))
-    save(capture, right)
-    place = next(at for at, one in enumerate(capture.snapshots) if one.name == "convert_to_ttgpuir")
-    snapshot = capture.snapshots[place]
-    for path, edit in ((wrong, ("arith.cmpi slt", "arith.cmpi sgt")), (opaque, ("arith.cmpi", "arith.unheard_of"))):
-        edited = replace(snapshot, text=(snapshot.text or "").replace(*edit))
-        save(replace(capture, snapshots=(*capture.snapshots[:place], edited)), path)
-    (same,) = check(reference, irscope, "verify --passes", "verify", right, "--passes")
-    assert (same["answer"], same["first_changed"]) == ("same", None)
-    (changed,) = check(reference, irscope, "verify --passes", "verify", wrong, "--passes", code=1)
-    assert changed["first_changed"] == snapshot.label
-    (unknown,) = check(reference, irscope, "verify --passes", "verify", opaque, "--passes")
-    assert unknown["answer"] == "not decided"
-    (pair,) = check(reference, irscope, "verify --passes", "verify", right, right)
-    assert pair["answer"] == "same"
-    (bits,) = check(reference, irscope, "verify --bits", "verify", right, right, "--bits")
-    assert bits["answer"] == "yes"
+def _bits(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    capture = captures("cuda:90")["last_program_sums"]
+    (text,) = (one for one in capture.artifacts if one.stage == "ttgir")
+    other = replace(text, data=text.text.replace("warpsPerCTA = [4]", "warpsPerCTA = [2]"))
+    paths = tmp_path / "one.irscope", tmp_path / "other.irscope"
+    save(replace(capture, artifacts=(text,)), paths[0])
+    save(replace(capture, artifacts=(other,)), paths[1])
+    (bits,) = check(reference, irscope, "verify --bits", "verify", *paths, "--bits", code=1)
+    assert bits["orders"][0] != bits["orders"][1]
 
 
 @pytest.mark.triton
@@ -70,7 +60,7 @@ def test_what_is_printed_of_variants(
     for name, code in (("reversed_read_back", 1), ("tiles_overlap_with_equal_values", 0)):
         save(captures("cuda:90")[name], tmp_path / "verified.irscope")
         check(reference, irscope, "verify", "verify", tmp_path / "verified.irscope", code=code)
-    _meanings(reference, irscope, tmp_path)
+    _bits(reference, irscope, tmp_path)
     assert reference.valued.issuperset(OF_A_RECORDING)
     check(
         reference,

@@ -207,7 +207,7 @@ def with_meaning(row: Row) -> tuple[Row, MeaningVerdict | None]:
     verdict = compare_captures(before, after)
     if verdict.answer != "changed":
         return row, verdict
-    changes = [*row.changes, *changed_facts({"meaning": "same"}, {"meaning": "changed"})]
+    changes = [*row.changes, *changed_facts({"meaning": ""}, {"meaning": "changed"})]
     return replace(row, changes=tuple(sorted(changes, key=lambda change: change.order))), verdict
 
 

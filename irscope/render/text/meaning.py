@@ -24,7 +24,6 @@ def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:
     for row in verdict.rows:
         if row.answer != "same" or row.arithmetic != "ring":
             lines += _row(row)
-    lines += [f"  note: {note}." for note in verdict.notes]
     return "\n".join(lines) + "\n"
 
 
