@@ -64,7 +64,7 @@ class Difference:
         plain: dict[str, Any] = asdict(self) | {"agreement": self.agreement.as_json() if self.agreement else None}
         for name in ("before", "after"):
             if plain[name] is not None and not np.isfinite(plain[name]):
-                plain[name] = str(plain[name])
+                plain[name] = None
         return plain
 
 

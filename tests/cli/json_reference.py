@@ -126,7 +126,6 @@ OF_A_RECORDING = [
     ("line count", "live_registers"),
     ("located operation", "live_registers"),
     ("same bits", "orders"),
-    ("same bits", "place"),
     ("verdict", "notes"),
 ]
 """Keys that the stored captures lack: what Triton is needed for prints them."""
