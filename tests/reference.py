@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "irscope",
         "Record, load, save, compare, list.",
         "irscope.api",
-        ("record_all", "capture", "recording_session", "findings", "why", "safety", "to_dict"),
+        ("record_all", "capture", "recording_session", "findings", "why", "safety", "meaning", "same_bits", "to_dict"),
     ),
     ("", "", "irscope.api.explain", ("Explanation",)),
     ("", "", "irscope.api.notebook", ()),
@@ -43,6 +43,13 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("", "", "irscope.record.programs.in_process", ("Recorded",)),
     ("irscope.analysis.findings.model", "What is slow, and its fixes.", "irscope.analysis.findings.model", ()),
     ("irscope.verify.verdict", "Whether a launch is right.", "irscope.verify.verdict", ()),
+    (
+        "irscope.verify.meaning",
+        "Whether passes and compiles mean the same.",
+        "irscope.verify.meaning",
+        ("MeaningVerdict", "PassMeaning", "Difference"),
+    ),
+    ("", "", "irscope.verify.bits", ("BitsVerdict",)),
     ("", "", "irscope.device.measurement", ("Agreement", "Ratio")),
     ("", "", "irscope.ir.locations.model", ("Frame",)),
     (

@@ -55,6 +55,7 @@ FACTS = {
     for one in (
         _Fact("failure", "fails", "less", 0),
         _Fact("result", "result", "less", 0),
+        _Fact("meaning", "meaning", "less", 0),
         _Fact("time_us", "time", "less", 1, 0.02),
         _Fact("arithmetic", "arithmetic", "same", 1),
         _Fact("order", "order of memory", "same", 1),
@@ -264,7 +265,7 @@ _UNITS = {
     **dict.fromkeys(("spilled_bytes", "shared_bytes", "stack_bytes"), " B"),
     **dict.fromkeys(("load_bits", "store_bits"), " bits"),
 }
-_NONE = {"failure": "compiles", "result": "the same", "matrix_unit": "none"}
+_NONE = {"failure": "compiles", "result": "the same", "meaning": "the same", "matrix_unit": "none"}
 
 
 def _shown(name: str, value: Value | None) -> str:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.api.explain import Explanation
     from irscope.record.programs.in_process import Recorded
+    from irscope.verify.bits import BitsVerdict
+    from irscope.verify.meaning import MeaningVerdict
     from irscope.verify.verdict import SafetyVerdict
 
 __all__ = [
@@ -34,12 +36,14 @@ __all__ = [
     "findings",
     "layout",
     "load",
+    "meaning",
     "record",
     "record_all",
     "recording_session",
     "report",
     "reproduce",
     "safety",
+    "same_bits",
     "save",
     "sweep",
     "to_dict",
@@ -194,6 +198,50 @@ def safety(capture: Capture, *, all_programs: bool = False, values: Mapping[str,
     from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
 
     return verify_launch(capture, elements=None if all_programs else DEFAULT_ELEMENTS, values=dict(values or {}))
+
+
+def meaning(
+    capture: Capture,
+    other: Capture | None = None,
+    *,
+    all_programs: bool = False,
+    values: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> MeaningVerdict:
+    """Whether each pass of TTIR and TTGIR means the same, or two compiles of one launch do.
+
+    Args:
+        capture: of a launch that was recorded with its arguments, and with its passes.
+        other: another compile of the launch: a pass off, other warps, another target or Triton.
+        all_programs: run all programs of the launch, however many there are.
+        values: name of an argument → a number, or an array of the tensor's shape, for what the capture does not hold.
+        progress: is told which pass is being compared.
+
+    Returns the verdict: same, changed with the first pass and its witness, or not decided with the reasons. Raises
+    UsageError for captures of different launches.
+    """
+    from irscope.verify.meaning import DEFAULT_PROGRAMS, compare_captures, verify_passes
+
+    programs = None if all_programs else DEFAULT_PROGRAMS
+    if other is not None:
+        return compare_captures(capture, other, programs=programs, values=values)
+    return verify_passes(capture, programs=programs, values=values, progress=progress)
+
+
+def same_bits(capture: Capture, other: Capture, *, all_programs: bool = False) -> BitsVerdict:
+    """Whether two compiles of one launch give the same bits: the same operations, and each sum in the same order.
+
+    Args:
+        capture, other: recorded with the launch's arguments.
+        all_programs: run all programs of the launch, however many there are.
+
+    Returns the verdict: yes, no with the first place that sums in another order, or not decided with the reasons.
+    Raises UsageError for captures of different launches.
+    """
+    from irscope.verify.bits import verify_bits
+    from irscope.verify.meaning import DEFAULT_PROGRAMS
+
+    return verify_bits(capture, other, programs=None if all_programs else DEFAULT_PROGRAMS)
 
 
 def why(capture: Capture, *, tries: int | Literal["few"] | None = "few") -> Explanation:

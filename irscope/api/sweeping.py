@@ -36,6 +36,8 @@ class SweepWork:
     capture_id: str
     point: Point
     timeout_s: float
+    verifies: bool = False
+    """Whether the compile's meaning is compared with that of the IR."""
 
 
 _pools: dict[str, VariantPool] = {}
@@ -84,7 +86,8 @@ def compile_point(work: SweepWork, packed: bytes) -> SweepRow:
             if (gone := _pools.pop(point.interpreter, None)) is not None:
                 gone.__exit__(None, None, None)
             return failed_row(work, capture, "refused", str(error))
-    return _row(work, capture, made, version)
+    row = _row(work, capture, made, version)
+    return replace(row, meaning=_meaning(capture, made)) if work.verifies else row
 
 
 def failed_row(work: SweepWork, capture: Capture, failure: str, message: str) -> SweepRow:
@@ -125,6 +128,15 @@ def _row(work: SweepWork, capture: Capture, made: Capture, version: str) -> Swee
     figures = figures_of(made)
     figures["message"] = figures["message"][:_LONGEST_MESSAGE]
     return replace(failed_row(work, capture, "", ""), triton=version, id=made.id, **figures)
+
+
+def _meaning(capture: Capture, made: Capture) -> str:
+    from irscope.verify.meaning import compare_captures
+
+    if not made.has_compiled:
+        return ""
+    launch = replace(made.launch, grid=capture.launch.grid, record=capture.launch.record)
+    return compare_captures(capture, replace(made, launch=launch)).answer
 
 
 def _pool(interpreter: str) -> VariantPool:
@@ -200,10 +212,12 @@ def sweep(
     *,
     timeout_s: float,
     progress: Callable[[int, int, SweepRow | None], None],
+    verifies: bool = False,
 ) -> list[SweepRow]:
     """The rows of all captures in all ways, in their order; those of `known` and of the journal are not made again.
 
-    `captures`: by the constants of the points that they are compiled in, which they were recorded with.
+    `captures`: by the constants of the points that they are compiled in, which they were recorded with. `verifies`:
+    whether the meaning of each compile is compared with that of the IR.
 
     A worker that ends gives its work to the others; a compile whose workers end again and again is a failed row.
     """
@@ -215,8 +229,8 @@ def sweep(
     for constants, capture in ((constants, one) for constants, found in captures.items() for one in found):
         small = light(capture)
         for point in (one for one in points if one.constants == constants):
-            key = _key(capture, point, compilers[point.interpreter])
-            wanted.setdefault(key, (SweepWork(key, capture.id, point, timeout_s), small))
+            key = _key(capture, point, compilers[point.interpreter], verifies)
+            wanted.setdefault(key, (SweepWork(key, capture.id, point, timeout_s, verifies), small))
     rows = {row.key: row for row in (*known, *journal.rows()) if row.key in wanted and row.failure not in _PASSING}
     progress(len(rows), len(wanted), None)
     packed: dict[str, bytes] = {}
@@ -248,7 +262,8 @@ _PASSING = ("worker", "timeout", "interrupt")
 """Failures that another run may not have."""
 
 
-def _key(capture: Capture, point: Point, compiler: tuple[str, str]) -> str:
+def _key(capture: Capture, point: Point, compiler: tuple[str, str], verifies: bool) -> str:
     target = point.target or str(capture.target)
     identity = [capture.id, target, sorted(point.options), point.plan, point.interpreter, *compiler, __version__]
+    identity += ["verify"] if verifies else []
     return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:20]

@@ -49,8 +49,8 @@ _GROUPS: dict[str, dict[str, str]] = {
     },
     "Explain": {
         "why": "Report what is slow in a kernel: the line, the cause, and fixes that were compiled.",
-        "verify": "Find accesses out of bounds, races, loads moved across stores and waits that never end, without a "
-        "GPU.",
+        "verify": "Find accesses out of bounds, races, passes that change what a kernel means, and variants that "
+        "differ; no GPU.",
         "roofline": "Count what a launch computes and the bytes that it must move, and the minimum time at its "
         "target's peaks.",
         "profile": "Show hardware counters per operation: stalls, sectors, cache lines, bank conflicts.",

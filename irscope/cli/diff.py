@@ -104,7 +104,7 @@ def diff(
             raise UsageError("--watch compares a FILE with its last good state: leave out a second side and -o.")
         return watched(left, shown.stages, stat, context, recordings, to, record_options)
     if one_pass is None and between is None:
-        pairs = _pairs_of(left, right, record_options, versus or [])
+        pairs = pairs_of(left, right, record_options, versus or [])
         return _compare(pairs, shown, versus or [], record_options.plan, exit_code, to)
     if one_pass is not None and between is not None:
         raise UsageError("--pass and --between do not go together: give one.")
@@ -265,7 +265,7 @@ _Pair = tuple[Capture, Capture]
 _SCRIPT_AGAIN = ("config", "triton")
 
 
-def _pairs_of(
+def pairs_of(
     left: str | None, right: str | None, record_options: RecordingOptions, versus: Sequence[str]
 ) -> list[_Pair]:
     """The pairs of captures to compare.

@@ -18,6 +18,7 @@ from irscope.api.reduction.kept import (
     kept_difference,
     kept_failure,
     kept_finding,
+    kept_meaning,
     last_stage,
 )
 from irscope.api.reduction.run import Reduction, ReductionOrigin, origins_of, python_case
@@ -30,7 +31,7 @@ from irscope.cli.streams import echo, progress, say
 from irscope.device.measurement import Session
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted, signal_of
-from irscope.model.capture import Capture, Target
+from irscope.model.capture import Capture, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
@@ -51,6 +52,12 @@ def reduce(
     ] = None,
     finding: Annotated[
         str | None, Option("--finding", metavar="CODE", help="irscope why has this finding: IRS401, spills, …")
+    ] = None,
+    meaning: Annotated[
+        str | None,
+        Option(
+            "--meaning", metavar="PASS[#N]", help="This pass changes what the kernel means, as verify --passes says."
+        ),
     ] = None,
     versus: Annotated[
         list[str] | None,
@@ -133,6 +140,9 @@ def reduce(
         raise UsageError("--stage and --before do not go together: a stage's IR, or the IR before a pass.")
     wanted = _Wanted(check, finding, tuple(versus or ()), differs, result, limit, fresh, python is not None)
     capture, number = one_capture(subject, replace(record_options, disassemble=False))
+    if meaning is not None:
+        wanted = replace(wanted, meaning=one_pass(capture, meaning))
+        before = before or (wanted.meaning.label if stage is None and wanted.meaning is not None else None)
     if python is not None and not trust:
         refuse_untrusted(capture, "--python-output runs", "what irscope reproduce writes of it")
     origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
@@ -173,10 +183,14 @@ class _Wanted:
     limit_s: float | None = None
     fresh: bool = False
     python: bool = False
+    meaning: PassSnapshot | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for several things to keep, or options that belong to another one."""
-        rows = (("--check", self.check), ("--finding", self.finding), ("--vs", self.versus or None))
+        rows = (
+            ("--check", self.check), ("--finding", self.finding), ("--meaning", self.meaning),
+            ("--vs", self.versus or None),
+        )  # fmt: skip
         given = [name for name, value in rows if value is not None]
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} are several things to keep true: give one.")
@@ -205,8 +219,9 @@ class _Wanted:
                 kept_of, what = self._alone(capture, limit_s, echo if record_options.verbose else None)
             ir = None
             if origins or not self.python:
-                stage = last_stage(self.differs, self.result)
-                ir = Reduction(pool, capture, kept_of, what, told, self.fresh, stage).run(origins)
+                stage = self.meaning.stage if self.meaning is not None else last_stage(self.differs, self.result)
+                level = "triton" if self.meaning is not None else "none"
+                ir = Reduction(pool, capture, kept_of, what, told, self.fresh, stage, level).run(origins)
             text = None
             if self.python and (ir is None or ir.is_complete):
                 try:
@@ -218,6 +233,9 @@ class _Wanted:
             return ir, text
 
     def _alone(self, capture: Capture, limit_s: float, talk: Callable[[str], None] | None) -> tuple[KeptOf, str]:
+        if self.meaning is not None:
+            kept = kept_meaning(capture, self.meaning)
+            return if_it_holds(kept), kept.text
         if self.check is None and self.finding is None:
             kept = kept_failure(capture)
             hangs = kept.likeness is not None and kept.likeness.kind == "timeout"

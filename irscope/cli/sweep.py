@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,9 @@ def sweep(
             help="A dask cluster. Default: processes here.",
         ),
     ] = "",
+    verify: Annotated[
+        bool, Option("--verify", help="A column `meaning`: does each compile mean the same as its IR? docs/verify.md.")
+    ] = False,
     fresh: Annotated[
         bool, Option("--fresh", help="Compile all of it, also what the table has already, or an ended run began.")
     ] = False,
@@ -76,8 +80,11 @@ def sweep(
         rows = load_table(show)
     else:
         check_table(output)
-        rows = _swept(subjects or ["last"], versus or [], scheduler, fresh, output, record_options)
+        rows = _swept(subjects or ["last"], versus or [], scheduler, fresh, output, record_options, verify)
         say(f"wrote {output}: {len(rows)} rows")
+        if verify:
+            counts = Counter(one.meaning or "not compiled" for one in rows)
+            say(f"meaning: {', '.join(f'{count} {answer}' for answer, count in counts.items())}")
     summary = summary_of(rows, by)
     Destination(None, as_json, color).emit(
         lambda: summary_json(summary), lambda width, color: render_summary(summary, width=width, color=color)
@@ -93,6 +100,7 @@ def _swept(
     fresh: bool,
     output: Path,
     record_options: RecordingOptions,
+    verifies: bool = False,
 ) -> tuple[SweepRow, ...]:
     from irscope.api.sweeping import client_of
     from irscope.api.sweeping import sweep as run_sweep
@@ -131,8 +139,9 @@ def _swept(
             bar.update(task, completed=done, total=total, description=told)
 
         rows = run_sweep(
-            client, of_constants, points, journal, known, timeout_s=record_options.timeout_s, progress=progress
-        )
+            client, of_constants, points, journal, known, timeout_s=record_options.timeout_s, progress=progress,
+            verifies=verifies,
+        )  # fmt: skip
     save_table(rows, output)
     journal.remove()
     return tuple(rows)

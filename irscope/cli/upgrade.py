@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +21,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
-    from irscope.analysis.upgrade.model import Upgrade
+    from irscope.analysis.upgrade.model import Row, Upgrade
     from irscope.record.variants.grafts import Compiler
 
 
@@ -48,6 +49,10 @@ def upgrade(
         Option("--blame/--no-blame", help="Whether the stage and the pass are found that a change comes from."),
     ] = True,
     every: Annotated[bool, Option("--all", help="Also the variants in which nothing got worse or better.")] = False,
+    verify: Annotated[
+        bool,
+        Option("--verify", help="Run the IR of both on the CPU, and compare what it means; docs/verify.md."),
+    ] = False,
     time: Annotated[
         bool,
         Option("--time", help="On a GPU: make each launch of a FILE by both, compare the results and time them."),
@@ -82,6 +87,8 @@ def upgrade(
         _require_launches(subject, record_options, pythons)
     timing = _Timing(rounds, cold=not warm) if time else None
     found = _upgraded(subject, record_options, pythons, blame, timing)
+    if verify:
+        found = _verified(found)
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results import upgrade_captures, upgrade_results
 
@@ -94,6 +101,28 @@ def upgrade(
             lambda width, color: render_upgrade(found, every=every, width=width, color=color),
         )
     return 0 if facts is None or not found.regressions(facts) else WORSE
+
+
+def _verified(found: Upgrade) -> Upgrade:
+    """The same with whether the compiles of each row mean the same; what is not decided is printed."""
+    from irscope.analysis.upgrade.compare import with_meaning
+
+    rows: list[Row] = []
+    counts: Counter[str] = Counter()
+    with progress_bar() as bar:
+        task = bar.add_task("runs the IR", total=len(found.rows))
+        for one in found.rows:
+            row, verdict = with_meaning(one)
+            rows.append(row)
+            bar.advance(task)
+            if verdict is None:
+                continue
+            counts[verdict.answer] += 1
+            if verdict.answer != "same":
+                reason = verdict.reason or "; ".join(part.detail for part in verdict.rows)
+                say(f"{row.capture.name} ({row.capture.target}): the meaning is {verdict.answer}: {reason}")
+    say(f"meaning: {', '.join(f'{count} {answer}' for answer, count in counts.items()) or 'nothing was compared'}")
+    return replace(found, rows=tuple(rows))
 
 
 def _require_launches(subject: str | None, record_options: RecordingOptions, pythons: Sequence[str | None]) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from irscope.ir.mlir.types import Type
 from irscope.machine.control import Executor, Frame, Machine, Step
-from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array, Descriptor, Held, dtype_of, take, unsigned
 
 __all__ = ["ACCESSES", "load_buffer", "load_tile", "masked_load", "reduce_tile", "store_tile"]
@@ -46,9 +45,10 @@ def _store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     pointer, values = frame.held(step.group("ptr")[0]), step.array(frame, "value")
     if isinstance(pointer, Descriptor):
         addresses, mask = _addresses(pointer, pointer.offsets, step.numbers("boundaryCheck"))
-        machine.memory.store(addresses, values, mask, frame.rows)
+        machine.memory.store(addresses, values, mask, frame.rows, pointer.dtype)
     else:
-        machine.memory.store(cast(Array, pointer), values, step.optional(frame, "mask"), frame.rows)
+        mask = step.optional(frame, "mask")
+        machine.memory.store(cast(Array, pointer), values, mask, frame.rows, step.dtype_of("value"))
     return ()
 
 
@@ -69,26 +69,28 @@ def _exchange(old: Array, new: Array) -> Array:
     return new
 
 
-def _modify(machine: Machine, step: Step, frame: Frame, addresses: Array, values: Array, kind: str) -> Sequence[Held]:
+def _modify(
+    machine: Machine, step: Step, frame: Frame, addresses: Array, values: Array, kind: str, dtype: np.dtype[Any]
+) -> Sequence[Held]:
     """An atomic operation on elements; returns the old ones."""
     mask = step.optional(frame, "mask")
     rows, memory = frame.rows, machine.memory
     ufunc = _COMBINE.get(kind)
-    if values.dtype.kind == "f" and kind in ("max", "min"):
-        ufunc = np.fmax if kind == "max" else np.fmin
-    if ufunc is not None and values.dtype.kind in "if" and not any(map(machine.is_used, step.results)):
-        memory.accumulate(addresses, values, mask, ufunc, rows)
+    if ufunc is not None:
+        ufunc = machine.arithmetic.atomic(ufunc, dtype)
+    if ufunc is not None and dtype.kind in "if" and not any(map(machine.is_used, step.results)):
+        memory.accumulate(addresses, values, mask, ufunc, rows, dtype)
         # Nobody uses it.
         return [np.zeros((1,) * (len(step.shape) + 1), values.dtype) for _ in step.results]
     function = ufunc or _COMBINE_UNSIGNED.get(kind) or (_exchange if kind == "exch" else None)
     if function is None:
         raise step.not_run(f"the atomic operation {kind!r} is not executed")
-    return (memory.update(addresses, [values], mask, function, rows),)
+    return (memory.update(addresses, [values], mask, function, rows, dtype),)
 
 
 def _atomic(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     kind = str(step.attribute("atomic_rmw_op"))
-    return _modify(machine, step, frame, step.array(frame, "ptr"), step.array(frame, "val"), kind)
+    return _modify(machine, step, frame, step.array(frame, "ptr"), step.array(frame, "val"), kind, step.dtype_of("val"))
 
 
 def _exchanged(old: Array, expected: Array, new: Array) -> Array:
@@ -98,7 +100,8 @@ def _exchanged(old: Array, expected: Array, new: Array) -> Array:
 
 def _compare_and_swap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     values = [step.array(frame, "cmp"), step.array(frame, "val")]
-    return (machine.memory.update(step.array(frame, "ptr"), values, None, _exchanged, frame.rows),)
+    dtype = step.dtype_of("val")
+    return (machine.memory.update(step.array(frame, "ptr"), values, None, _exchanged, frame.rows, dtype),)
 
 
 # ── buffers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,22 +130,23 @@ def _buffer_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 
 def _buffer_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    values = step.array(frame, "value")
-    addresses = _buffer_addresses(step, frame, "ptr", values.dtype)
-    machine.memory.store(addresses, values, step.optional(frame, "mask"), frame.rows)
+    values, dtype = step.array(frame, "value"), step.dtype_of("value")
+    addresses = _buffer_addresses(step, frame, "ptr", dtype)
+    machine.memory.store(addresses, values, step.optional(frame, "mask"), frame.rows, dtype)
     return ()
 
 
 def _buffer_atomic(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    values = step.array(frame, "value")
-    addresses = _buffer_addresses(step, frame, "ptr", values.dtype)
-    return _modify(machine, step, frame, addresses, values, str(step.attribute("atomic_rmw_op")))
+    values, dtype = step.array(frame, "value"), step.dtype_of("value")
+    addresses = _buffer_addresses(step, frame, "ptr", dtype)
+    return _modify(machine, step, frame, addresses, values, str(step.attribute("atomic_rmw_op")), dtype)
 
 
 def _buffer_compare_and_swap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     values = [step.array(frame, "cmp"), step.array(frame, "val")]
-    addresses = _buffer_addresses(step, frame, "ptr", values[0].dtype)
-    return (machine.memory.update(addresses, values, None, _exchanged, frame.rows),)
+    dtype = step.dtype_of("val")
+    addresses = _buffer_addresses(step, frame, "ptr", dtype)
+    return (machine.memory.update(addresses, values, None, _exchanged, frame.rows, dtype),)
 
 
 def _masked_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -152,7 +156,7 @@ def _masked_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 def _masked_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     values, mask = step.array(frame, "value"), step.array(frame, "mask")
-    machine.memory.store(step.array(frame, "ptr"), values, mask, frame.rows)
+    machine.memory.store(step.array(frame, "ptr"), values, mask, frame.rows, step.dtype_of("value"))
     return ()
 
 
@@ -195,7 +199,7 @@ def _tile(
     addresses, mask = _addresses(tensor, offsets, checked, rows)
     other = None
     if tensor.fills_nan:
-        other = np.full((1,) * addresses.ndim, np.nan).astype(tensor.dtype)
+        other = machine.arithmetic.embed(np.full((1,) * addresses.ndim, np.nan).astype(tensor.dtype))
     return machine.memory.load(addresses, mask, other, tensor.dtype, frame.rows)
 
 
@@ -223,7 +227,7 @@ def store_tile(
     if rows is not None:
         tensor, offsets = _gathered(tensor, offsets, rows)
     addresses, mask = _addresses(tensor, offsets, rows=rows)
-    machine.memory.store(addresses, _as_block(values, tensor), mask, frame.rows)
+    machine.memory.store(addresses, _as_block(values, tensor), mask, frame.rows, tensor.dtype)
 
 
 def _as_block(values: Array, tensor: Descriptor) -> Array:
@@ -232,7 +236,7 @@ def _as_block(values: Array, tensor: Descriptor) -> Array:
 
 
 def reduce_tile(
-    memory: GlobalMemory, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Frame, step: Step
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Frame, step: Step
 ) -> None:
     """Combine a tile with a tensor, each element at once."""
     addresses, mask = _addresses(tensor, offsets)
@@ -240,7 +244,8 @@ def reduce_tile(
     ufunc = _COMBINE.get(kind)
     if ufunc is None:
         raise step.not_run(f"the reduction {kind!r} is not executed")
-    memory.accumulate(addresses, _as_block(values, tensor), mask, ufunc, frame.rows)
+    ufunc, block = machine.arithmetic.atomic(ufunc, tensor.dtype), _as_block(values, tensor)
+    machine.memory.accumulate(addresses, block, mask, ufunc, frame.rows, tensor.dtype)
 
 
 # ── descriptors ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -292,7 +297,7 @@ def _descriptor_scatter(machine: Machine, step: Step, frame: Frame) -> Sequence[
 
 def _descriptor_reduce(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     tensor, values = step.descriptor(frame, "desc"), step.array(frame, "src")
-    reduce_tile(machine.memory, tensor, step.arrays(frame, "indices"), values, frame, step)
+    reduce_tile(machine, tensor, step.arrays(frame, "indices"), values, frame, step)
     return ()
 
 

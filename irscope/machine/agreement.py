@@ -10,7 +10,7 @@ are the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.device.measurement import Agreement
-from irscope.machine.elementwise import float_bits
+from irscope.machine.arithmetic import float_bits, is_float
+from irscope.machine.captured import Inputs
 from irscope.machine.values import Array, unsigned
 
-__all__ = ["MOVED_RUNS", "agreement_of", "moved_by_one_ulp"]
+__all__ = ["MOVED_RUNS", "agreement_of", "moved_by_one_ulp", "moved_runs"]
 
 MOVED_RUNS = 2
 """Runs of the baseline on moved inputs."""
@@ -30,11 +31,6 @@ _NOISE_FACTOR = 4.0
 _WIDE_FLOOR_ULPS = 8.0
 """Units in the last place that a float32 or float64 may always be off; 1 of a narrower format."""
 _Wide = NDArray[np.float64]
-
-
-def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a type is one of floats, those of `ml_dtypes` included."""
-    return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
 def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
@@ -47,6 +43,26 @@ def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
     with np.errstate(invalid="ignore"):
         stays = ~np.isfinite(values) | (values == 0) | ~np.isfinite(moved)
     return np.where(stays, values, moved)
+
+
+def moved_runs(
+    run: Callable[[Inputs], dict[str, Array]], inputs: Callable[[], Inputs], seed: int
+) -> list[dict[str, Array]]:
+    """What a baseline leaves on inputs that are moved by one unit in the last place.
+
+    Args:
+        run: runs the baseline on inputs, and returns its tensors.
+        inputs: makes the inputs, the same ones each time.
+        seed: of the directions in which they are moved.
+    """
+    results: list[dict[str, Array]] = []
+    for number in range(MOVED_RUNS):
+        random = np.random.default_rng((seed, number))
+        moved = inputs()
+        for tensor in moved.tensors.values():
+            tensor[...] = moved_by_one_ulp(tensor, random)
+        results.append(run(moved))
+    return results
 
 
 @dataclass(slots=True)

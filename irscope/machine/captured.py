@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from irscope.errors import NotRun, UsageError, did_you_mean
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.control import Observer
 from irscope.machine.launch import Given, HostDescriptor, Pointer, run
 from irscope.machine.values import Array, narrow_float
@@ -189,6 +190,7 @@ def run_text(
     observer: Observer | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     lands_late: bool = True,
+    arithmetic: Arithmetic | None = None,
 ) -> dict[str, Array]:
     """Run the kernel of a text; returns the tensors after it, each contiguous and of its own.
 
@@ -196,8 +198,9 @@ def run_text(
     """
     module = parse_mlir(text)
     run(
-        module, grid, inputs.given, programs=programs, observer=observer, on_progress=on_progress, lands_late=lands_late
-    )
+        module, grid, inputs.given, programs=programs, observer=observer, on_progress=on_progress,
+        lands_late=lands_late, arithmetic=arithmetic,
+    )  # fmt: skip
     return {name: tensor.copy() for name, tensor in inputs.tensors.items()}
 
 

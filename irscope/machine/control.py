@@ -14,12 +14,13 @@ from irscope.errors import NeverEnds, NotRun
 from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.types import Type
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.partitions import Partitions
 from irscope.machine.shared import SharedMemory
 from irscope.machine.values import Array, Descriptor, Held, View, bits_of, dtype_of, full, merge, take
 
-__all__ = ["MOST_ITERATIONS", "Executor", "Frame", "Machine", "Observer", "Step", "pure"]
+__all__ = ["Executor", "Frame", "Machine", "Observer", "Step", "pure"]
 
 Executor = Callable[["Machine", "Step", "Frame"], Sequence[Held]]
 """Executes an operation for the programs of a frame; returns its results."""
@@ -140,6 +141,10 @@ class Step:
         """The arrays of a group of operands."""
         return tuple(frame.array(value) for value in self.group(name))
 
+    def dtype_of(self, name: str) -> np.dtype[Any]:
+        """The NumPy type of an operand's elements."""
+        return dtype_of(self.operand_types[self.operands.index(self.group(name)[0])])
+
     def array(self, frame: Frame, name: str) -> Array:
         """The array of an operand; raises NotRun if the operation has none such."""
         found = self.optional(frame, name)
@@ -200,8 +205,6 @@ def _steps_of(block: Block, executors: Mapping[str, Executor], keeps: bool) -> t
 
 _FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What NumPy or irscope itself raises for operands that it does not expect."""
-MOST_ITERATIONS = 1 << 22
-"""Of a loop without a bound: what is still running then waits for what never comes."""
 Observer = Callable[["Machine", Step, Frame, Sequence[Held]], None]
 """Is called with each operation that was executed, the programs that executed it, and its results."""
 
@@ -218,11 +221,13 @@ class Machine:
         grid: tuple[int, int, int],
         observer: Observer | None = None,
         lands_late: bool = True,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         """`programs`: the numbers of the programs, the first axis of the grid fastest; `lands_late`: of copies."""
+        self.arithmetic = arithmetic or Arithmetic()
         self.module = module
         self.memory = memory
-        self.shared = SharedMemory(len(programs), lands_late)
+        self.shared = SharedMemory(len(programs), lands_late, self.arithmetic)
         self.grid = grid
         self.partitions = Partitions()
         self.tensormaps: dict[int, tuple[Array, tuple[Array, ...], tuple[Array, ...]]] = {}
@@ -334,12 +339,12 @@ class _Blocks:
     def run(self, arguments: Sequence[Held]) -> Sequence[Held]:
         """Run from the first block on; returns what the region yields or returns."""
         self.waiting[0] = [(np.arange(self.frame.count), arguments)]
-        for _ in range(MOST_ITERATIONS):
+        for _ in range(self.machine.arithmetic.most_iterations):
             if not self.waiting:
                 break
             self._run(min(self.waiting))
         else:
-            raise NeverEnds(f"no end after {MOST_ITERATIONS} blocks")
+            raise NeverEnds(f"no end after {self.machine.arithmetic.most_iterations} blocks")
         places = range(len(self.ended[0][0]) if self.ended else 0)
         return [merge([(values[place], index) for values, index in self.ended], self.frame.count) for place in places]
 

@@ -17,13 +17,14 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.attributes import Dense
+from irscope.machine.arithmetic import TF32_MASK, convert_float
 from irscope.machine.control import Executor, Frame, Machine, Step, pure
-from irscope.machine.values import Array, Held, Undefined, merge, poison, take, unsigned
+from irscope.machine.values import Array, Held, Undefined, merge, take, unsigned
 
-__all__ = ["ELEMENTWISE", "TF32_MASK", "convert_float", "float_bits"]
+__all__ = ["ELEMENTWISE", "FLOAT_FUNCTIONS", "FloatFunction", "called_function", "fused", "reciprocal"]
 
-TF32_MASK = np.uint32(0xFFFFE000)
-"""TF32 drops the last 13 bits of float32."""
+FloatFunction = Callable[..., Array]
+"""A function of arrays of floats, known by its identity."""
 
 # ── integers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,40 +202,6 @@ def _from_integer(signed: bool) -> Executor:
     return execute
 
 
-def float_bits(dtype: np.dtype[Any]) -> int:
-    """Bits of a float's significand, the implicit one included."""
-    if dtype.kind == "f":
-        return int(np.finfo(dtype).nmant) + 1
-    import ml_dtypes
-
-    return int(ml_dtypes.finfo(dtype).nmant) + 1
-
-
-def convert_float(values: Array, dtype: np.dtype[Any], rounding: str = "rtne") -> Array:
-    """Floats in another format: to the nearest (ties to even), or towards zero; float8 saturates, and keeps NaN."""
-    if values.dtype == dtype:
-        return values
-    if dtype.itemsize == 1:
-        import ml_dtypes
-
-        limit = float(ml_dtypes.finfo(dtype).max)
-        wide = values.astype(np.float32)
-        values = np.clip(wide, -limit, limit)
-    if values.dtype == np.float64 and dtype.kind != "f":
-        # By way of float32, rounded to odd: a second rounding then gives what a single one would.
-        near = values.astype(np.float32)
-        inexact = (near.astype(np.float64) != values) & np.isfinite(values) & np.isfinite(near)
-        down = np.where(np.abs(near) > np.abs(values), np.nextafter(near, np.float32(0)), near)
-        values = np.where(inexact, (down.view(np.uint32) | 1).view(np.float32), near)
-    converted = values.astype(dtype)
-    if rounding != "rtz":
-        return converted
-    too_far = np.abs(converted.astype(np.float64)) > np.abs(values.astype(np.float64))
-    bits = converted.view(f"u{dtype.itemsize}")
-    # One less in sign and magnitude is the next one towards zero, from infinity too.
-    return np.where(too_far, bits - 1, bits).astype(bits.dtype).view(dtype)
-
-
 def _float_to_float(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     values, dtype = frame.array(step.operands[0]), step.dtype
     rounding = str(step.attribute("rounding") or "rtne")
@@ -264,7 +231,7 @@ def _constant(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
         shape = (1,) * (rank + 1) if value.is_splat else (1, *step.shape)
     else:
         numbers, shape = (cast("int | float", value),), (1,) * (rank + 1)
-    return (_numbers(numbers, step.dtype).reshape(shape),)
+    return (machine.arithmetic.embed(_numbers(numbers, step.dtype)).reshape(shape),)
 
 
 def _numbers(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
@@ -280,7 +247,7 @@ def _numbers(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
 def _poison(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     if step.type.form in ("memdesc", "descriptor"):
         return (Undefined(),)
-    return (poison(step.dtype, len(step.shape)),)
+    return (machine.arithmetic.poison(step.dtype, len(step.shape)),)
 
 
 # ── functions of floats ───────────────────────────────────────────────────────────────────────────────────────────
@@ -305,10 +272,11 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     def apply(values: Array) -> Array:
         return np.asarray(by_element(values.astype(np.float64)), np.float64)
 
+    apply.__name__ = function.__name__
     return apply
 
 
-def _fused(a: Array, b: Array, c: Array) -> Array:
+def fused(a: Array, b: Array, c: Array) -> Array:
     """Rounded once: the product of float32 is exact in float64, whose sum is then rounded to odd."""
     if a.dtype != np.float32:
         return a * b + c if a.dtype == np.float64 else (a.astype(np.float32) * b + c).astype(a.dtype)
@@ -347,8 +315,12 @@ def _select(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (np.where(condition, left, right),)
 
 
-def _negate(values: Array) -> Array:
-    return np.negative(values)
+def reciprocal(values: Array) -> Array:
+    return 1 / values
+
+
+def reciprocal_root(values: Array) -> Array:
+    return 1 / np.sqrt(values.astype(np.float64))
 
 
 def _ends(values: Array, from_left: bool) -> Array:
@@ -393,20 +365,20 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
     "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": lambda x: (1 / np.sqrt(x.astype(np.float64))), "cbrt": np.cbrt,
+    "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": reciprocal_root, "cbrt": np.cbrt,
     "erf": _each(math.erf), "erfc": _each(math.erfc), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
     "round": _round_half_away, "roundeven": np.rint, "absf": np.abs, "atan2": np.arctan2, "powf": np.power,
     "copysign": np.copysign,
 }  # fmt: skip
 _LIBRARY: dict[str, Callable[..., Array]] = {
     **_FUNCTIONS, "fabs": np.abs, "pow": np.power, "rint": np.rint, "nearbyint": np.rint, "fmod": np.fmod,
-    "fma": _fused, "rcp": lambda x: 1 / x, "exp10": lambda x: np.power(10.0, x), "max": np.fmax, "min": np.fmin,
+    "fma": fused, "rcp": reciprocal, "exp10": lambda x: np.power(10.0, x), "max": np.fmax, "min": np.fmin,
     "fmax": np.fmax, "fmin": np.fmin, "hypot": np.hypot, "div_rn": np.divide, "fdiv_rn": np.divide, "sqrt_rn": np.sqrt,
     "fsqrt_rn": np.sqrt, "fast_exp": np.exp, "fast_log": np.log, "fast_sin": np.sin, "fast_cos": np.cos,
     "fast_pow": np.power, "fast_tanh": np.tanh, "fast_fdivide": np.divide, "fast_divide": np.divide,
     "fdividef": np.divide, "fast_log2": np.log2, "fast_log10": np.log10, "fast_tan": np.tan, "native_exp": np.exp,
     "native_sin": np.sin, "native_cos": np.cos, "native_log": np.log, "native_log2": np.log2, "native_sqrt": np.sqrt,
-    "native_rsqrt": _FUNCTIONS["rsqrt"], "native_recip": lambda x: 1 / x, "lgamma": _each(math.lgamma),
+    "native_rsqrt": reciprocal_root, "native_recip": reciprocal, "lgamma": _each(math.lgamma),
     "tgamma": _each(math.gamma),
 }  # fmt: skip
 _TESTS: dict[str, Callable[..., Array]] = {
@@ -414,7 +386,7 @@ _TESTS: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 
-def _rounded_to_tf32(values: Array) -> Array:
+def rounded_to_tf32(values: Array) -> Array:
     """To TF32's ten bits, the nearest; ties away from zero. Infinities and NaN stay."""
     bits = values.astype(np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x1000)) & TF32_MASK
@@ -423,42 +395,46 @@ def _rounded_to_tf32(values: Array) -> Array:
 
 _INSTRUCTIONS = {
     "tanh.approx.f32": np.tanh, "ex2.approx.f32": np.exp2, "ex2.approx.ftz.f32": np.exp2, "lg2.approx.f32": np.log2,
-    "rcp.approx.ftz.f32": lambda x: 1 / x, "rcp.approx.f32": lambda x: 1 / x, "sqrt.approx.f32": np.sqrt,
-    "rsqrt.approx.f32": _FUNCTIONS["rsqrt"], "sin.approx.f32": np.sin, "cos.approx.f32": np.cos,
+    "rcp.approx.ftz.f32": reciprocal, "rcp.approx.f32": reciprocal, "sqrt.approx.f32": np.sqrt,
+    "rsqrt.approx.f32": reciprocal_root, "sin.approx.f32": np.sin, "cos.approx.f32": np.cos,
     "add.f32": np.add, "mul.f32": np.multiply, "sub.f32": np.subtract, "add.s32": np.add, "add.u32": np.add,
-    "mul.lo.s32": np.multiply, "max.f32": np.fmax, "min.f32": np.fmin, "fma.rn.f32": _fused,
-    "cvt.rna.tf32.f32": _rounded_to_tf32,
+    "mul.lo.s32": np.multiply, "max.f32": np.fmax, "min.f32": np.fmin, "fma.rn.f32": fused,
+    "cvt.rna.tf32.f32": rounded_to_tf32,
 }  # fmt: skip
 """PTX instructions that may stand alone in inline assembly."""
 
 
-def _library(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def called_function(step: Step) -> FloatFunction:
+    """The function that a call of a library or a single instruction of inline assembly computes; raises NotRun."""
+    if step.opcode == "elementwise_inline_asm":
+        words = str(step.attribute("asm_string")).replace(",", " ").replace(";", " ").split()
+        places = [f"${place}" for place in range(len(step.operands) + 1)]
+        function = _INSTRUCTIONS.get(words[0]) if words[1:] == places else None
+        if function is None or step.number("packed_element", 1) != 1 or len(step.results) != 1:
+            raise step.not_run("the inline assembly is not a single instruction that irscope computes")
+        return function
     symbol = str(step.attribute("symbol"))
     name = symbol.removeprefix("__nv_").removeprefix("__ocml_").removeprefix("__triton_hip_")
     name = name.removesuffix("_f32").removesuffix("_f64").removesuffix("_f16")
-    operands = [frame.array(value) for value in step.operands]
     test = _TESTS.get(name) or _TESTS.get(name.removesuffix("f")) or _TESTS.get(name.removesuffix("d"))
-    if test is not None:
-        return (test(operands[0]).astype(step.dtype),)
-    function = _LIBRARY.get(name) or (_LIBRARY.get(name[:-1]) if name.endswith("f") else None)
+    function = test or _LIBRARY.get(name) or (_LIBRARY.get(name[:-1]) if name.endswith("f") else None)
     if function is None:
         raise step.not_run(f"the function {symbol!r} is not among those that irscope computes")
-    return (_wide(function)(*operands).astype(step.dtype, copy=False),)
+    return function
 
 
 _ORDERING = ("griddepcontrol.wait", "griddepcontrol.launch_dependents")
 """Instructions that order launches: a launch of the machine begins when those before it ended."""
 
 
-def _assembly(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    words = str(step.attribute("asm_string")).replace(",", " ").replace(";", " ").split()
-    if words[:1] and words[0] in _ORDERING and not step.operands:
+def _call_function(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    if not step.operands and str(step.attribute("asm_string")).strip().startswith(_ORDERING):
         return [np.zeros((1,) * (len(one.shape) + 1), np.int32) for one in step.types]
-    places = [f"${place}" for place in range(len(step.operands) + 1)]
-    function = _INSTRUCTIONS.get(words[0]) if words[1:] == places else None
-    if function is None or step.number("packed_element", 1) != 1 or len(step.results) != 1:
-        raise step.not_run("the inline assembly is not a single instruction that irscope computes")
-    return (_wide(function)(*[frame.array(value) for value in step.operands]).astype(step.dtype, copy=False),)
+    function = called_function(step)
+    operands = [frame.array(value) for value in step.operands]
+    if function in _TESTS.values():
+        return (function(operands[0]).astype(step.dtype),)
+    return (_wide(function)(*operands).astype(step.dtype, copy=False),)
 
 
 def _float_arithmetic(function: Callable[..., Array]) -> Executor:
@@ -494,22 +470,31 @@ _FLOAT: dict[str, Callable[..., Array]] = {
     "addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide, "remf": np.fmod,
 }  # fmt: skip
 
+FLOAT_FUNCTIONS: Mapping[str, FloatFunction] = {
+    **{f"arith.{name}": _BINARY[name] for name in ("maxnumf", "minnumf", "maximumf", "minimumf")},
+    **{f"arith.{name}": function for name, function in _FLOAT.items()},
+    **{f"math.{name}": function for name, function in _FUNCTIONS.items()},
+    "arith.negf": np.negative, "math.fma": fused, "precise_divf": np.divide, "approx_divf": np.divide,
+    "precise_sqrt": np.sqrt,
+}  # fmt: skip
+"""Opcode → the function of floats that it computes, as another arithmetic looks it up."""
+
 ELEMENTWISE: Mapping[str, Executor] = {
     **{f"arith.{name}": pure(function) for name, function in _BINARY.items()},
     **{f"arith.{name}": _float_arithmetic(function) for name, function in _FLOAT.items()},
     **{f"math.{name}": pure(_wide(function)) for name, function in _FUNCTIONS.items()},
-    "arith.negf": pure(_negate), "arith.select": _select, "arith.cmpi": _compare_integers,
+    "arith.negf": pure(np.negative), "arith.select": _select, "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats, "arith.constant": _constant, "index.constant": _constant, "ub.poison": _poison,
     "arith.extsi": _resized(True), "arith.extui": _resized(False), "arith.trunci": _resized(True),
     "arith.index_cast": _resized(True), "arith.index_castui": _resized(False), "arith.bitcast": _bitcast,
     "arith.sitofp": _from_integer(True), "arith.uitofp": _from_integer(False), "arith.fptosi": _to_integer(True),
     "arith.fptoui": _to_integer(False), "arith.extf": _float_to_float, "arith.truncf": _float_to_float,
     "arith.mulsi_extended": _pairs(_high_product_signed), "arith.mului_extended": _pairs(_high_product_unsigned),
-    "arith.addui_extended": _add_extended, "math.fma": pure(_fused), "math.absi": pure(np.abs),
+    "arith.addui_extended": _add_extended, "math.fma": pure(fused), "math.absi": pure(np.abs),
     "math.ctlz": pure(lambda x: _ends(x, True)), "math.cttz": pure(lambda x: _ends(x, False)),
     "math.ctpop": pure(_ones), "math.ipowi": pure(_integer_power), "math.fpowi": pure(_float_power),
     "mulhiui": pure(_high_product_unsigned), "precise_divf": _float_arithmetic(np.divide),
     "approx_divf": _float_arithmetic(np.divide),
     "precise_sqrt": pure(_wide(np.sqrt)), "clampf": _clamp, "fp_to_fp": _float_to_float, "bitcast": _bitcast,
-    "extern_elementwise": _library, "elementwise_inline_asm": _assembly, "map_elementwise": _map,
+    "extern_elementwise": _call_function, "elementwise_inline_asm": _call_function, "map_elementwise": _map,
 }  # fmt: skip

@@ -11,8 +11,8 @@ from typing import cast
 import numpy as np
 
 from irscope.errors import NeverEnds, WrongProgram
-from irscope.machine.control import MOST_ITERATIONS, Executor, Frame, Machine, Step
-from irscope.machine.values import Array, Held, full, merge, take
+from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.values import Array, Held, dtype_of, full, merge, take
 
 __all__ = ["CONTROL"]
 
@@ -71,13 +71,15 @@ def _while(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     before, after = step.operation.regions[:2]
     remaining = _Remaining(frame)
     carried: Sequence[Held] = [frame.held(value) for value in step.operands]
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(machine.arithmetic.most_iterations):
         condition, *passed = machine.region(before, remaining.frame, carried)
         goes_on = cast(Array, condition)
         if not goes_on.any():
             return remaining.results(passed)
         carried = machine.region(after, remaining.frame, remaining.keep(goes_on, passed))
-    raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: no end in {MOST_ITERATIONS} turns")
+    raise NeverEnds(
+        f"{step.operation.name}, line {step.operation.first_line}: no end in {machine.arithmetic.most_iterations} turns"
+    )
 
 
 def _if(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -118,7 +120,19 @@ def _program_count(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]
 
 def _nothing(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     """No value depends on it."""
-    return [np.zeros(1, np.int64) for _ in step.results]
+    return [np.zeros(1, dtype_of(kind)) for kind in step.types]
+
+
+def _thread_id(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    """The number of a thread, of which no value may depend: the machine has no threads, and barriers order nothing."""
+    by_thread = set(step.results)
+    for operation in machine.module.walk():
+        if not by_thread.intersection(operation.operands) or operation.opcode == "cond_barrier":
+            continue
+        if not operation.opcode.startswith("arith."):
+            raise step.not_run(f"{operation.name}, line {operation.first_line}, takes a number of the thread")
+        by_thread.update(operation.results)
+    return _nothing(machine, step, frame)
 
 
 def _print(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -144,7 +158,7 @@ CONTROL: Mapping[str, Executor] = {
     "scf.for": _for, "scf.while": _while, "scf.if": _if, "scf.execute_region": _execute_region, "call": _call,
     "get_program_id": _program_id, "get_num_programs": _program_count, "print": _print,
     "assert": _assert, "cf.assert": _assert,
-    "scf.index_switch": _index_switch,
+    "scf.index_switch": _index_switch, "rocdl.workitem.id.x": _thread_id,
     **dict.fromkeys(
         (
             "barrier", "fence", "fence_async_shared", "fence_mbarrier_init_release_cluster", "instruction_sched_hint",

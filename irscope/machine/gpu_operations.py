@@ -19,8 +19,8 @@ from irscope.ir.mlir.model import Value
 from irscope.machine.accesses import load_buffer, load_tile, masked_load, reduce_tile, store_tile
 from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.shared import form_of
-from irscope.machine.tensors import matrix_product, scaled_product
-from irscope.machine.values import Array, Held, View, dtype_of, full, poison
+from irscope.machine.tensors import scaled_product
+from irscope.machine.values import Array, Held, View, dtype_of, full
 
 __all__ = ["GPU_OPERATIONS"]
 
@@ -171,7 +171,8 @@ def _begin_buffer_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[H
 
 def _copy_to_global(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    machine.memory.store(step.array(frame, "dst"), values, step.optional(frame, "mask"), frame.rows)
+    dtype = step.view(frame, "src").dtype
+    machine.memory.store(step.array(frame, "dst"), values, step.optional(frame, "mask"), frame.rows, dtype)
     return [_TOKEN] * len(step.results)
 
 
@@ -236,7 +237,7 @@ def _scatter_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 def _reduce_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    reduce_tile(machine.memory, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame, step)
+    reduce_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame, step)
     return [_TOKEN] * len(step.results)
 
 
@@ -315,7 +316,7 @@ def _warp_group_dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held
     if used is not None and not used.all():
         accumulator = np.where(used.reshape(-1, 1, 1), accumulator, np.zeros(1, accumulator.dtype))
     precision = str(step.attribute("inputPrecision") or "ieee")
-    return (matrix_product(left, right, accumulator, step.dtype, precision),)
+    return (machine.arithmetic.product(left, right, accumulator, step.dtype, precision),)
 
 
 def _accumulated(machine: Machine, step: Step, frame: Frame, product: Callable[[Array, Any], Array]) -> Sequence[Held]:
@@ -332,7 +333,8 @@ def _accumulated(machine: Machine, step: Step, frame: Frame, product: Callable[[
 def _tensor_dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     left, right = _matrices(machine, step, frame)
     # Its float32 operands are read as TF32.
-    return _accumulated(machine, step, frame, lambda before, dtype: matrix_product(left, right, before, dtype, "tf32"))
+    multiply = machine.arithmetic.product
+    return _accumulated(machine, step, frame, lambda before, dtype: multiply(left, right, before, dtype, "tf32"))
 
 
 def _tensor_dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -343,7 +345,10 @@ def _tensor_dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[H
         raise step.not_run("its scales lie in blocks")
     pair = (scales[0], scales[1])
     return _accumulated(
-        machine, step, frame, lambda before, dtype: scaled_product(operands, kinds, pair, before, dtype)
+        machine,
+        step,
+        frame,
+        lambda before, dtype: scaled_product(machine.arithmetic, operands, kinds, pair, before, dtype),
     )
 
 
@@ -371,11 +376,11 @@ def _masked(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
         return machine.region(step.operation.regions[0], frame, ())
     index = np.flatnonzero(holds)
     if not len(index):
-        return [poison(dtype_of(one), len(one.shape)) for one in step.types]
+        return [machine.arithmetic.poison(dtype_of(one), len(one.shape)) for one in step.types]
     results = machine.region(step.operation.regions[0], frame.part(index), ())
     found: list[Held] = []
     for kind, value in zip(step.types, results, strict=True):
-        undefined = poison(dtype_of(kind), len(kind.shape))
+        undefined = machine.arithmetic.poison(dtype_of(kind), len(kind.shape))
         whole = np.broadcast_to(undefined, (frame.count, *cast(Array, value).shape[1:])).copy()
         whole[index] = value
         found.append(whole)

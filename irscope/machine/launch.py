@@ -22,8 +22,9 @@ from irscope.errors import NotRun, UsageError
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
+from irscope.machine.arithmetic import Arithmetic, convert_float
 from irscope.machine.control import Executor, Machine, Observer
-from irscope.machine.elementwise import ELEMENTWISE, convert_float
+from irscope.machine.elementwise import ELEMENTWISE
 from irscope.machine.flow import CONTROL
 from irscope.machine.gpu_operations import GPU_OPERATIONS
 from irscope.machine.memory import GlobalMemory, OnAccess
@@ -91,6 +92,7 @@ def run(
     on_progress: Callable[[int, int], None] | None = None,
     lands_late: bool = True,
     executors: Mapping[str, Executor] = EXECUTORS,
+    arithmetic: Arithmetic | None = None,
 ) -> list[str]:
     """Run a module's kernel; what it stores is in the storages of its arguments afterwards.
 
@@ -104,31 +106,34 @@ def run(
         on_progress: is called with the number of programs that ended, and of all.
         lands_late: whether an asynchronous copy takes effect when it is waited for; at once if not.
         executors: opcode → what executes it, where that is not the machine's own.
+        arithmetic: of floats; ordinary by default.
 
     Returns what the kernel printed. Raises NotRun for what the machine does not execute, WrongProgram for what no
     kernel may do; the storages are then as before.
     """
+    arithmetic = arithmetic or Arithmetic()
+    executors = {**executors, **arithmetic.executors}
     missing = missing_operations(module, executors)
     if missing:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
         raise NotRun(f"not run: irscope does not execute {named}.")
     at_once = _programs_at_once(module)
     storages = _storages(arguments)
-    memory = GlobalMemory(storages, on_access)
-    held = held_arguments(module, arguments, storages, memory)
+    memory = arithmetic.memory(storages, on_access)
+    held = held_arguments(module, arguments, storages, memory, arithmetic)
     chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
         raise UsageError(f"the launch has the programs 0 to {prod(grid) - 1}, not {chosen.min()} to {chosen.max()}.")
     printed: list[str] = []
     for begin in range(0, len(chosen), at_once):
         part = chosen[begin : begin + at_once]
-        machine = Machine(module, executors, memory, part, grid, observer, lands_late)
+        machine = Machine(module, executors, memory, part, grid, observer, lands_late, arithmetic)
         with _one_blas_thread():
             machine.run(held)
         printed += machine.printed
         if on_progress is not None:
             on_progress(begin + len(part), len(chosen))
-    for number, storage in enumerate(storages):
+    for number, storage in enumerate(storages if arithmetic.writes_back else ()):
         storage[:] = memory.contents(number)
     return printed
 
@@ -173,8 +178,9 @@ def _storages(arguments: Sequence[Given]) -> list[NDArray[np.uint8]]:
 
 
 def held_arguments(
-    module: MlirModule, arguments: Sequence[Given], storages: Sequence[NDArray[np.uint8]], memory: GlobalMemory
-) -> list[Held]:
+    module: MlirModule, arguments: Sequence[Given], storages: Sequence[NDArray[np.uint8]], memory: GlobalMemory,
+    arithmetic: Arithmetic | None = None,
+) -> list[Held]:  # fmt: skip
     """The values of the kernel's parameters: a descriptor has more than one, its sizes and strides."""
     kernel = module.kernel
     parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
@@ -193,7 +199,8 @@ def held_arguments(
             held.append(_described(argument, kind, _address(argument.base, numbers, memory)))
             held += _extents(argument, types[len(held) : len(held) + each])
         else:
-            held.append(_number(argument, kind))
+            number = _number(argument, kind)
+            held.append(number if arithmetic is None else arithmetic.argument(number))
     return held
 
 

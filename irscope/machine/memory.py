@@ -100,20 +100,20 @@ class GlobalMemory:
     ) -> Array:
         """The elements at addresses; where the mask does not hold, `other`, or zero."""
         places, mask = self._places("load", addresses, mask, dtype, rows)
-        found = self._units(dtype).take(places, mode="clip").view(dtype)
+        found = self._read(places, dtype, mask)
         if mask is None:
             return found
-        return np.where(mask, found, np.zeros(1, dtype) if other is None else other)
+        return np.where(mask, found, np.zeros(1, found.dtype) if other is None else other)
 
-    def store(self, addresses: Array, values: Array, mask: Array | None, rows: Array) -> None:
+    def store(self, addresses: Array, values: Array, mask: Array | None, rows: Array, dtype: np.dtype[Any]) -> None:
         """Write elements; of several at one address the last program's, and of these the last element stays."""
-        places, mask = self._places("store", addresses, mask, values.dtype, rows)
+        places, mask = self._places("store", addresses, mask, dtype, rows)
         shape = np.broadcast_shapes(places.shape, values.shape, (1,) if mask is None else mask.shape)
         places, values = np.broadcast_to(places, shape), np.broadcast_to(values, shape)
         if mask is not None and not mask.all():
             chosen = np.broadcast_to(mask, shape)
             places, values = places[chosen], values[chosen]
-        self._units(values.dtype)[places] = np.ascontiguousarray(values).view(_UNITS[values.dtype.itemsize])
+        self._write(places, values, dtype)
 
     def update(
         self,
@@ -122,31 +122,41 @@ class GlobalMemory:
         mask: Array | None,
         combine: Callable[..., Array],
         rows: Array,
+        dtype: np.dtype[Any],
     ) -> Array:
         """Replace elements one after another by a function of what stands there and of `values`; returns the old ones.
 
         Programs go in their order, and so do the elements of each. What the hardware does in which order is open.
         """  # fmt: skip
-        dtype = values[0].dtype
         places, mask = self._places("atomic", addresses, mask, dtype, rows)
         shape = np.broadcast_shapes(places.shape, *[one.shape for one in values], (1,) if mask is None else mask.shape)
         shape = (len(rows), *shape[1:])
         chosen = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
         flat = np.broadcast_to(places, shape).reshape(-1)[chosen]
         operands = [np.broadcast_to(one, shape).reshape(-1)[chosen] for one in values]
-        old = np.zeros(len(flat), dtype)
-        memory = self._units(dtype).view(dtype)
+        old = np.zeros(len(flat), values[0].dtype)
         for turn in _turns(flat):
             here = flat[turn]
-            old[turn] = memory[here]
-            memory[here] = combine(old[turn], *[one[turn] for one in operands])
-        found = np.zeros(shape, dtype)
+            old[turn] = self._read(here, dtype)
+            self._write(here, combine(old[turn], *[one[turn] for one in operands]), dtype)
+        found = np.zeros(shape, values[0].dtype)
         found.reshape(-1)[chosen] = old
         return found
 
-    def accumulate(self, addresses: Array, values: Array, mask: Array | None, ufunc: np.ufunc, rows: Array) -> None:
+    def accumulate(
+        self,
+        addresses: Array,
+        values: Array,
+        mask: Array | None,
+        ufunc: Callable[..., Array],
+        rows: Array,
+        dtype: np.dtype[Any],
+    ) -> None:
         """As `update`, for a function whose order may be any, where nobody asks for the old elements."""
-        places, mask = self._places("atomic", addresses, mask, values.dtype, rows)
+        if not isinstance(ufunc, np.ufunc):
+            self.update(addresses, [values], mask, ufunc, rows, dtype)
+            return
+        places, mask = self._places("atomic", addresses, mask, dtype, rows)
         shape = np.broadcast_shapes(places.shape, values.shape, (1,) if mask is None else mask.shape)
         shape = (len(rows), *shape[1:])
         chosen = np.broadcast_to(True if mask is None else mask, shape).reshape(-1)
@@ -158,8 +168,16 @@ class GlobalMemory:
         flat = flat[order]
         begins = np.flatnonzero(np.concatenate(([True], flat[1:] != flat[:-1])))
         sums = ufunc.reduceat(operand[order], begins)
-        memory = self._units(values.dtype).view(values.dtype)
-        memory[flat[begins]] = ufunc(memory[flat[begins]], sums)
+        here = flat[begins]
+        self._write(here, ufunc(self._read(here, dtype), sums), dtype)
+
+    def _read(self, places: Array, dtype: np.dtype[Any], mask: Array | None = None) -> Array:
+        """The elements at indices; what is read where the mask does not hold is open."""
+        return self._units(dtype).take(places, mode="clip").view(dtype)
+
+    def _write(self, places: Array, values: Array, dtype: np.dtype[Any]) -> None:
+        """Set elements; of several at one index the last one stays."""
+        self._units(dtype)[places] = np.ascontiguousarray(values).view(_UNITS[dtype.itemsize])
 
     def _units(self, dtype: np.dtype[Any]) -> Array:
         return self._bytes.view(_UNITS[dtype.itemsize])
@@ -180,7 +198,8 @@ class GlobalMemory:
                 return np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), np.int64), mask
             else:
                 shape = np.broadcast_shapes(addresses.shape, mask.shape)
-                some = addresses.flat[0] if mask.flat[0] else np.broadcast_to(addresses, shape)[mask][0]
+                first = np.unravel_index(int(mask.argmax()), mask.shape)
+                some = np.broadcast_to(addresses, shape)[(0,) * (len(shape) - mask.ndim) + tuple(first)]
                 addresses = np.where(mask, addresses, some)
         places = addresses - _BASE
         self._check(kind, places, dtype.itemsize)

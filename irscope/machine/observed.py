@@ -15,7 +15,7 @@ from irscope.errors import UsageError, did_you_mean
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
-from irscope.machine.agreement import is_float
+from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import StageOfRun, captured_inputs, run_text, text_at
 from irscope.machine.control import Frame, Machine, Step
 from irscope.machine.values import Array, Held

@@ -23,7 +23,8 @@ import numpy as np
 from irscope.errors import NotRun, WrongProgram
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
-from irscope.machine.values import Allocation, Array, View, dtype_of, poison, take
+from irscope.machine.arithmetic import Arithmetic
+from irscope.machine.values import Allocation, Array, View, dtype_of, take
 
 __all__ = ["SharedMemory", "form_of"]
 
@@ -62,8 +63,9 @@ class _Barriers:
 class SharedMemory:
     """The shared and tensor memory of programs that run together."""
 
-    def __init__(self, programs: int, lands_late: bool = True) -> None:
+    def __init__(self, programs: int, lands_late: bool = True, arithmetic: Arithmetic | None = None) -> None:
         self.programs = programs
+        self.arithmetic = arithmetic or Arithmetic()
         self.lands_late = lands_late
         self._open: list[_Copy] = []
         """Copies that no group was made of yet."""
@@ -76,7 +78,8 @@ class SharedMemory:
         """Memory for a descriptor's type, which nobody wrote."""
         dtype = dtype_of(kind)
         strides = _strides(kind.shape, dtype.itemsize)
-        data = np.full((self.programs, prod(kind.shape) * dtype.itemsize), 255, np.uint8)
+        size = prod(kind.shape) * dtype.itemsize * self.arithmetic.cell_bytes
+        data = np.full((self.programs, size), 255, np.uint8)
         return View((Allocation(data),), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module))
 
     def read(self, view: View, rows: Array) -> Array:
@@ -88,7 +91,7 @@ class SharedMemory:
         if len(parts) == 1:
             whole = parts[0][0]
             return whole.copy() if len(rows) == self.programs else whole[rows]
-        found = np.empty((len(rows), *view.shape), view.dtype)
+        found = np.empty((len(rows), *view.shape), parts[0][0].dtype)
         for window, here in parts:
             found[here] = window[rows[here]]
         return found
@@ -116,12 +119,15 @@ class SharedMemory:
         ]
 
     def _window(self, view: View, memory: Allocation, offset: int) -> Array:
+        cell = self.arithmetic.cell_bytes
         data = memory.data
         last = offset + sum(stride * (size - 1) for stride, size in zip(view.strides, view.shape, strict=True))
-        if offset < 0 or last + view.dtype.itemsize > data.shape[1]:
-            raise WrongProgram(f"a view begins {offset} bytes into an allocation of {data.shape[1]}, and ends outside")
-        strides = (data.strides[0], *view.strides)
-        return np.ndarray((self.programs, *view.shape), view.dtype, cast(Any, data), offset, strides)
+        size = data.shape[1] // cell
+        if offset < 0 or last + view.dtype.itemsize > size:
+            raise WrongProgram(f"a view begins {offset} bytes into an allocation of {size}, and ends outside")
+        strides = (data.strides[0], *(cell * stride for stride in view.strides))
+        dtype = self.arithmetic.held_as(view.dtype)
+        return np.ndarray((self.programs, *view.shape), dtype, cast(Any, data), offset * cell, strides)
 
     # ── asynchronous copies ───────────────────────────────────────────────────────────────────────────────────
 
@@ -131,7 +137,7 @@ class SharedMemory:
         if not self.lands_late:
             self._land(found, np.ones(self.programs, np.bool_))
         else:
-            self.write(view, poison(view.dtype, len(view.shape)), rows)
+            self.write(view, self.arithmetic.poison(view.dtype, len(view.shape)), rows)
         if barrier is not None:
             self._of_barriers.append(found)
         else:

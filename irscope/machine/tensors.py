@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.model import Operation
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.control import Executor, Frame, Machine, Step
-from irscope.machine.elementwise import TF32_MASK, convert_float
 from irscope.machine.values import Array, Held, narrow_float, unsigned
 
-__all__ = ["TENSORS", "matrix_product", "scaled_product"]
+__all__ = ["TENSORS", "scaled_product"]
 
 # ── shapes ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -82,15 +82,6 @@ def _extract_slice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]
 
 # ── reductions and scans ──────────────────────────────────────────────────────────────────────────────────────────
 
-_FOLDS: dict[str, np.ufunc] = {
-    "arith.addf": np.add, "arith.addi": np.add, "arith.mulf": np.multiply, "arith.muli": np.multiply,
-    "arith.maxnumf": np.fmax, "arith.minnumf": np.fmin, "arith.maximumf": np.maximum, "arith.minimumf": np.minimum,
-    "arith.maxsi": np.maximum, "arith.minsi": np.minimum, "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or,
-    "arith.xori": np.bitwise_xor,
-}  # fmt: skip
-_UNSIGNED_FOLDS = {"arith.maxui": np.maximum, "arith.minui": np.minimum}
-_UFUNCS_OF_EACH_TYPE = (np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
-
 
 def _fold_of(step: Step) -> Operation | None:
     """The operation that a combine region consists of; None if it consists of more."""
@@ -108,13 +99,9 @@ def _reduce(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     operands = [step.full(frame, place) for place in range(len(step.operands))]
     fold = _fold_of(step)
     if fold is not None:
-        if fold.opcode in _UNSIGNED_FOLDS:
-            values = operands[0]
-            return (_UNSIGNED_FOLDS[fold.opcode].reduce(unsigned(values), axis=axis).view(values.dtype),)
-        ufunc = _FOLDS.get(fold.opcode)
-        is_number = operands[0].dtype != np.bool_ or ufunc in _UFUNCS_OF_EACH_TYPE
-        if ufunc is not None and is_number and operands[0].dtype.kind != "V":
-            return (_folded(ufunc, operands[0], axis),)
+        folded = machine.arithmetic.fold(fold.opcode, operands[0], axis)
+        if folded is not None:
+            return (folded,)
     while (size := operands[0].shape[axis]) > 1:
         half = size // 2
         if size % 2:
@@ -123,16 +110,6 @@ def _reduce(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
         right = [np.take(one, range(half, size), axis) for one in operands]
         operands = _combined(machine, step, frame, left, right)
     return [np.take(one, 0, axis) for one in operands]
-
-
-def _folded(ufunc: np.ufunc, values: Array, axis: int) -> Array:
-    if values.dtype == np.float16 and ufunc in (np.add, np.multiply):
-        # NumPy would sum them in float32 and round once; the kernel's own type rounds each sum.
-        while (size := values.shape[axis]) > 1:
-            half = size // 2
-            values = ufunc(np.take(values, range(half), axis), np.take(values, range(half, size), axis))
-        return np.take(values, 0, axis)
-    return ufunc.reduce(values, axis=axis, dtype=values.dtype)
 
 
 def _combined(machine: Machine, step: Step, frame: Frame, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
@@ -188,78 +165,56 @@ def _gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 # ── dots ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def matrix_product(left: Array, right: Array, accumulator: Array | None, dtype: np.dtype[Any], precision: str) -> Array:
-    """`left @ right + accumulator`, the sum over k in an order that is open.
-
-    Products of narrow floats are exact in float32, in which they are summed; the error of a sum of k products is at
-    most (k - 1) · 2^-24 · Σ|a·b|, of float64's at most (k - 1) · 2^-53 · Σ|a·b|. Integers are exact.
-    """
-    if left.dtype.kind in "ib":
-        total = np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64).astype(dtype)
-        return total if accumulator is None else total + accumulator
-    if np.float64 in (left.dtype, right.dtype):
-        total = np.matmul(left, right)
-        return total if accumulator is None else total + accumulator
-    operands: list[Array] = []
-    for one in (left, right):
-        wide = np.ascontiguousarray(one.astype(np.float32, copy=False))
-        if precision == "tf32" and one.dtype == np.float32:
-            wide = (wide.view(np.uint32) & TF32_MASK).view(np.float32)
-        operands.append(wide)
-    total = np.matmul(*operands)
-    if accumulator is not None:
-        total = total + accumulator.astype(np.float32, copy=False)
-    return convert_float(total, dtype)
-
-
 def _dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     programs = max(frame.array(value).shape[0] for value in step.operands[:2])
     left, right = (step.full(frame, place, programs) for place in range(2))
     precision = str(step.attribute("inputPrecision") or "ieee")
-    return (matrix_product(left, right, frame.array(step.operands[2]), step.dtype, precision),)
+    return (machine.arithmetic.product(left, right, frame.array(step.operands[2]), step.dtype, precision),)
 
 
 _ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 _FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 
 
-def _unpacked(values: Array, kind: str, axis: int) -> Array:
+def _unpacked(arithmetic: Arithmetic, values: Array, kind: str, axis: int) -> Array:
     """Elements of a microscaling format as float32; those of four bits lie in pairs along an axis."""
     if kind == "e2m1":
         low, high = _FP4[unsigned(values) & 15], _FP4[unsigned(values) >> 4]
         pairs = np.stack((low, high), axis=axis + 1)
-        return pairs.reshape(*values.shape[:axis], values.shape[axis] * 2, *values.shape[axis + 1 :])
-    if kind in _ELEMENTS:
-        return unsigned(values).view(narrow_float(_ELEMENTS[kind])).astype(np.float32)
-    return values.astype(np.float32)
+        pairs = pairs.reshape(*values.shape[:axis], values.shape[axis] * 2, *values.shape[axis + 1 :])
+        return arithmetic.embed(pairs)
+    if kind in _ELEMENTS and values.dtype.itemsize == 1:
+        return arithmetic.embed(unsigned(values).view(narrow_float(_ELEMENTS[kind])).astype(np.float32))
+    return arithmetic.convert(values, np.dtype(np.float32))
 
 
-def _factors(scales: Array) -> Array:
+def _factors(arithmetic: Arithmetic, scales: Array) -> Array:
     """Scales as float32: powers of two (e8m0) where they are integers."""
-    if scales.dtype.kind not in "iu":
-        return scales.astype(np.float32)
+    if scales.dtype.kind != "i":
+        return arithmetic.convert(scales, np.dtype(np.float32))
     bits = unsigned(scales)
     powers = np.ldexp(np.float32(1), bits.astype(np.int32) - 127)
-    return np.where(bits == 255, np.float32(np.nan), powers).astype(np.float32)
+    return arithmetic.embed(np.where(bits == 255, np.float32(np.nan), powers).astype(np.float32))
 
 
-def _scales(scales: Array, columns: int) -> Array:
+def _scales(arithmetic: Arithmetic, scales: Array, columns: int) -> Array:
     """A factor for each of the columns."""
-    return np.repeat(_factors(scales), columns // scales.shape[-1], axis=-1)
+    return np.repeat(_factors(arithmetic, scales), columns // scales.shape[-1], axis=-1)
 
 
 def scaled_product(
-    operands: tuple[Array, Array], kinds: tuple[str, str], scales: tuple[Array | None, Array | None],
-    accumulator: Array | None, dtype: np.dtype[Any],
+    arithmetic: Arithmetic, operands: tuple[Array, Array], kinds: tuple[str, str],
+    scales: tuple[Array | None, Array | None], accumulator: Array | None, dtype: np.dtype[Any],
 ) -> Array:  # fmt: skip
     """A dot whose operands have a scale for every 16 or 32 elements along k: of `left` (m, k), of `right` (n, k)."""
-    left = _unpacked(operands[0], kinds[0], operands[0].ndim - 1)
-    right = _unpacked(operands[1], kinds[1], operands[1].ndim - 2)
+    left = _unpacked(arithmetic, operands[0], kinds[0], operands[0].ndim - 1)
+    right = _unpacked(arithmetic, operands[1], kinds[1], operands[1].ndim - 2)
     if scales[0] is not None:
-        left = left * _scales(scales[0], left.shape[-1])
+        left = arithmetic.multiply(left, _scales(arithmetic, scales[0], left.shape[-1]))
     if scales[1] is not None:
-        right = right * np.swapaxes(_scales(scales[1], right.shape[-2]), -1, -2)
-    return matrix_product(left, right, accumulator, dtype, "ieee")
+        factors = _scales(arithmetic, scales[1], right.shape[-2])
+        right = arithmetic.multiply(right, np.swapaxes(factors, -1, -2))
+    return arithmetic.product(left, right, accumulator, dtype, "ieee")
 
 
 def _dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
@@ -273,28 +228,35 @@ def _dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     kinds = (str(step.attribute("a_elem_type")), str(step.attribute("b_elem_type")))
     operands = (cast(Array, found["a"]), cast(Array, found["b"]))
     scales = (found["a_scale"], found["b_scale"])
-    return (scaled_product(operands, kinds, scales, step.array(frame, "c"), step.dtype),)
+    accumulator = step.array(frame, "c")
+    return (scaled_product(machine.arithmetic, operands, kinds, scales, accumulator, step.dtype),)
 
 
 def _fp4_to_fp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    values = step.full(frame, 0)
-    return (_unpacked(values, "e2m1", step.number("axis") + 1).astype(step.dtype),)
+    arithmetic = machine.arithmetic
+    values = _unpacked(arithmetic, step.full(frame, 0), "e2m1", step.number("axis") + 1)
+    return (arithmetic.convert(values, step.dtype),)
 
 
 def _upcast_mxfp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    values = _unpacked(step.full(frame, 0), str(step.attribute("fp_type")), len(step.operand_types[0].shape))
-    scales = step.full(frame, 1)
-    return ((values * _scales(scales, values.shape[-1])).astype(step.dtype),)
+    arithmetic, kind = machine.arithmetic, str(step.attribute("fp_type"))
+    values = _unpacked(arithmetic, step.full(frame, 0), kind, len(step.operand_types[0].shape))
+    factors = _scales(arithmetic, step.full(frame, 1), values.shape[-1])
+    return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
 
 
 def _upcast_fp4(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    values = _unpacked(step.full(frame, 0), "e2m1", step.number("axis") + 1)
-    return (convert_float(values * _factors(frame.array(step.operands[1])), step.dtype),)
+    arithmetic = machine.arithmetic
+    values = _unpacked(arithmetic, step.full(frame, 0), "e2m1", step.number("axis") + 1)
+    factors = _factors(arithmetic, frame.array(step.operands[1]))
+    return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
 
 
 def _upcast_fp8(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    values, scales = (frame.array(value) for value in step.operands)
-    return (convert_float(values.astype(np.float32) * _factors(scales), step.dtype),)
+    arithmetic = machine.arithmetic
+    values = arithmetic.convert(frame.array(step.operands[0]), np.dtype(np.float32))
+    factors = _factors(arithmetic, frame.array(step.operands[1]))
+    return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
 
 
 def _add_pointer(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:

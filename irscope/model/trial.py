@@ -128,3 +128,5 @@ class SweepRow:
     findings: tuple[str, ...] = ()
     """The codes of what `irscope why` finds without another compile."""
     compile_us: int | None = None
+    meaning: str = ""
+    """`same`, `changed` or `not decided`, against the IR that was compiled; empty without `--verify`."""

@@ -10,6 +10,7 @@ from irscope.model.capture import Artifact, Capture, Environment, Failure, Kerne
 WORSE: dict[str, tuple[Value, Value]] = {
     "failure": ("", "failed in ptxas"),
     "result": ("", "differs"),
+    "meaning": ("", "changed"),
     "time_us": (10.0, 11.0),
     "spilled_bytes": (0, 8),
     "matrix_unit": ("wgmma", "mma"),

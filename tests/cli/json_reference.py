@@ -125,6 +125,7 @@ OF_A_RECORDING = [
     ("layout use", "chains"),
     ("line count", "live_registers"),
     ("located operation", "live_registers"),
+    ("same bits", "orders"),
     ("verdict", "notes"),
 ]
 """Keys that the stored captures lack: what Triton is needed for prints them."""

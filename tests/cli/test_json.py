@@ -307,6 +307,28 @@ def _verdicts(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     save(attention(stretched=2), path)
     (found,) = check(reference, irscope, "verify", "verify", path, code=1)
     assert found["violations"][0]["code"] == "IRS901"
+    _meanings(reference, irscope, path)
+
+
+def _meanings(reference: Reference, irscope: Run, path: Path) -> None:
+    capture = attention()
+    text = capture.text("ttgir")
+    unknown, wrong = (text.replace("arith.mulf", f"arith.{other}") for other in ("unheard_of", "addf"))
+
+    def verified(*texts: str, code: int = 0, only_launched: bool = True) -> Any:
+        snapshots = [PassSnapshot(at, "ttgir", "cse", at + 1, text=own) for at, own in enumerate(texts)]
+        launch = capture.launch if only_launched else replace(capture.launch, record=None)
+        save(replace(capture, snapshots=tuple(snapshots), launch=launch), path)
+        (found,) = check(reference, irscope, "verify --passes", "verify", path, "--passes", code=code)
+        return found
+
+    assert verified(text + "\n")["answer"] == "same"
+    changed = verified(unknown, wrong, code=1)
+    assert changed["first_changed"] == "ttgir:cse#2"
+    assert changed["passes"][1]["since"] == "ttgir"
+    assert "without a launch" in verified(text, only_launched=False)["reason"]
+    (bits,) = check(reference, irscope, "verify --bits", "verify", path, path, "--bits")
+    assert bits["answer"] == "not decided"
 
 
 def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:

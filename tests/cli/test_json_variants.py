@@ -32,6 +32,17 @@ class FakeSession:
         return tuple((Timing(5, 4, 6, rounds), Ratio(2.0, 1.9, 2.1)) for _ in captures)
 
 
+def _bits(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    capture = captures("cuda:90")["last_program_sums"]
+    (text,) = (one for one in capture.artifacts if one.stage == "ttgir")
+    other = replace(text, data=text.text.replace("warpsPerCTA = [4]", "warpsPerCTA = [2]"))
+    paths = tmp_path / "one.irscope", tmp_path / "other.irscope"
+    save(replace(capture, artifacts=(text,)), paths[0])
+    save(replace(capture, artifacts=(other,)), paths[1])
+    (bits,) = check(reference, irscope, "verify --bits", "verify", *paths, "--bits", code=1)
+    assert bits["orders"][0] != bits["orders"][1]
+
+
 @pytest.mark.triton
 @pytest.mark.newest
 def test_what_is_printed_of_variants(
@@ -49,6 +60,7 @@ def test_what_is_printed_of_variants(
     for name, code in (("reversed_read_back", 1), ("tiles_overlap_with_equal_values", 0)):
         save(captures("cuda:90")[name], tmp_path / "verified.irscope")
         check(reference, irscope, "verify", "verify", tmp_path / "verified.irscope", code=code)
+    _bits(reference, irscope, tmp_path)
     assert reference.valued.issuperset(OF_A_RECORDING)
     check(
         reference,

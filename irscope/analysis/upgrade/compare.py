@@ -19,6 +19,7 @@ from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture
 from irscope.model.telling import parts_of, telling_names
 from irscope.model.trial import Graft, Side
+from irscope.verify.meaning import MeaningVerdict, compare_captures
 
 Pair = tuple[Capture | None, Capture | None]
 """(before, after); None where one of the two has no such launch."""
@@ -186,6 +187,24 @@ def variants_of(captures: Sequence[Capture]) -> list[str]:
         for index, row in zip(members, rows, strict=True):
             found[index] = " ".join(f"{name}={row[name]}" for name in names if row.get(name))
     return found
+
+
+def with_meaning(row: Row) -> tuple[Row, MeaningVerdict | None]:
+    """A row with whether both compiles mean the same, and the verdict; None where one of both has no IR."""
+    if row.before is None or row.after is None or not (row.before.has_compiled and row.after.has_compiled):
+        return row, None
+    known = row.before.launch if row.before.launch.record is not None else row.after.launch
+    before, after = (
+        replace(one, launch=replace(one.launch, grid=known.grid, record=known.record))
+        if one.launch.record is None
+        else one
+        for one in (row.before, row.after)
+    )
+    verdict = compare_captures(before, after)
+    if verdict.answer != "changed":
+        return row, verdict
+    changes = [*row.changes, *changed_facts({"meaning": ""}, {"meaning": "changed"})]
+    return replace(row, changes=tuple(sorted(changes, key=lambda change: change.order))), verdict
 
 
 def with_measurement(row: Row, measured: Measurement) -> Row:

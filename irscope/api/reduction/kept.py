@@ -21,7 +21,7 @@ from irscope.analysis.reduce.model import Likeness, likeness_of, without_place
 from irscope.analysis.resources import instruction_families
 from irscope.device.measurement import Session
 from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
-from irscope.model.capture import Capture, Failure
+from irscope.model.capture import Capture, Failure, PassSnapshot
 from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
@@ -135,6 +135,29 @@ def kept_finding(capture: Capture, code: str) -> Kept:
     return Kept(
         f"it has a finding {code} ({KINDS[code].name})", _of_one(holds), None, stages[reach_of(found)], layouts=True
     )
+
+
+def kept_meaning(capture: Capture, snapshot: PassSnapshot) -> Kept:
+    """That a pass changes what the kernel means, on the arguments of the capture's launch; raises UsageError."""
+    from irscope.verify.meaning import compare_texts
+
+    if snapshot.stage not in ("ttir", "ttgir"):
+        raise UsageError(f"--meaning {snapshot.label}: passes of ttir and ttgir are compared.")
+
+    def changes(other: Capture) -> bool:
+        for one in other.passes():
+            before, after = other.text_before(one), other.text_after(one)
+            if one.name != snapshot.name or before is None or after is None or before == after:
+                continue
+            try:
+                if compare_texts(capture, before, after).answer == "changed":
+                    return True
+            except UsageError:
+                # It has other parameters.
+                continue
+        return False
+
+    return Kept(f"{snapshot.label} changes what it means", _of_one(changes), None, snapshot.stage)
 
 
 def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | None) -> Kept:

@@ -21,7 +21,7 @@ from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
 from irscope.errors import RecordingError, UsageError
 from irscope.interruption import Interrupted, signal_of
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.model.capture import Capture, Launch, PassSnapshot, stage_named, stage_rank
+from irscope.model.capture import Capture, Launch, PassSnapshot, SnapshotLevel, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Candidates, settled
@@ -203,6 +203,8 @@ class Reduction:
     """Whether the judgements of an earlier run are forgotten."""
     last_stage: str = ""
     """How far the first compile must go, as what is to be kept does afterwards; empty for the binary."""
+    snapshots: SnapshotLevel = "none"
+    """Whether what is to be kept is judged by the IR after passes."""
     _started: float = field(init=False, default_factory=time.monotonic)
     _last: Capture | None = field(init=False, default=None)
     """What the text that was tried last is compiled to."""
@@ -348,7 +350,7 @@ class Reduction:
         """The request that `irscope dump FILE --into STAGE` makes of a file with this text."""
         asked = RecordingOptions(
             plan=case.pipeline.plan,
-            snapshots="none",
+            snapshots=self.snapshots,
             disassemble=False,
             layouts=kept is None or kept.layouts,
             targets=(str(self.capture.target),),

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-import numpy as np
-
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.errors import NotRun, UsageError, WrongProgram
-from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_by_one_ulp
+from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_runs
 from irscope.machine.captured import Inputs, StageOfRun, captured_inputs, run_text, sampled_programs, text_at
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
@@ -161,13 +159,10 @@ class MachineSession:
         before = self._inputs()
         elements = {name: tensor.copy() for name, tensor in before.tensors.items()}
         reference = run_text(self._text, self._grid, before, programs=self._programs)
-        moved: list[dict[str, Array]] = []
-        for number in range(MOVED_RUNS):
-            random = np.random.default_rng((self._run.seed, number))
-            inputs = self._inputs()
-            for tensor in inputs.tensors.values():
-                tensor[...] = moved_by_one_ulp(tensor, random)
-            moved.append(run_text(self._text, self._grid, inputs, programs=self._programs))
+        moved = moved_runs(
+            lambda inputs: run_text(self._text, self._grid, inputs, programs=self._programs),
+            self._inputs, self._run.seed,
+        )  # fmt: skip
         return elements, reference, moved
 
     def _inputs(self) -> Inputs:

@@ -1,0 +1,444 @@
+"""Whether passes, or two compiles of a kernel, mean the same: the IR before and after runs in ring arithmetic.
+
+`irscope.machine.ring` says what is equal there. Where two texts differ, ordinary arithmetic is asked by how much: what
+it explains by rounding is not decided, what it does not is changed.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from irscope.device.measurement import Agreement
+from irscope.errors import NotRun, UsageError, WrongProgram
+from irscope.machine.agreement import agreement_of, moved_runs
+from irscope.machine.arithmetic import is_float
+from irscope.machine.captured import Inputs, captured_inputs, run_text
+from irscope.machine.launch import HostDescriptor, Pointer
+from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
+from irscope.machine.values import Array
+from irscope.model.capture import Capture, PassSnapshot
+
+__all__ = [
+    "DEFAULT_PROGRAMS", "Difference", "MeaningAnswer", "MeaningVerdict", "PassMeaning", "compare_captures",
+    "compare_texts", "last_text", "sampled", "verify_passes",
+]  # fmt: skip
+
+MeaningAnswer = Literal["same", "changed", "not decided"]
+DEFAULT_PROGRAMS = 9
+"""Programs that are run unless all are asked for: the corners of the grid, and what lies between."""
+_VARIATIONS = 4
+"""Inputs on which ordinary arithmetic looks for a difference that ring arithmetic shows."""
+_STAGES = ("ttir", "ttgir")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The smallest program and element that show another meaning."""
+
+    program: tuple[int, int, int] | None
+    """Along x, y and z; None where it takes several programs."""
+    tensor: str
+    element: tuple[int, ...]
+    before: float | None
+    """The element in ordinary arithmetic; None where neither run defines it."""
+    after: float | None
+    elements: int
+    """How many elements of all programs that ran differ."""
+    agreement: Agreement | None = None
+    """By how much all of them differ in ordinary arithmetic."""
+    inputs: str = ""
+    """The inputs of the ordinary run."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        plain: dict[str, Any] = asdict(self) | {"agreement": self.agreement.as_json() if self.agreement else None}
+        for name in ("before", "after"):
+            if plain[name] is not None and not np.isfinite(plain[name]):
+                plain[name] = None
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class PassMeaning:
+    """What one pass, or one side of a comparison, did to the meaning."""
+
+    label: str
+    """`ttgir:pipeline`; of a comparison, what is compared."""
+    answer: MeaningAnswer
+    detail: str = ""
+    """Why it is not decided, or what is different; of `same`, in which arithmetic."""
+    difference: Difference | None = None
+    since: str = ""
+    """The last pass before it whose IR could be run, where that is not the one right before it."""
+    arithmetic: Literal["ring", "ordinary", ""] = "ring"
+    """What decided; empty where nothing did."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self) | {"difference": self.difference.as_json() if self.difference else None}
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningVerdict:
+    """What was found of the passes of one capture, or of two captures."""
+
+    rows: tuple[PassMeaning, ...] = ()
+    """Of each pass that changed the text."""
+    reason: str = ""
+    """Why nothing could be run."""
+    programs: int = 0
+    all_programs: int = 0
+
+    @property
+    def answer(self) -> MeaningAnswer:
+        """`changed` if any pass changed it, `same` if each is known not to have."""
+        if self.culprit is not None:
+            return "changed"
+        undecided = self.reason or any(row.answer == "not decided" for row in self.rows)
+        return "not decided" if undecided else "same"
+
+    @property
+    def culprit(self) -> PassMeaning | None:
+        """The first that changed the meaning."""
+        return next((row for row in self.rows if row.answer == "changed"), None)
+
+    @property
+    def collisions(self) -> float:
+        """A bound of the probability that an element differs in meaning and not in the ring, by polynomial degree."""
+        return 1 / PRIME
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `irscope verify --passes --json`."""
+        culprit = self.culprit
+        return {
+            "answer": self.answer,
+            "reason": self.reason,
+            "first_changed": culprit.label if culprit is not None else None,
+            "programs": self.programs,
+            "all_programs": self.all_programs,
+            "collision_probability_by_degree": self.collisions,
+            "passes": [row.as_json() for row in self.rows],
+        }
+
+
+def verify_passes(
+    capture: Capture,
+    *,
+    programs: int | None = DEFAULT_PROGRAMS,
+    values: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> MeaningVerdict:
+    """Compare the meaning of the IR before and after each pass of TTIR and TTGIR.
+
+    Args:
+        capture: of a launch that was recorded with its arguments, and with its passes.
+        programs: how many programs of the launch are run at the most; None for all.
+        values: name → the elements of a tensor, or a number, for what the capture does not hold.
+        progress: is told which pass is being compared.
+    """
+    steps = list(_texts(capture))
+    reason = _not_run(capture) or ("" if len(steps) > 1 else "the capture holds no IR after single passes")
+    if reason:
+        return MeaningVerdict(reason=reason)
+    comparison = _Comparison(capture, programs, values)
+    rows: list[PassMeaning] = []
+    before, since, is_adjacent = steps[0][1], "", True
+    for label, after in steps[1:]:
+        if progress is not None:
+            progress(f"{capture.name}: {label}")
+        row = comparison.compare(label, before, after)
+        runs = row.arithmetic != ""
+        rows.append(row if is_adjacent else replace(row, since=since or steps[0][0]))
+        if runs or row.answer == "changed":
+            before, since = after, label
+        is_adjacent = runs or row.answer == "changed"
+    return MeaningVerdict(tuple(rows), "", comparison.count, comparison.all_programs)
+
+
+def compare_captures(
+    left: Capture, right: Capture, *, programs: int | None = DEFAULT_PROGRAMS, values: Mapping[str, Any] | None = None
+) -> MeaningVerdict:
+    """Compare the meaning of two compiles of one kernel: the last TTIR or TTGIR of each, on the same arguments.
+
+    Their constants and grids may differ; then all programs are run. Raises UsageError for captures whose tensors are
+    not the same.
+    """
+    reason = _not_run(left) or _not_run(right)
+    if reason:
+        return MeaningVerdict(reason=reason)
+    texts = [last_text(one) for one in (left, right)]
+    same_tiles = left.launch.grid == right.launch.grid and _constants(left) == _constants(right)
+    comparison = _Comparison(left, programs if same_tiles else None, values, other=right)
+    row = comparison.compare(f"{_named(left)} → {_named(right)}", *texts)
+    return MeaningVerdict((row,), "", comparison.count, comparison.all_programs)
+
+
+def compare_texts(
+    capture: Capture, before: str, after: str, *, label: str = "", programs: int | None = DEFAULT_PROGRAMS
+) -> PassMeaning:
+    """Compare the meaning of two texts of TTIR or TTGIR, with the arguments of a capture's launch."""
+    reason = _not_run(capture)
+    if reason:
+        return PassMeaning(label, "not decided", reason, arithmetic="")
+    return _Comparison(capture, programs, None).compare(label, before, after)
+
+
+def _not_run(capture: Capture) -> str:
+    if capture.launch.record is None or capture.launch.grid is None:
+        return "it was compiled without a launch: nothing says what its arguments are"
+    return ""
+
+
+def _texts(capture: Capture) -> Iterator[tuple[str, str]]:
+    """The label of each pass that changed the text of the IR, with that text; first the front end's."""
+    text = capture.begun_text if capture.begun_from in ("source", *_STAGES) else None
+    if text is None:
+        return
+    yield capture.begun_from, text
+    for snapshot in _passes(capture):
+        after = capture.text_after(snapshot)
+        if after is not None and after != text:
+            yield snapshot.label, after
+            text = after
+
+
+def _passes(capture: Capture) -> Iterator[PassSnapshot]:
+    return (snapshot for snapshot in capture.passes() if snapshot.stage in _STAGES)
+
+
+def last_text(capture: Capture) -> str:
+    """The last TTIR or TTGIR of a capture."""
+    texts = capture.texts
+    return next(texts[stage] for stage in ("ttgir", "ttir", "source") if stage in texts)
+
+
+def _constants(capture: Capture) -> dict[str, Any]:
+    return dict(capture.launch.constants)
+
+
+def _named(capture: Capture) -> str:
+    return f"{capture.name} ({capture.target}{f', {capture.plan}' if capture.plan else ''})"
+
+
+def sampled(grid: tuple[int, int, int], most: int | None) -> list[int]:
+    """Numbers of programs: the corners of a grid, and others spread over it."""
+    count = prod(grid)
+    if most is None or most >= count:
+        return list(range(count))
+    corners = {
+        x + grid[0] * (y + grid[1] * z)
+        for x, y, z in product(*[{0, size - 1} for size in grid])
+    }  # fmt: skip
+    others = [(count - 1) * number // max(most - 1, 1) for number in range(most)]
+    others = [one for one in others if one not in corners]
+    return sorted([*sorted(corners)[:most], *others[: max(most - len(corners), 0)]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What runs on one side of a comparison."""
+
+    text: str
+    grid: tuple[int, int, int]
+    programs: Sequence[int] | None
+
+
+class _Comparison:
+    """Compares texts with the arguments of one launch."""
+
+    def __init__(
+        self, capture: Capture, programs: int | None, values: Mapping[str, Any] | None, other: Capture | None = None
+    ) -> None:
+        self._capture, self._values = capture, values
+        self._other = other or capture
+        self._grids = [one.launch.grid or (1, 1, 1) for one in (capture, self._other)]
+        self._programs = [sampled(grid, programs) for grid in self._grids]
+        self.all_programs, self.count = prod(self._grids[0]), len(self._programs[0])
+        self._inputs = captured_inputs(capture, values)
+        self._other_inputs = self._inputs
+        if other is not None:
+            self._other_inputs = captured_inputs(other, values)
+            _refuse_others(self._inputs, self._other_inputs)
+        self._ring: dict[tuple[str, int], RingMemory | NotRun | WrongProgram] = {}
+
+    def compare(self, label: str, before: str, after: str) -> PassMeaning:
+        """Compare two texts."""
+        runs = [self._in_ring(before, 0), self._in_ring(after, 1)]
+        left, right = runs
+        if isinstance(left, RingMemory) and isinstance(right, RingMemory):
+            try:
+                difference = first_difference(left, right)
+            except NotRun as error:
+                return self._ordinary(label, before, after, str(error))
+            if difference is None:
+                return PassMeaning(label, "same")
+            return self._confirmed(label, before, after, difference)
+        errors = [one for one in runs if isinstance(one, (NotRun, WrongProgram))]
+        return self._ordinary(label, before, after, str(errors[-1]))
+
+    # ── ring arithmetic ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _in_ring(self, text: str, side: int) -> RingMemory | NotRun | WrongProgram:
+        key = (text, 0 if self._other is self._capture else side)
+        if key not in self._ring:
+            # The text before the last one is not compared any more.
+            self._ring = dict(list(self._ring.items())[-1:])
+            self._ring[key] = self._run_in_ring(text, side, self._programs[side])
+        return self._ring[key]
+
+    def _run_in_ring(self, text: str, side: int, programs: Sequence[int]) -> RingMemory | NotRun | WrongProgram:
+        arithmetic = RingArithmetic(1)
+        inputs = self._other_inputs if side else self._inputs
+        try:
+            run_text(text, self._grids[side], inputs, programs=programs, arithmetic=arithmetic)
+        except (NotRun, WrongProgram) as error:
+            return error
+        assert arithmetic.result is not None
+        return arithmetic.result
+
+    def _smallest(
+        self, before: str, after: str, difference: RingDifference
+    ) -> tuple[list[Sequence[int]], tuple[int, int, int] | None, RingDifference]:
+        """The programs that show a difference on both sides, the one that does alone, and the difference."""
+        if self._programs[0] == self._programs[1]:
+            for program in self._programs[0]:
+                left, right = (self._run_in_ring(text, side, [program]) for side, text in enumerate((before, after)))
+                if not isinstance(left, RingMemory) or not isinstance(right, RingMemory):
+                    continue
+                try:
+                    own = first_difference(left, right)
+                except NotRun:
+                    continue
+                if own is not None:
+                    x, y, _ = self._grids[0]
+                    place = (program % x, program // x % y, program // (x * y))
+                    return [[program], [program]], place, own
+        return [*self._programs], None, difference
+
+    def _confirmed(self, label: str, before: str, after: str, difference: RingDifference) -> PassMeaning:
+        """A difference of the ring, as ordinary arithmetic shows it."""
+        programs, place, own = self._smallest(before, after, difference)
+        tensor, element = _element_at(self._inputs, own)
+        closest: Agreement | None = None
+        for number in range(_VARIATIONS):
+            try:
+                agreement, values = self._agreement(before, after, programs, number, (tensor, element))
+            except (NotRun, WrongProgram) as error:
+                return PassMeaning(label, "not decided", f"ring arithmetic differs; {error}")
+            if agreement.verdict not in ("identical", "close"):
+                shown = Difference(
+                    place, tensor, element, *values, difference.elements, agreement, _VARIATION_NAMES[number]
+                )  # fmt: skip
+                return PassMeaning(label, "changed", _in_words(agreement), shown)
+            closest = closest or agreement
+        shown = Difference(place, tensor, element, None, None, difference.elements, closest)
+        return PassMeaning(
+            label, "not decided",
+            "other operations, whose results differ by no more than rounding in ordinary arithmetic "
+            f"({_VARIATIONS} kinds of inputs)",
+            shown,
+        )  # fmt: skip
+
+    # ── ordinary arithmetic ───────────────────────────────────────────────────────────────────────────────────
+
+    def _ordinary(self, label: str, before: str, after: str, why: str) -> PassMeaning:
+        """What ordinary arithmetic says, where the ring's cannot."""
+        try:
+            self._run(before, 0, self._programs[0], 0)
+        except (NotRun, WrongProgram) as error:
+            return PassMeaning(label, "not decided", f"the IR before it: {error}", arithmetic="")
+        try:
+            agreement, values = self._agreement(before, after, self._programs, 0, None)
+        except WrongProgram as error:
+            return PassMeaning(label, "changed", f"it fails, and did not before: {error}", arithmetic="ordinary")
+        except NotRun as error:
+            return PassMeaning(label, "not decided", str(error), arithmetic="")
+        if agreement.verdict in ("identical", "close"):
+            rounding = "bit for bit" if agreement.verdict == "identical" else "within rounding"
+            detail = f"{rounding}, by ordinary arithmetic on the recorded inputs: {why}"
+            return PassMeaning(label, "same", detail, arithmetic="ordinary")
+        shown = Difference(None, agreement.argument, (), *values, agreement.differing, agreement, _VARIATION_NAMES[0])
+        return PassMeaning(label, "changed", _in_words(agreement), shown, arithmetic="ordinary")
+
+    def _varied(self, side: int, number: int) -> Inputs:
+        """The arguments, with their floats as recorded, negative, large, or drawn anew."""
+        inputs = captured_inputs(self._other if side else self._capture, self._values)
+        random = np.random.default_rng(number)
+        for tensor in inputs.tensors.values():
+            if number and is_float(tensor.dtype):
+                drawn = random.standard_normal(tensor.shape)
+                drawn = -np.abs(drawn) - 1 if number == 1 else drawn * (4 if number == 2 else 1)
+                tensor[...] = drawn.astype(tensor.dtype)
+        return inputs
+
+    def _run(self, text: str, side: int, programs: Sequence[int], number: int) -> dict[str, Array]:
+        return run_text(text, self._grids[side], self._varied(side, number), programs=programs)
+
+    def _agreement(
+        self, before: str, after: str, programs: Sequence[Sequence[int]], number: int,
+        at: tuple[str, tuple[int, ...]] | None,
+    ) -> tuple[Agreement, tuple[float | None, float | None]]:  # fmt: skip
+        """How the results of two texts agree, and the values of one element, or of the first that is beyond noise."""
+        baseline = self._run(before, 0, programs[0], number)
+        found = self._run(after, 1, programs[1], number)
+        moved = moved_runs(
+            lambda inputs: run_text(before, self._grids[0], inputs, programs=programs[0]),
+            partial(self._varied, 0, number), 0,
+        )  # fmt: skip
+        agreement = agreement_of(baseline, baseline, moved, found, "runs on inputs moved by one unit")
+        if at is None or at[0] not in baseline:
+            return agreement, (None, None)
+        return agreement, (_number(baseline, at), _number(found, at))
+
+
+_VARIATION_NAMES = ("as recorded", "negative floats", "large floats", "floats drawn anew")
+
+
+def _number(tensors: Mapping[str, Array], at: tuple[str, tuple[int, ...]]) -> float | None:
+    tensor, element = at
+    return float(tensors[tensor][element]) if len(element) == tensors[tensor].ndim else None
+
+
+def _in_words(agreement: Agreement) -> str:
+    detail = f"{agreement.differing} elements differ"
+    if agreement.max_abs_error is not None:
+        detail += f", by up to {agreement.max_abs_error:.3g}, where rounding explains {agreement.noise or 0:.2g}"
+    return detail + (f" ({agreement.detail})" if agreement.verdict == "nan" else "")
+
+
+def _refuse_others(left: Inputs, right: Inputs) -> None:
+    shapes = [{name: (one.shape, one.dtype) for name, one in inputs.tensors.items()} for inputs in (left, right)]
+    if shapes[0] != shapes[1]:
+        names = sorted(name for name in {**shapes[0], **shapes[1]} if shapes[0].get(name) != shapes[1].get(name))
+        raise UsageError(f"the captures have other tensors: {', '.join(names)}. Compare two compiles of one launch.")
+
+
+def _element_at(inputs: Inputs, difference: RingDifference) -> tuple[str, tuple[int, ...]]:
+    """The tensor and the element of it that a difference is in; no element where none begins there."""
+    pointers = [one.base if isinstance(one, HostDescriptor) else one for one in inputs.given]
+    storages = list({id(one.storage): one.storage for one in pointers if isinstance(one, Pointer)}.values())
+    storage = storages[difference.storage]
+    begin = storage.__array_interface__["data"][0]
+    for name, tensor in inputs.tensors.items():
+        offset = tensor.__array_interface__["data"][0] - begin
+        if not 0 <= offset < max(storage.size, 1):
+            continue
+        rest, element = difference.offset_bytes - offset, [0] * tensor.ndim
+        for axis in sorted(range(tensor.ndim), key=lambda axis: -tensor.strides[axis]):
+            stride = tensor.strides[axis]
+            element[axis] = min(rest // stride, tensor.shape[axis] - 1) if stride else 0
+            rest -= element[axis] * stride
+        if rest == 0 and difference.offset_bytes >= offset:
+            return name, tuple(element)
+        return f"{name} + {difference.offset_bytes - offset} bytes", ()
+    return f"storage {difference.storage} + {difference.offset_bytes} bytes", ()
