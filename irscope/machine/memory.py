@@ -177,7 +177,7 @@ class GlobalMemory:
 
     def _write(self, places: Array, values: Array, dtype: np.dtype[Any]) -> None:
         """Set elements; of several at one index the last one stays."""
-        self._units(dtype)[places] = np.ascontiguousarray(values).view(_UNITS[dtype.itemsize])
+        self._units(dtype)[places] = np.ascontiguousarray(values, dtype).view(_UNITS[dtype.itemsize])
 
     def _units(self, dtype: np.dtype[Any]) -> Array:
         return self._bytes.view(_UNITS[dtype.itemsize])

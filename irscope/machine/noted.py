@@ -222,16 +222,30 @@ class NotedMemory(GlobalMemory):
             data = select(as_number(mask), data, as_number(other))
         return cast(Array, data)
 
-    def store(self, addresses: Array, values: Array, mask: Array | None, rows: Array) -> None:
-        self._note(as_number(addresses), mask, values.dtype)
+    def store(self, addresses: Array, values: Array, mask: Array | None, rows: Array, dtype: np.dtype[Any]) -> None:
+        self._note(as_number(addresses), mask, dtype)
 
-    def accumulate(self, addresses: Array, values: Array, mask: Array | None, ufunc: np.ufunc, rows: Array) -> None:
-        self._note(as_number(addresses), mask, values.dtype)
+    def accumulate(
+        self,
+        addresses: Array,
+        values: Array,
+        mask: Array | None,
+        ufunc: Callable[..., Array],
+        rows: Array,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._note(as_number(addresses), mask, dtype)
 
     def update(
-        self, addresses: Array, values: Sequence[Array], mask: Array | None, combine: Callable[..., Array], rows: Array
+        self,
+        addresses: Array,
+        values: Sequence[Array],
+        mask: Array | None,
+        combine: Callable[..., Array],
+        rows: Array,
+        dtype: np.dtype[Any],
     ) -> Array:
-        self._note(as_number(addresses), mask, values[0].dtype)
+        self._note(as_number(addresses), mask, dtype)
         return cast(Array, Opaque(self._step.types[0], self._source, self.fresh()))
 
     def _note(self, addresses: Number, mask: Array | None, dtype: np.dtype[Any]) -> None:

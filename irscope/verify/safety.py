@@ -170,6 +170,8 @@ class _Verifier:
         self.notes: list[str] = []
         self.programs: Sequence[int] = ()
         self.shared = ""
+        self._drawn: dict[str, Array] = {}
+        """Name → the elements of a tensor that the capture does not hold."""
         self._each = 1
         """Accesses of elements by the first program."""
         self._own: set[int] = set()
@@ -217,7 +219,11 @@ class _Verifier:
             for argument in record.arguments:
                 if argument.kind != "scalar" and argument.path not in values and prod(argument.shape) > 4096:
                     values[argument.path] = np.broadcast_to(np.zeros((), np.int8), argument.shape)
-        return captured_inputs(self.capture, values)
+            return captured_inputs(self.capture, values)
+        inputs = captured_inputs(self.capture, self._drawn | values)
+        # Drawn once: each run writes into memory of its own.
+        self._drawn |= {name: inputs.tensors[name].copy() for name in inputs.made_up}
+        return replace(inputs, made_up=tuple(self._drawn))
 
     def _paths(self) -> list[str]:
         record = self.capture.launch.record
@@ -433,6 +439,8 @@ class _Verifier:
                 written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
         verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module)
         programs, most = [0], DEFAULT_INSTRUCTIONS
+        if self.elements is not None and self.elements <= QUICK_ELEMENTS:
+            most //= 8
         if self.elements is None:
             programs, most = _spread(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
         for program in programs:
