@@ -10,6 +10,7 @@ from math import ceil, inf
 from typing import Literal
 
 from irscope.device.clocks import Clock, clock_of
+from irscope.ir.locations.model import Chain
 from irscope.model.capture import Capture
 from irscope.timing.execution import Access, Execution, execute
 from irscope.timing.simulate import UNITS, Demand, Simulated, Span, Steps, demand_of, rates_of, simulate, steps_of
@@ -143,7 +144,7 @@ def predict_with(
         tuple((name, part) for name, part in busy if part > 0.005),
         timed.demand.dram_bytes * execution.ctas,
         timed.demand.l2_bytes * execution.ctas,
-        _lines(execution, timed.simulated, seconds),
+        _lines(execution, timed.simulated, seconds, capture.launch.kernel.file),
         tuple(sorted(waits.items(), key=lambda row: -row[1])),
         _what_ifs(execution, clock, seconds) if what_if else (),
         tuple(timed.simulated.spans),
@@ -239,7 +240,13 @@ def _bound(execution: Execution, clock: Clock, timed: _Timed, waits: Mapping[str
     return "latency: too little in flight"
 
 
-def _lines(execution: Execution, simulated: Simulated, seconds: float) -> tuple[Share, ...]:
+def _line_of(location: Chain, file: str) -> tuple[str, int]:
+    """The innermost line in the kernel's own file, where there is one: its callees in libraries are its own time."""
+    mine = next((frame for frame in location if frame.file == file), location[-1] if location else None)
+    return (mine.file, mine.line) if mine is not None else ("", 0)
+
+
+def _lines(execution: Execution, simulated: Simulated, seconds: float, file: str) -> tuple[Share, ...]:
     code = execution.program.code
     total = sum(simulated.waits.values()) or 1.0
     whole: dict[tuple[str, int], float] = defaultdict(float)
@@ -247,8 +254,7 @@ def _lines(execution: Execution, simulated: Simulated, seconds: float) -> tuple[
     kinds: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for (index, why), cycles in simulated.waits.items():
         item = code[index]
-        # The outermost frame is the kernel's own line.
-        place = (item.location[-1].file, item.location[-1].line) if item.location else ("", 0)
+        place = _line_of(item.location, file)
         whole[place] += cycles
         reasons[place][why] += cycles
         kinds[place][item.family or item.opcode.partition(".")[0]] += cycles
