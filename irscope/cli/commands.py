@@ -62,6 +62,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "edit": "Edit a text of a capture in your editor, compile on from it, and show what that changed.",
         "ablate": "Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.",
         "bench": "Time a launch and its variants on the GPU, or check the results of every launch of a script.",
+        "tune": "Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.",
         "sweep": "Compile captures in every combination of options and targets, on all cores or a cluster, into one "
         "table.",
         "upgrade": "Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.",

@@ -130,25 +130,21 @@ class Execution:
         return prod(self.grid)
 
 
-def execute(
-    capture: Capture, clock: Clock, sizes: Mapping[str, int] | None = None, grid: tuple[int, int, int] | None = None
-) -> Execution:
+def execute(capture: Capture, clock: Clock) -> Execution:
     """Walk a launch.
 
     Args:
         capture: a compile for CUDA with its SASS.
         clock: the part.
-        sizes: parameter → value, of those that the capture does not know, or instead of its own.
-        grid: instead of the launch's own.
 
     Raises UsageError where the grid or an integer argument is not known.
     """
-    grid = grid or capture.launch.grid
+    grid = capture.launch.grid
     if grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     function = _kernel_of(capture)
     program = Program(function, lambda item: item.opcode.partition(".")[0] in _KINDS)
-    launch = _Launch(capture, sizes or {}, grid)
+    launch = _Launch(capture, grid)
     warps = launch.warps
     occupied = occupancy_of(capture)
     resident = max(occupied.blocks_per_sm if occupied is not None else 1, 1)
@@ -219,7 +215,7 @@ def _sample(ctas: int, at_once: int) -> tuple[Array, bool]:
 class _Launch:
     """The parameters of a launch, as the constant bank and the special registers hold them."""
 
-    def __init__(self, capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int]) -> None:
+    def __init__(self, capture: Capture, grid: tuple[int, int, int]) -> None:
         self.grid = grid
         self.assumed: set[str] = set()
         self.warps = int(capture.launch.option("num_warps", 4) or 4)
@@ -239,9 +235,9 @@ class _Launch:
         self.constants: dict[int, int] = {sizes_at: self.warps * 32, sizes_at + 4: 1, sizes_at + 8: 1}
         self.constants |= {grid_at + 4 * axis: size for axis, size in enumerate(grid)}
         self.array_bytes: dict[int, int] = {}
-        self.names = self._place(capture, sizes, begin, text)
+        self.names = self._place(capture, begin, text)
 
-    def _place(self, capture: Capture, sizes: Mapping[str, int], at: int, text: str) -> tuple[str, ...]:
+    def _place(self, capture: Capture, at: int, text: str) -> tuple[str, ...]:
         module = parse_mlir(text)
         kernel = module.kernel
         if kernel is None:
@@ -250,7 +246,6 @@ class _Launch:
         arguments = read_arguments(kernel, capture.launch)
         names: list[str] = []
         missing: list[str] = []
-        unused = dict(sizes)
         for value, kind, _ in kernel.parameters:
             name = value.name.lstrip("%")
             held = arguments.held.get(value)
@@ -272,21 +267,12 @@ class _Launch:
                 continue
             size = 8 if kind in ("i64", "f64") else 4 if kind in ("i32", "f32") else 2 if kind in ("i16", "f16", "bf16") else 1
             at = -(-at // size) * size
-            number = unused.pop(name, None)
-            if number is None and isinstance(held, Number) and not held.shape:
-                number = held.value
+            number = held.value if isinstance(held, Number) and not held.shape else None
             if number is not None:
                 self._words(at, int(number), size)
             elif kind.startswith("i") and kind != "i1":
                 missing.append(name)
             at += size
-        constants = {name for name, _ in capture.launch.constants}
-        if wrong := [name for name in unused if name not in constants]:
-            known = ", ".join(value.name.lstrip("%") for value, kind, _ in kernel.parameters if kind.startswith("i"))
-            raise UsageError(f"--size {wrong[0]}=…: the kernel has no such integer argument, but {known or 'none'}.")
-        if unused:
-            name = next(iter(unused))
-            raise UsageError(f"--size {name}=…: it is a tl.constexpr of this compile, which its code depends on.")
         if missing:
             raise UsageError(
                 f"{', '.join(missing)}: the launch does not tell the value. --size {missing[0]}=VALUE gives it."

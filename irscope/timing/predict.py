@@ -106,8 +106,6 @@ def predict_with(
     capture: Capture,
     *,
     part: str | None = None,
-    sizes: Mapping[str, int] | None = None,
-    grid: tuple[int, int, int] | None = None,
     what_if: bool = True,
 ) -> Prediction:
     """Predict a CUDA launch from its SASS.
@@ -115,14 +113,12 @@ def predict_with(
     Args:
         capture: a compile with its SASS.
         part: `h100`, `h200`, …; None for the first of the target.
-        sizes: integer arguments, where the launch does not tell them or others are meant.
-        grid: the CTAs, likewise.
         what_if: whether to answer what coalescing, conflicts and more warps are worth.
 
     Raises UsageError for a part that is not known, and where a size or the grid is not.
     """
     clock = clock_of(capture.target, part)
-    execution = execute(capture, clock, sizes, grid)
+    execution = execute(capture, clock)
     timed = _timed(execution, clock)
     seconds = clock.launch_s + timed.cycles / clock.clock_hz
     low, high = _ASSUMED_INTERVAL if execution.assumed else _INTERVAL
