@@ -26,7 +26,7 @@ from irscope.memory.addresses.arguments import read_arguments
 from irscope.memory.addresses.numbers import Number
 from irscope.model.capture import Capture
 from irscope.timing.scalars import State, address_of, predicate
-from irscope.timing.walk import Observed, Program, Walked, period_of, walk
+from irscope.timing.walk import Observed, Program, Walked, walk
 
 __all__ = ["Access", "Execution", "execute"]
 
@@ -149,20 +149,22 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     occupied = occupancy_of(capture)
     resident = max(occupied.blocks_per_sm if occupied is not None else 1, 1)
     ctas = prod(grid)
-    period = period_of(int(capture.launch.option("num_stages", 3) or 3))
-    # One CTA with all lanes: one from the middle is as most are.
-    middle = min(ctas // 2, ctas - 1)
+    # Only loops with copies in flight are pipelined.
+    is_pipelined = any(base in ("LDGSTS", "UTMALDG", "UBLKCP") for base in program.bases)
+    stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
+    # One CTA with all lanes: one from the middle of each axis is as most are.
+    middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
     watch = _Watch(clock, resident, launch)
-    groups, assumed = walk(program, state, watch, period)
+    groups, assumed = walk(program, state, watch, stages)
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
     at_once = min(resident * clock.units, ctas)
-    shown, is_all = _sample(ctas, at_once)
+    shown, is_all = _sample(ctas, at_once, middle)
     tiles = _TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
     _with_bytes(groups)
-    others, more = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, period)
+    others, more = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, stages)
     work = np.zeros(len(shown))
     for walked in others:
         np.add.at(work, np.searchsorted(shown, rows_cta[walked.rows]), walked.instructions)
@@ -191,9 +193,14 @@ def _with_bytes(groups: Iterable[Walked]) -> None:
     """Give each bulk copy its bytes: what an mbarrier was told to expect, by the copies that land on it."""
     observed = [(group, place, entry) for group in groups for place, entry in enumerate(group.trace)
                 if isinstance(entry, Observed) and entry.payload is not None]  # fmt: skip
-    expected = sum(one.payload.value for _, _, one in observed if one.payload.kind == "arrive" and one.payload.is_on)
-    loads = [row for row in observed if row[2].payload.kind == "bulk" and row[2].payload.is_on]
-    each = expected / len(loads) if loads and expected else 16384.0
+    expected = loads = 0.0
+    for group, _, entry in observed:
+        times = entry.payload.is_on * len(group.rows)
+        if entry.payload.kind == "arrive":
+            expected += entry.payload.value * times
+        elif entry.payload.kind == "bulk":
+            loads += times
+    each = expected / loads if loads and expected else 16384.0
     for group, place, entry in observed:
         if entry.payload.kind in ("bulk", "bulk store"):
             array = -2 - entry.index
@@ -201,7 +208,7 @@ def _with_bytes(groups: Iterable[Walked]) -> None:
             group.trace[place] = Observed(entry.index, payload)
 
 
-def _sample(ctas: int, at_once: int) -> tuple[Array, bool]:
+def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, bool]:
     """CTAs in order: all; or those of a wave in the middle, and some from everywhere."""
     if ctas <= _MOST_CTAS:
         return np.arange(ctas), True
@@ -209,7 +216,7 @@ def _sample(ctas: int, at_once: int) -> tuple[Array, bool]:
     start = (ctas // 2) // max(at_once, 1) * max(at_once, 1)
     start = min(start, ctas - window)
     everywhere = np.linspace(0, ctas - 1, _MOST_CTAS - window).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [ctas // 2]])), False
+    return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [middle]])), False
 
 
 class _Launch:
@@ -467,8 +474,8 @@ class _TileWatch:
     """Sees where CTAs access global memory, by one lane of each kind of warp."""
 
     def __init__(self) -> None:
-        self.places: dict[tuple[int, int, int], list[tuple[Array, Array]]] = {}
-        """(instruction, how often it was come to, warp) → (CTAs, a number for the tile of each)."""
+        self.places: dict[int, list[tuple[Array, Array]]] = {}
+        """Argument → (CTAs, a number for the tile of each) of each access; of a bulk copy -2 less its instruction."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
         kind = _KINDS[item.opcode.partition(".")[0]]
@@ -484,9 +491,10 @@ class _TileWatch:
         if value is None:
             return
         value = np.broadcast_to(value, ctas.shape)[:, 0]
-        for warp in np.unique(warps):
-            mine = np.broadcast_to(warps, ctas.shape)[:, 0] == warp
-            self.places.setdefault((index, count, int(warp)), []).append((ctas[mine, 0], value[mine]))
+        array = -2 - index if kind.startswith("bulk") else int(value[0] >> _ARRAY_BITS)
+        # Warps of one CTA have tiles of their own.
+        tile = (value if kind.startswith("bulk") else value >> 7) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
+        self.places.setdefault(array, []).append((ctas[:, 0], tile))
 
 
 def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:
@@ -532,29 +540,26 @@ def _traffic(
     start = int(shown[window][0]) if window.any() else 0
     if start + at_once > ctas:
         start = max(ctas - at_once, 0)
-    distinct: dict[tuple[int, int], tuple[float, float]] = {}
-    for (index, count, _), parts in tiles.places.items():
+    distinct: dict[int, tuple[float, float]] = {}
+    for array, parts in tiles.places.items():
         owners = np.concatenate([one for one, _ in parts])
         values = np.concatenate([one for _, one in parts])
         here = (owners >= start) & (owners < start + at_once)
         in_wave = len(np.unique(values[here])) / max(int(here.sum()), 1) if here.any() else 1.0
-        before = distinct.get((index, count))
         apart = ~here if len(shown) < ctas and (~here).sum() > 32 else np.ones(len(owners), np.bool_)
-        whole = _distinct_of_all(len(np.unique(values[apart])), int(apart.sum()), ctas)
-        whole = max(whole, 1 / max(ctas, 1))
-        distinct[index, count] = (in_wave, whole) if before is None else (max(before[0], in_wave), max(before[1], whole))
+        each = len(owners) / len(shown)
+        whole = _distinct_of_all(len(np.unique(values[apart])), int(apart.sum()), round(ctas * each))
+        whole = max(min(whole, in_wave), 1 / max(ctas, 1))
+        distinct[array] = (in_wave, whole)
     sums: dict[tuple[int, bool], list[float]] = {}
     for group in groups:
-        counts: dict[int, int] = {}
         for entry, weight in zip(group.trace, group.weights(), strict=True):
             if not isinstance(entry, Observed):
                 continue
-            number = counts.get(entry.index, 0)
-            counts[entry.index] = number + 1
             access = entry.payload
             if access is None or access.kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store"):
                 continue
-            wave, whole = distinct.get((entry.index, min(number, 6)), (1.0, 1.0))
+            wave, whole = distinct.get(access.array, (1.0, 1.0))
             amount = access.sectors * access.missed * weight * len(group.rows) * access.is_on
             key = (access.array, access.kind in ("store", "bulk store"))
             total = sums.setdefault(key, [0.0, 0.0, 0.0])

@@ -126,7 +126,7 @@ class _Builder:
         marks: dict[int, list[int]] = defaultdict(list)
         for place, entry in enumerate(trace):
             if isinstance(entry, Skip):
-                marks[place - entry.entries].append(place)
+                marks[place - (entry.since or entry.entries)].append(place)
         steps: list[_Step] = []
         current: _Step | None = None
         outstanding = 0
@@ -143,7 +143,7 @@ class _Builder:
                 steps.append(_Step(0, kind="mark", mark=mark))
             if isinstance(entry, Skip):
                 close()
-                steps.append(_Step(0, kind="skip", mark=place, number=entry.count))
+                steps.append(_Step(0, kind="skip", mark=place, number=entry.count / entry.window))
                 continue
             index = entry.index if isinstance(entry, Observed) else entry
             item = self.code[index]
@@ -595,8 +595,9 @@ class _Multiprocessor:
             phase.count = max((0x200000 - (access.value & 0x1FFFFF)) // 2, 1) if access.value else 1
             return time
         if access.kind == "arrive":
-            phase.arrived += max(access.lanes, 1.0) if access.lanes < 32 or phase.count >= 32 else 1.0
-            phase.pending += access.value
+            lanes = max(access.lanes, 1.0) if access.lanes < 32 or phase.count >= 32 else 1.0
+            phase.arrived += lanes * access.is_on
+            phase.pending += access.value * access.is_on
             self.complete(phase, time)
             return time
         # A wait for parity p ends with the phase of that parity: the first has parity 0.
@@ -609,7 +610,7 @@ class _Multiprocessor:
         return None
 
     def complete(self, phase: _Phase, time: float) -> None:
-        if phase.arrived < phase.count or phase.pending > 64:
+        if phase.arrived < phase.count - 0.01 or phase.pending > 64:
             return
         until = max(time, phase.landed) + 10
         phase.arrived, phase.pending, phase.landed = 0.0, 0.0, 0.0
@@ -667,7 +668,7 @@ class _Multiprocessor:
             if access.barrier is not None:
                 phase = warp.cta.phases.setdefault(access.barrier, _Phase())
                 phase.landed = max(phase.landed, ready)
-                phase.pending -= access.bytes
+                phase.pending -= access.bytes * access.is_on
                 self.complete(phase, time)
             self.boards(warp, step, time + clock.bulk_issue, time + clock.bulk_issue, "execution")
             return time + clock.bulk_issue * self.scale
