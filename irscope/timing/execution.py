@@ -474,8 +474,8 @@ class _TileWatch:
     """Sees where CTAs access global memory, by one lane of each kind of warp."""
 
     def __init__(self) -> None:
-        self.places: dict[int, list[tuple[Array, Array]]] = {}
-        """Argument → (CTAs, a number for the tile of each) of each access; of a bulk copy -2 less its instruction."""
+        self.places: dict[tuple[int, bool], list[tuple[Array, Array]]] = {}
+        """(argument, whether it is stored to) → (CTAs, a number for the tile of each) of each access; of a bulk copy -2 less its instruction."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
         kind = _KINDS[item.opcode.partition(".")[0]]
@@ -494,7 +494,7 @@ class _TileWatch:
         array = -2 - index if kind.startswith("bulk") else int(value[0] >> _ARRAY_BITS)
         # Warps of one CTA have tiles of their own.
         tile = (value if kind.startswith("bulk") else value >> 7) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
-        self.places.setdefault(array, []).append((ctas[:, 0], tile))
+        self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
 
 
 def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:
@@ -540,17 +540,20 @@ def _traffic(
     start = int(shown[window][0]) if window.any() else 0
     if start + at_once > ctas:
         start = max(ctas - at_once, 0)
-    distinct: dict[int, tuple[float, float]] = {}
-    for array, parts in tiles.places.items():
+    distinct: dict[tuple[int, bool], tuple[float, float]] = {}
+    for key, parts in tiles.places.items():
         owners = np.concatenate([one for one, _ in parts])
         values = np.concatenate([one for _, one in parts])
         here = (owners >= start) & (owners < start + at_once)
         in_wave = len(np.unique(values[here])) / max(int(here.sum()), 1) if here.any() else 1.0
         apart = ~here if len(shown) < ctas and (~here).sum() > 32 else np.ones(len(owners), np.bool_)
-        each = len(owners) / len(shown)
-        whole = _distinct_of_all(len(np.unique(values[apart])), int(apart.sum()), round(ctas * each))
+        # What one CTA accesses twice does not tell how many CTAs share a tile.
+        own = np.unique(np.stack([owners[apart], values[apart]]), axis=1).shape[1]
+        alone = own / max(int(apart.sum()), 1)
+        pairs = round(ctas * len(owners) / len(shown) * alone)
+        whole = alone * _distinct_of_all(len(np.unique(values[apart])), own, pairs)
         whole = max(min(whole, in_wave), 1 / max(ctas, 1))
-        distinct[array] = (in_wave, whole)
+        distinct[key] = (in_wave, whole)
     sums: dict[tuple[int, bool], list[float]] = {}
     for group in groups:
         for entry, weight in zip(group.trace, group.weights(), strict=True):
@@ -559,7 +562,7 @@ def _traffic(
             access = entry.payload
             if access is None or access.kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store"):
                 continue
-            wave, whole = distinct.get(access.array, (1.0, 1.0))
+            wave, whole = distinct.get((access.array, "store" in access.kind), (1.0, 1.0))
             amount = access.sectors * access.missed * weight * len(group.rows) * access.is_on
             key = (access.array, access.kind in ("store", "bulk store"))
             total = sums.setdefault(key, [0.0, 0.0, 0.0])

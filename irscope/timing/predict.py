@@ -177,10 +177,8 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     # No unit does more than it can: what queues leave out of sight in skipped iterations shows here.
     floor = max(demand.cycles) * share
     cycles = max(cycles, floor)
-    cycles += clock.cta_start + len(execution.program.code) * 16 / clock.code_bytes
+    cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
-    if active < clock.units:
-        pass
     return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)
 
 

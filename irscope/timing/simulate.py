@@ -20,9 +20,9 @@ from irscope.timing.walk import Observed, Skip
 __all__ = ["Demand", "Span", "Steps", "demand_of", "simulate", "steps_of"]
 
 UNITS = ("issue", "integer and logic", "FMA", "special functions", "tensor cores", "float64", "shared memory", "L1",
-         "L2 port", "L2", "DRAM", "atomics", "memory pipe")  # fmt: skip
+         "L2 port", "L2", "DRAM", "atomics", "memory pipe", "CTA start")  # fmt: skip
 """What may be busy; the first six and the last of one scheduler, the others of a multiprocessor or of its part."""
-_ISSUE, _ALU, _FMA, _SPECIAL, _TENSOR, _DOUBLE, _SHARED, _L1, _PORT, _L2, _DRAM, _ATOMICS, _MEMORY = range(13)
+_ISSUE, _ALU, _FMA, _SPECIAL, _TENSOR, _DOUBLE, _SHARED, _L1, _PORT, _L2, _DRAM, _ATOMICS, _MEMORY, _START = range(14)
 _OF_SCHEDULER = (_ISSUE, _ALU, _FMA, _SPECIAL, _TENSOR, _DOUBLE, _MEMORY)
 _STORE_BACKLOG = 1200.0
 """Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
@@ -37,9 +37,9 @@ _NOWHERE = (
     "ULEA", "USHF", "ULOP3", "UISETP", "USEL", "R2UR", "UIMAD", "DEPBAR", "LDGDEPBAR", "WARPGROUP", "FENCE", "MEMBAR",
     "UTMACMDFLUSH", "UTMACCTL", "ELECT", "VOTEU", "CCTL", "ERRBAR", "YIELD", "NANOSLEEP", "BREAK", "RET", "CALL",
 )  # fmt: skip
-_LATENCY = {"MUFU": 40.0, "I2F": 40.0, "F2I": 40.0, "S2R": 30.0, "S2UR": 30.0, "LDC": 38.0, "LDCU": 30.0,
-            "R2UR": 14.0, "F2F": 40.0, "POPC": 30.0, "FLO": 30.0, "VOTEU": 12.0, "MEMBAR": 60.0, "FENCE": 20.0,
-            "DFMA": 36.0, "DADD": 36.0, "DMUL": 36.0, "DSETP": 36.0, "REDUX": 30.0, "CREDUX": 30.0}  # fmt: skip
+_LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "LDC": 38.0, "LDCU": 30.0,
+            "R2UR": 14.0, "F2F": 23.0, "POPC": 17.0, "FLO": 17.0, "VOTEU": 12.0, "MEMBAR": 60.0, "FENCE": 20.0,
+            "DFMA": 10.0, "DADD": 10.0, "DMUL": 10.0, "DSETP": 10.0, "REDUX": 24.0, "CREDUX": 24.0}  # fmt: skip
 """Cycles of instructions whose latency varies, where nothing queues."""
 
 
@@ -227,7 +227,7 @@ def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
     if base in ("HMMA", "IMMA", "QMMA", "DMMA", "BMMA"):
         return _TENSOR, _mma_cycles(base, item, clock)
     if base in ("SHFL", "REDUX"):
-        return _MEMORY, clock.memory_issue
+        return _MEMORY, clock.shuffle
     return (-1, 0.0) if base in _NOWHERE or base.startswith("U") else (_ALU, clock.alu)
 
 
@@ -334,6 +334,7 @@ def demand_of(execution: Execution, clock: Clock, rates: _Rates) -> Demand:
     l2 = dram = count = 0.0
     by_index: dict[int, float] = defaultdict(float)
     builder = _Builder(execution, clock)
+    total[_START] = clock.cta_start
     tensor = 0.0
     for group in execution.groups:
         rows = len(group.rows)
@@ -436,6 +437,7 @@ class _Multiprocessor:
         heapq.heappush(self.heap, (time, self.order, warp))
 
     def start(self, slot: int, time: float, is_first: bool) -> None:
+        time = self.queue(_START, time, self.clock.cta_start)
         warps = sum(one.rows for one in self.steps)
         cta = _Cta(slot, warps, warps, start=time, is_first=is_first)
         number = 0
@@ -576,7 +578,7 @@ class _Multiprocessor:
             warp.cta.barriers[number] = (latest, members)
             return time if is_arrival else None
         warp.cta.barriers.pop(number, None)
-        until = latest + self.clock.barrier
+        until = latest + self.clock.barrier + self.clock.barrier_warp * needed
         for other, since in members:
             if other is None:
                 continue
@@ -713,7 +715,7 @@ class _Multiprocessor:
         self.ended.append(cta)
         if self.waiting:
             self.waiting -= 1
-            self.start(cta.slot, cta.end + self.clock.cta_start, False)
+            self.start(cta.slot, cta.end, False)
 
 
 def simulate(
