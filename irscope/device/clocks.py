@@ -46,6 +46,8 @@ class Clock:
     special: float = 8.0
     """Likewise of MUFU and conversions: 4 lanes."""
     uniform: float = 2.0
+    collision: float = 1.0
+    """Of the cycles that other warps' instructions take on a unit, the part that delays a warp that needs it too."""
     tensor_flops: Mapping[str, float] = field(default_factory=dict[str, float])
     """Operand type → FMAs of a scheduler's tensor core in a cycle, by the asynchronous instructions if there are any."""
     mma_flops: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -70,12 +72,12 @@ class Clock:
     """Of the whole part."""
     port_bytes: float = 100.0
     """Bytes that one multiprocessor takes from L2 in a cycle."""
-    dram_latency: float = 860.0
+    dram_latency: float = 920.0
     """Of a load that misses L2."""
     dram_bytes_per_s: float = 3.35e12
-    dram_efficiency: float = 0.92
+    dram_efficiency: float = 0.9
     """What streams reach of it."""
-    write_efficiency: float = 0.92
+    write_efficiency: float = 0.84
     bulk_latency: float = 950.0
     """Cycles of a bulk (TMA) copy beyond the transfer, from DRAM; what hits L2 takes less by the difference above."""
     bulk_issue: float = 16.0

@@ -130,6 +130,8 @@ class _Builder:
         steps: list[_Step] = []
         current: _Step | None = None
         outstanding = 0
+        # When each pipe takes this warp's next instruction: in order, one that waits for its pipe holds up all others.
+        taken: dict[int, float] = {}
 
         def close() -> None:
             nonlocal current
@@ -154,6 +156,7 @@ class _Builder:
                 outstanding &= ~waits
             if current is None:
                 current = _Step(index, wait=waits)
+                taken.clear()
             stall = max(control.stall if control is not None else 2, 1)
             current.last = index
             use = current.use
@@ -161,6 +164,8 @@ class _Builder:
             pipe, cycles = self._pipe(index)
             if pipe >= 0:
                 use[pipe] = use.get(pipe, 0.0) + cycles
+                current.stall = max(current.stall, taken.get(pipe, 0.0))
+                taken[pipe] = current.stall + cycles
             write = control.write_barrier if control is not None else None
             read = control.read_barrier if control is not None else None
             access = entry.payload if isinstance(entry, Observed) else None
@@ -502,14 +507,23 @@ class _Multiprocessor:
                     warp.boards = [0.0 if value <= ready else value for value in warp.boards]
                     return ready
         own, scale = self.own[warp.scheduler], self.scale
-        done = ready + step.stall
+        stall = step.stall
+        done = ready + stall
         why = "execution"
+        latest, delay = done, 0.0
         for unit, cycles in step.use.items():
             free = own[unit]
-            free = (free if free > ready else ready) + cycles * scale
+            if free > ready:
+                # What others have queued falls on this warp's instructions, and in order each delay is the whole one's.
+                behind = free - ready
+                delay += cycles * (behind if behind < stall else stall) / stall
+            else:
+                free = ready
+            free += cycles * scale
             own[unit] = free
-            if free > done:
-                done, why = free, UNITS[unit]
+            if free > latest:
+                latest, why = free, UNITS[unit]
+        done = max(done + delay * self.clock.collision, latest)
         self.note(warp, step.index, why, ready, done)
         for board, offset, latency in step.sets:
             warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)

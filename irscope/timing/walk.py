@@ -271,7 +271,7 @@ class _Group:
         visits = self.visits.setdefault(target, [])
         visits.append(_Visit(len(self.trace), dict(self.state.registers)))
         count = len(visits)
-        if count >= 2 * self.stages + 2 and (count < 24 or count & count - 1 == 0):
+        if count >= 2 * self.stages + 3 and (count < 24 or count & count - 1 == 0):
             self._skip(target, visits)
         return target
 
@@ -338,7 +338,7 @@ class _Group:
         if count <= 0:
             return
         window = 1
-        while window < self.stages and window + 2 < len(visits):
+        while window < self.stages + 2 and window + 2 < len(visits):
             begin, end = visits[-2 - window].place, visits[-1 - window].place
             if _path(self.trace[begin:end]) != path:
                 break
