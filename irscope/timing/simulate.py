@@ -427,6 +427,9 @@ class _Multiprocessor:
         self.steps = steps
         self.free = [0.0] * len(UNITS)
         self.own = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
+        self.load = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
+        """Of each unit of a scheduler: the part of a cycle that warps use it now."""
+        self.active: list[list[tuple[float, int, list[tuple[int, float]]]]] = [[] for _ in range(clock.schedulers)]
         self.heap: list[tuple[float, int, _Warp]] = []
         self.order = 0
         self.waits: dict[tuple[int, str], float] = defaultdict(float)
@@ -507,23 +510,29 @@ class _Multiprocessor:
                     warp.boards = [0.0 if value <= ready else value for value in warp.boards]
                     return ready
         own, scale = self.own[warp.scheduler], self.scale
-        stall = step.stall
-        done = ready + stall
+        done = ready + step.stall
         why = "execution"
         latest, delay = done, 0.0
+        load, active = self.load[warp.scheduler], self.active[warp.scheduler]
+        while active and active[0][0] <= ready:
+            for unit, rate in heapq.heappop(active)[2]:
+                load[unit] -= rate
         for unit, cycles in step.use.items():
+            # What others do meanwhile falls on this warp's instructions, and in order each delay is the whole warp's.
+            delay += cycles * (load[unit] if load[unit] < 1.0 else 1.0)
             free = own[unit]
-            if free > ready:
-                # What others have queued falls on this warp's instructions, and in order each delay is the whole one's.
-                behind = free - ready
-                delay += cycles * (behind if behind < stall else stall) / stall
-            else:
-                free = ready
-            free += cycles * scale
+            free = (free if free > ready else ready) + cycles * scale
             own[unit] = free
             if free > latest:
                 latest, why = free, UNITS[unit]
         done = max(done + delay * self.clock.collision, latest)
+        length = done - ready
+        if length > 0:
+            rates = [(unit, cycles * scale / length) for unit, cycles in step.use.items()]
+            for unit, rate in rates:
+                load[unit] += rate
+            self.order += 1
+            heapq.heappush(active, (done, self.order, rates))
         self.note(warp, step.index, why, ready, done)
         for board, offset, latency in step.sets:
             warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)
