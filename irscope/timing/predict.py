@@ -169,7 +169,9 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     if work.size and work.max() > 1.02 * work.min():
         slots = clock.units * resident
         scale = ctas / len(work)
-        balance = _makespan(work.tolist(), max(1, round(slots / scale))) / max(ceil(len(work) / max(1, slots / scale)), 1)
+        balance = _makespan(work.tolist(), max(1, round(slots / scale))) / max(
+            ceil(len(work) / max(1, slots / scale)), 1
+        )
         cycles *= balance
     demand = demand_of(execution, clock, rates_of(clock, active, resident))
     mean = float(work.mean()) if work.size else 1.0

@@ -201,7 +201,7 @@ class _Group:
                 break
         return []
 
-    def _branch(self, at: int, allow_split: bool) -> int | None | list[_Group]:
+    def _branch(self, at: int, allow_split: bool) -> int | list[_Group] | None:
         """Where it goes on: an index, None at the end, or the groups that it divides into."""
         program, item, base = self.program, self.program.code[at], self.program.bases[at]
         conditions = [one for one in (item.predicate, *(item.operands[:-1] if base == "BRA" else ())) if one]
@@ -360,7 +360,8 @@ class _Group:
         branches = {
             place
             for place in own
-            if path[place] in program.control and program.code[path[place]].predicate
+            if path[place] in program.control
+            and program.code[path[place]].predicate
             and self.data.isdisjoint(program.reads[path[place]])
         }
         # The predicates of branches, and what they come from.
@@ -383,9 +384,7 @@ class _Group:
                 break
         order = sorted(chosen | branches)
         follows = {place: path[(place + 1) % len(path)] for place in branches}
-        sub = State(
-            self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set()
-        )
+        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set())
 
         def goes_on() -> bool:
             for place in order:
@@ -454,4 +453,3 @@ def _inner(path: tuple[int, ...], program: Program) -> list[bool]:
                 inner[between] = True
         seen[index] = place
     return inner
-
