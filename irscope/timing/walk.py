@@ -255,9 +255,10 @@ class _Group:
     def _unknown(self, at: int, base: str, target: int) -> int | None:
         line = self.program.code[at].location
         place = f"line {line[0].line}" if line else "the kernel"
-        if base == "EXIT":
-            return at + 1
-        if target > at:
+        if base == "EXIT" or target > at:
+            # What the program goes on with is the greater part, as a rule.
+            if base == "BRA" or line:
+                self.state.assumed.add(f"a branch at {place} depends on data: it is taken not to be left out")
             return at + 1
         self.state.assumed.add(f"a loop at {place} ends where data say: {_UNKNOWN_ITERATIONS} iterations are assumed")
         visits = self.visits.get(target, [])
