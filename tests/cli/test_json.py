@@ -312,14 +312,14 @@ def _verdicts(reference: Reference, irscope: Run, tmp_path: Path) -> None:
 def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     path = tmp_path / "launched.irscope"
     save(attention(), path)
-    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    (found,) = check(reference, irscope, "time --roofline", "time", "--roofline", path)
     assert found["measured"] is None
     save_ceilings([Ceilings("NVIDIA H100 PCIe", "cuda:90", 1.8e12, (("float16", 6e14),), "2026-01-01")])
-    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    (found,) = check(reference, irscope, "time --roofline", "time", "--roofline", path)
     assert found["part"]["name"] == "h100-pcie"
     assert found["units"][0]["measured_flops_per_s"] == 6e14
     save(attention(without="nk"), path)
-    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    (found,) = check(reference, irscope, "time --roofline", "time", "--roofline", path)
     assert found["units"][0]["flops"]["most"] is None
     assert any("nk has no value" in note for note in found["notes"])
 
