@@ -324,6 +324,15 @@ def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     assert any("nk has no value" in note for note in found["notes"])
 
 
+def _predictions(reference: Reference, irscope: Run) -> None:
+    folder = DATA / "counters"
+    for name in ("shared_columns", "copies_of_halves_apart", "matmul_naive_kernel"):
+        (found,) = check(reference, irscope, "time", "time", next(folder.rglob(f"{name}.irscope")))
+        assert found["interval_s"][0] < found["seconds"] < found["interval_s"][1]
+    found = check(reference, irscope, "tune", "tune", next(folder.rglob("matmul_naive_kernel.irscope")))
+    assert found["configs"][0]["triton"].startswith("triton.Config(")
+
+
 def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`run` and `bench`, with a child process that stands in for the one that launches."""
     python = tmp_path / "python"
@@ -397,6 +406,7 @@ def test_what_is_printed_without_triton(
     _doctor(reference, irscope, monkeypatch)
     _verdicts(reference, irscope, tmp_path)
     _roofline(reference, irscope, tmp_path)
+    _predictions(reference, irscope)
     commands = [
         names
         for names in reference.commands
@@ -406,6 +416,7 @@ def test_what_is_printed_without_triton(
             "`ablate --check`",
             "`why --variants`",
             "`sweep`, `sweep --show`",
+            "`tune`",
             "`check`",
             "`diff --watch`",
             "`upgrade`",
