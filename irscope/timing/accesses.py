@@ -192,6 +192,11 @@ def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: in
                 chosen = (chosen[:, None] + np.arange(width // 4)).reshape(-1)
             distinct = np.unique(chosen)
             total += max(int(np.bincount(distinct % _BANKS, minlength=1).max()), 1) if distinct.size else 0
+    if lanes == 32 and width > 4 and mask is None:
+        # Lanes that share addresses are served together, beyond the group of lanes that they are in.
+        row = (words[0][:, None] + np.arange(width // 4)).reshape(-1)
+        shared = int(np.bincount(np.unique(row) % _BANKS, minlength=1).max())
+        total = min(total, max(shared, width // 8) * len(words))
     return max(total / len(words), 1.0), float(least)
 
 

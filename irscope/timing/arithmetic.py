@@ -75,11 +75,11 @@ def _sum(item: Instruction) -> Step:
             for name in carries:
                 put(state, name, None)
             return
-        total = sum(part for part in parts if part is not None)
+        total: Any = sum(part for part in parts if part is not None)
         total = total + sum(one.astype(np.int64) for one in ins if one is not None)
         if carries:
             # The negative of a value is its complement and one: of zero that is a carry by itself.
-            extra = 0
+            extra: Any = 0
             for part, is_negated in zip(parts, negated, strict=True):
                 if is_negated and not extended and part is not None:
                     extra = extra + (part == 0)
@@ -291,8 +291,9 @@ def _compare(item: Instruction) -> Step:
         a, b = left(state), right(state)
         other = preds[0](state)
         if a is None or b is None:
-            decided = other is not None and other.size == 1
-            is_off = decided and ((combine == "AND" and not other.any()) or (combine == "OR" and other.all()))
+            is_off = other is not None and (
+                (combine == "AND" and not other.any()) or (combine == "OR" and bool(other.all()))
+            )
             put(state, first, other if is_off else None)
             put(state, second, None)
             return
@@ -330,8 +331,7 @@ def _select(item: Instruction) -> Step:
 
     def run(state: State) -> None:
         a, b, which = left(state), right(state), chosen(state)
-        known = a is not None and b is not None and which is not None
-        put(state, target, np.where(which, a, b) if known else None)
+        put(state, target, None if a is None or b is None or which is None else np.where(which, a, b))
 
     return run
 

@@ -130,14 +130,16 @@ def _permuted(item: Instruction) -> Step:
 
     def run(state: State) -> None:
         sources = [read(state) for read in reads]
-        if any(one & 8 or sources[one >> 2] is None for one in wanted):
+        if any(sources[one >> 2 & 1] is None for one in wanted):
             put(state, target, None)
             return
         result: Any = 0
         for place, one in enumerate(wanted):
-            value = sources[one >> 2]
+            value = sources[one >> 2 & 1]
             if value is not None:
-                result = result | (value >> 8 * (one & 3) & 255) << 8 * place
+                byte = value >> 8 * (one & 3) & 255
+                # The highest bit of a selector asks for copies of the byte's sign.
+                result = result | ((byte >> 7) * 255 if one & 8 else byte) << 8 * place
         put(state, target, result)
 
     return run

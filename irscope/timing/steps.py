@@ -244,14 +244,8 @@ def wgmma_cost(item: Instruction, base: str, clock: Clock) -> tuple[float, float
     rate = clock.tensor_flops.get(kind, 512.0)
     cycles = m * n * k / (4 * rate)
     size = {"f16": 2, "tf32": 4, "f8": 1, "i8": 1}.get(kind, 2)
-    from_shared = sum("gdesc" in one for one in item.operands)
-    size_a = (
-        m * k * size
-        if from_shared
-        and "gdesc" in (item.operands[1] if len(item.operands) > 1 else "")
-        and not item.operands[1].startswith("R")
-        else 0
-    )
+    sources = item.operands[1:2]
+    size_a = m * k * size if sources and "gdesc" in sources[0] else 0
     return cycles, (n * k * size + size_a) / clock.shared_bytes / 4
 
 

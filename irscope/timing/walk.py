@@ -117,7 +117,8 @@ def _reads(item: Instruction) -> Sequence[str]:
         names += item.writes
     for operand in item.operands:
         text = operand.lstrip("!")
-        if text[:1] == "P" or text[:2] == "UP":
+        # A predicate that is written stands among the operands too.
+        if text.startswith(("P", "UP")) and (text not in item.writes or item.operands.count(text) > 1):
             names.append(text)
     return names
 
@@ -219,7 +220,8 @@ class _Group:
             taken = None if value is None or taken is None else taken & value
         if taken is None:
             return self._unknown(at, base, target)
-        whole, some = taken.all(axis=1), taken.any(axis=1)
+        whole: Array = np.asarray(taken.all(axis=1))
+        some: Array = np.asarray(taken.any(axis=1))
         if base == "EXIT":
             if whole.all():
                 return None
@@ -405,9 +407,12 @@ class _Group:
                     return False
             return True
 
-        linear = all(name in growth and (growth[name] is not None or registers.get(name) is None)
-                     for name in carried if name in registers and registers[name] is not None
-                     and registers[name].dtype != np.bool_)  # fmt: skip
+        known = {name: registers[name] for name in carried if registers.get(name) is not None}
+        linear = all(
+            growth.get(name) is not None
+            for name, value in known.items()
+            if value is not None and name in growth and value.dtype != np.bool_
+        )
         if not linear:
             count = 0
             while count < _MOST_STEPPED and goes_on():
