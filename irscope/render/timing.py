@@ -85,8 +85,8 @@ def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, 
     """As JSON."""
     return picked(
         one,
-        "id=capture_id kernel part seconds bound method is_validated grid ctas_per_unit waves launch_seconds dram_bytes "
-        "l2_bytes notes",
+        "id=capture_id kernel part seconds bound method is_validated grid ctas_per_unit waves launch_seconds "
+        "dram_bytes l2_bytes notes",
         interval_s=list(one.interval),
         roofline_s=floor_s,
         busy=dict(one.busy),

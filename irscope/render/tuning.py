@@ -43,7 +43,8 @@ def _table(tuning: Tuning, width: int | None, color: bool) -> str:
         rows.append(
             [
                 *(config.get(name, "") for name in names), *(duration_text(one.seconds) for one in row.predictions),
-                first.bound, f"{first.waves:.2f}", resources and resources.registers, resources and resources.shared_bytes,
+                first.bound, f"{first.waves:.2f}", resources and resources.registers,
+                resources and resources.shared_bytes,
             ]
         )  # fmt: skip
     rest = (

@@ -26,8 +26,9 @@ _BUSY = 0.6
 """A unit bounds a launch that keeps it busy for this part of the time."""
 _WAITING = 0.3
 _INTERVAL = (0.75, 1.4)
-"""Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
-_ASSUMED_INTERVAL = (0.4, 2.5)
+"""Where eight of ten measured times lie, in times the predicted one (docs/timing.md)."""
+_ASSUMED_INTERVAL = (0.2, 10.0)
+"""Likewise where data decide a loop, a branch or an address."""
 _ANALYTIC_INTERVAL = (0.5, 3.0)
 
 
