@@ -114,6 +114,9 @@ def run(arguments: list[str]) -> int:
         parts = [str(part) for part in (error.filename, error.strerror or error) if part]
         if error.filename is None and error.errno == errno.ENOENT and not _has_working_folder():
             parts = ["the working folder does not exist any more: change to another one"]
+        elif error.filename is None and error.errno == errno.ENOSPC:
+            # Python's streams do not name what they write to.
+            parts = ["standard output, or a temporary file (TMPDIR=FOLDER names another place)", *parts]
         print(f"irscope: {': '.join(parts)}", file=sys.stderr)
         return 1
     except MemoryError:
@@ -137,7 +140,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _own(arguments: list[str]) -> list[str]:
-    """The arguments before those of a script."""
     return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 

@@ -55,7 +55,7 @@ RECORDS: tuple[tuple[str, ...], ...] = (
     ("report", _SCRIPT, "-o", "script.html"),
     ("ablate", CAPTURE),
     ("ablate", CAPTURE, "--stage", "ttgir", "--check", "registers=100"),
-    ("bench", "--results", _SCRIPT),
+    ("run", _SCRIPT),
     ("bench", _SCRIPT),
 )
 REMEDY = "pip install 'irscope[triton]'"

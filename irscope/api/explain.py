@@ -30,6 +30,12 @@ class Explanation:
     silenced: int = 0
     """How many more there are that comments in the kernel silence."""
 
+    def _repr_html_(self) -> str:
+        from irscope.api.notebook import preformatted
+        from irscope.render.text.findings import render_findings
+
+        return preformatted(render_findings(self.findings, color=False) or "No findings.")
+
 
 def _as_it_is(capture: Capture) -> Capture:
     return capture

@@ -1,30 +1,25 @@
-"""`irscope bench`: times a launch and its variants on the GPU, or checks the results of every launch."""
+"""`irscope bench`: times a launch and its variants on the GPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from irscope.api.benching import Variant, measured, with_rates
+from irscope.api.benching import Variant, compiled_variant, measured, with_rates
 from irscope.cli.captures import check_plan
 from irscope.cli.launches import script_of
-from irscope.cli.on_machine import OnMachine
 from irscope.cli.output import Destination, emit_report, is_page
 from irscope.cli.parameters import Argument, Option
 from irscope.cli.recording import option_value
-from irscope.cli.streams import echo, progress, say
+from irscope.cli.streams import progress, say
 from irscope.cli.subject import stored_capture
-from irscope.errors import CaptureNotFound, NoDevice, UsageError
+from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.record.process.requests import request_for
 from irscope.render.text.failure import failure_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from irscope.record.gpu.session import ScriptCheck
-    from irscope.record.process.requests import RecordRequest
 
 
 def bench(
@@ -46,48 +41,24 @@ def bench(
     known_flops: Annotated[
         float | None, Option("--flops", metavar="N", min=1, help="Floating-point operations per launch.")
     ] = None,
-    results: Annotated[
-        bool,
-        Option(
-            "--results",
-            help="Time nothing: check each launch under --disable-pass, --enable-only or --plan against the same "
-            "launch with every pass on.",
-        ),
-    ] = False,
-    every: Annotated[
-        bool, Option("--all", help="With --results: every launch, not only the first one of each compiled kernel.")
-    ] = False,
     launch_timeout: Annotated[
         float, Option("--launch-timeout", metavar="SECONDS", min=0.1, help="Time limit for one launch on the GPU.")
     ] = 30.0,
     *,
-    machine: OnMachine,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Time a launch and its variants on the GPU, or check the results of every launch of a script.
+    """Time a launch and its variants on the GPU.
 
     The launch is the script's first, or the one that --launch chooses, with the inputs that it had; variants are
     interleaved, and each ratio has a confidence interval. With nothing to compare the launch is timed against itself,
     which shows the noise.
-
-    With --results each launch is first run on copies of its inputs, with its outputs poisoned; the script then
-    continues with the results of the plan, so that its own checks count as well. A NaN never passes. The exit code is
-    0 only if every launch passes and the script ends without an error. Without a GPU, with --cpu or for a --target, the
-    script runs on a virtual GPU that computes, and the CPU runs the IR of the first launch of each compiled kernel:
-    under a plan against the IR of all passes, else against the IR before any pass.
     """
-    if results:
-        if versus:
-            raise UsageError("--results checks the plan of --disable-pass, --enable-only and --plan: leave out --vs.")
-        return _check_results(subject, every, launch_timeout, machine, to, record_options)
-    if machine.is_chosen or record_options.targets:
-        given = f"--target {' '.join(record_options.targets)}: " if record_options.targets else ""
-        raise UsageError(f"{given}only --results runs on the CPU, and for a --target: a time needs the GPU.")
-    if every:
-        raise UsageError("--all goes with --results.")
+    if record_options.targets:
+        raise UsageError(
+            f"--target {' '.join(record_options.targets)}: a time needs the GPU; irscope time predicts it for a target."
+        )
     from irscope.record.gpu.session import device_session
-    from irscope.record.process.requests import request_for
     from irscope.render.text.bench import bench_json, render_bench
 
     file, kernel = script_of(subject, record_options, "bench")
@@ -120,7 +91,6 @@ def compiled(
     baseline: Capture, variant: Variant, record_options: RecordingOptions, tell: Callable[[str], None] | None
 ) -> Capture:
     """A variant's capture; raises PlanError for a plan that matched no pass of it."""
-    from irscope.api.benching import compiled_variant
 
     capture = compiled_variant(baseline, variant, record_options, tell, say)
     check_plan(variant.plan or PassPlan(), [capture])
@@ -159,71 +129,3 @@ def _capture(text: str) -> Capture:
         raise CaptureNotFound(
             f"--vs {text!r} is not a plan (-combine), an option (num_warps=8) or a capture: {error}"
         ) from None
-
-
-def _check_results(
-    subject: str | None, every: bool, launch_timeout: float, machine: OnMachine, to: Destination,
-    record_options: RecordingOptions,
-) -> int:  # fmt: skip
-    from irscope.record.process.requests import request_for
-    from irscope.render.text.bench import render_agreements
-
-    # The CPU runs launches for any target.
-    file, kernel = script_of(subject, replace(record_options, targets=()), "bench --results")
-    options = replace(record_options, snapshots="none", layouts=False, disassemble=False)
-    checked = _checked(request_for(file, options, kernel=kernel), machine, record_options, every, launch_timeout)
-    check_plan(record_options.plan, checked.captures)
-    for capture in checked.captures:
-        if capture.failure is not None:
-            say(failure_text(capture))
-    places = [(row.where, row.agreement) for row in checked.launches]
-    rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
-    to.emit(
-        lambda: _as_json(checked, record_options.plan),
-        lambda width, color: render_agreements(rows, width=width, color=color),
-    )
-    _tell_end(file, checked, record_options.launch)
-    return 0 if checked.passes else 1
-
-
-def _checked(
-    request: RecordRequest, machine: OnMachine, options: RecordingOptions, every: bool, launch_timeout: float
-) -> ScriptCheck:
-    from irscope.record.gpu.on_machine import check_script_on_machine
-    from irscope.record.gpu.session import check_script_on_device
-
-    run = machine.run
-    if not machine.is_chosen and not options.targets:
-        try:
-            return check_script_on_device(
-                request, launch=options.launch, every=every, launch_timeout_s=launch_timeout, echo=echo
-            )
-        except NoDevice:
-            say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
-    if every:
-        raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
-    return check_script_on_machine(request, run, launch=options.launch, echo=echo)
-
-
-def _as_json(checked: ScriptCheck, plan: PassPlan) -> dict[str, Any]:
-    end = checked.script_end
-    return {
-        "plan": str(plan),
-        "passes": checked.passes,
-        "launches": [row.as_json() for row in checked.launches],
-        "script": None if end is None else {"code": end.code, "message": end.message},
-        "ended": checked.ended,
-    }
-
-
-def _tell_end(file: str, checked: ScriptCheck, launch: int | None) -> None:
-    end = checked.script_end
-    if checked.ended:
-        say(f"{file}: its process ended: {checked.ended}.")
-    elif end is not None and end.stopped:
-        say(f"{file} stopped: {end.message}.")
-        if end.frames:
-            say(end.frames.rstrip())
-    if not checked.launches:
-        which = f"launch {launch}" if launch is not None else "kernel"
-        say(f"{file} launched no {which}: nothing was checked.")

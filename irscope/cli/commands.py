@@ -13,8 +13,6 @@ from irscope.errors import did_you_mean
 if TYPE_CHECKING:
     from irscope.cli.command import Command
 
-__all__ = ["COMMANDS", "main_group"]
-
 _HELP = "Show what the Triton compiler did to a GPU kernel, stage by stage and pass by pass, and change it."
 _EPILOG = (
     "irscope help COMMAND shows the options of a command; irscope record --help lists those that every command takes "
@@ -61,7 +59,9 @@ _GROUPS: dict[str, dict[str, str]] = {
         "not count.",
         "edit": "Edit a text of a capture in your editor, compile on from it, and show what that changed.",
         "ablate": "Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.",
-        "bench": "Time a launch and its variants on the GPU, or check the results of every launch of a script.",
+        "run": "Run a script's kernels and check their results, with a GPU or without: under a plan against every pass "
+        "on.",
+        "bench": "Time a launch and its variants on the GPU.",
         "tune": "Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.",
         "sweep": "Compile captures in every combination of options and targets, on all cores or a cluster, into one "
         "table.",
@@ -80,8 +80,6 @@ _MODULES = {"import": "import_"}
 
 
 class _Commands(click.Group):
-    """The commands of irscope."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the overview."""
         return [*COMMANDS]

@@ -20,8 +20,6 @@ from irscope.store.shelf import StoredCaptures
 if TYPE_CHECKING:
     from irscope.timing.predict import Prediction
 
-__all__ = ["Grid", "Part", "Sizes"]
-
 Part = Annotated[
     str | None,
     Option(

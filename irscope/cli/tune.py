@@ -19,8 +19,6 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Point
 from irscope.store.shelf import StoredCaptures
 
-__all__: list[str] = []
-
 
 def tune(
     subject: Subject = None,

@@ -102,7 +102,7 @@ def why(
         findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
         hidden = f"{silenced} silenced by comments in the kernel.\n" if silenced else ""
         lines = f"\nLines of a stage are those of: irscope show {capture.id[:8]} --stage STAGE --loc\n"
-        return (render_findings(findings, color=color) + lines if findings else "Nothing was found.\n") + hidden
+        return (render_findings(findings, color=color) + lines if findings else "No findings.\n") + hidden
 
     def as_json(capture: Capture) -> dict[str, Any]:
         findings, silenced = answers[capture.id].findings, answers[capture.id].silenced

@@ -266,14 +266,14 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "llir")
     check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")
-    check(reference, irscope, "source", "source", MATMUL_AMD, "--beside", "all")
+    check(reference, irscope, "source", "source", MATMUL_AMD, "--annotate", "all")
     specialised = Artifact("ttgir", (DATA / "warps" / "ws_matmul.ttgir").read_text())
     launch = Launch(Kernel("ws_matmul"))
     warps = save(Capture(launch, Target("cuda", "100", 32), artifacts=(specialised,)), tmp_path / "warps.irscope")
     check(reference, irscope, "dump", "show", warps)
     check(reference, irscope, "draw warps", "draw", "warps", warps)
     profiled = DATA / "counters" / "softmax_kernel.irscope"
-    check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--beside", "all")
+    check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--annotate", "all")
     chains = tmp_path / "chains.irscope"
     save(stored("chains", "cuda:90"), chains)
     check(reference, irscope, "draw control-flow", "draw", "control-flow", chains, "--stage", "ptx")
@@ -346,11 +346,11 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
         return replace(found, launches=tuple(replace(row, agreement=RICH) for row in found.launches))
 
     monkeypatch.setattr(gpu_session, "check_script_on_device", checked)
-    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results")
+    check(reference, irscope, "run", "run", SCRIPT)
     monkeypatch.setenv("FAKE_SCENARIO", "script-fails")
-    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results", code=1)
+    check(reference, irscope, "run", "run", SCRIPT, code=1)
     monkeypatch.setenv("FAKE_SCENARIO", "killed")
-    check(reference, irscope, "bench --results", "bench", SCRIPT, "--results", code=1)
+    check(reference, irscope, "run", "run", SCRIPT, code=1)
     monkeypatch.delenv("FAKE_SCENARIO")
 
     @contextmanager

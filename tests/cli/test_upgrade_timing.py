@@ -70,7 +70,7 @@ def test_each_pair_is_measured_by_both_or_says_why_not(environment: Environment,
         ("time_us", 100.0, 200.0),
     ]
     assert [one.why_not_measured for one in others] == [
-        "both make the same binary",
+        "both run the same machine code",
         "it does not compile by both",
         "",
     ]

@@ -215,7 +215,7 @@ def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _launches(program: tuple[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...], int]]:
     script, arguments = program
-    answer = _command("bench", script, "--results", "--json", "--", *arguments)
+    answer = _command("run", script, "--json", "--", *arguments)
     try:
         found = json.loads(answer.stdout)
     except ValueError:

@@ -57,7 +57,7 @@ def test_signs_that_an_encoding_lacks_are_spelt(file: Path) -> None:
         (">&-", 1, "standard output is closed"),
         ("2>&-", 0, ""),
         ("<&- 2>&- >&-", 1, ""),
-        ("> /dev/full", 1, "No space left on device"),
+        ("> /dev/full", 1, "standard output, or a temporary file"),
         ("| head -c 1", 0, ""),
     ],
 )

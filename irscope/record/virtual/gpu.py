@@ -24,11 +24,10 @@ from irscope.record.triton.driver import OnLaunch, install_cublas, install_drive
 from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.virtual.after_import import AfterImport
 from irscope.record.virtual.arguments import install_arguments
-from irscope.record.virtual.placeholders import Following, follow, install_clock
+from irscope.record.virtual.clock import install_clock
+from irscope.record.virtual.placeholders import Following, follow
 from irscope.record.virtual.rewrite import install_rewriting
 from irscope.record.virtual.torch.streams import BareInterface
-
-__all__ = ["virtual_gpu"]
 
 
 @contextmanager

@@ -1,33 +1,24 @@
-"""Follows placeholder values from their reads to the branches, checks, loops and launches that they decide.
-
-What a program measures with the clock of this machine is a placeholder value too.
-"""
+"""Follows placeholder values from their reads to the branches, checks, loops and launches that they decide."""
 
 from __future__ import annotations
 
 import ast
 import math
-import operator
-import time
-import timeit
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial, wraps
-from types import ModuleType
+from functools import wraps
 from typing import Any
 
 from irscope.errors import UsageError
 from irscope.model.launch_record import Assumption, Decision, DecisionKind, joined
-from irscope.record.triton.patches import Patches
-from irscope.record.virtual.after_import import AfterImport
 from irscope.record.virtual.numbers import (
+    Allocation,
     Read,
     Reads,
     address,
     carry,
     listeners,
-    operators_named,
     plain,
 )
 from irscope.record.virtual.places import ProgramPlace, is_called_by_program, place_of_reader
@@ -84,11 +75,10 @@ class Following:
         place = place_of_reader()
         return frozenset({self._note(place.name, value, place, False)})
 
-    def address(self, value: int) -> Any:
-        """An address that a program reads."""
+    def address(self, value: int, allocation: Allocation) -> Any:
         place = place_of_reader()
         read = Read(place.name, str(value), place.file, place.line, place.text, is_address=True)
-        return address(value, frozenset({read}))
+        return address(value, frozenset({read}), allocation)
 
     def question(self, default: bool, *, shown: str = "") -> bool:
         """The outcome of a test of data that has not been computed: `default`, or that of `--assume`.
@@ -217,7 +207,6 @@ class Following:
         self.decide("conversion", self.read_of([] if value is None else value))
 
     def launched(self, of_launch: Mapping[Read, list[Decision]]) -> None:
-        """Note what placeholder values decided of a launch."""
         for read, decisions in of_launch.items():
             self._of_launches.setdefault(read, {}).update(dict.fromkeys(decisions))
 
@@ -232,7 +221,6 @@ class Following:
         return tuple(_assumption(read, tuple(decisions)) for read, decisions in decided.items())
 
     def reported(self, assumptions: Iterable[Assumption]) -> None:
-        """Note assumptions that a capture states."""
         for item in assumptions:
             self._reported.setdefault((item.name, item.file, item.line), set()).update(item.decided)
 
@@ -294,7 +282,7 @@ class _Unfollowed(Following):
     def read_of(self, value: Any) -> Reads:
         return frozenset()
 
-    def address(self, value: int) -> Any:
+    def address(self, value: int, allocation: Allocation) -> Any:
         return value
 
     def decide(self, kind: DecisionKind, reads: Reads) -> None:
@@ -367,96 +355,44 @@ def _assumption(read: Read, decided: tuple[Decision, ...]) -> Assumption:
     return Assumption(read.name or read.place, read.value, read.file, read.line, read.expression, read.given, decided)
 
 
-_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
-_MEASURED = "this machine's time"
+class PlaceholderText(str):
+    """The text of a tensor whose values have not been computed; to print it reads nothing."""
 
-
-class ClockReading:
-    """A number that the clock gave: its difference to another is a time that was measured on this machine."""
-
-    def converted(self, kind: Any) -> Any:
-        """The reading as an `int` or a `float`."""
-        return _reading(kind(self))
+    __slots__ = ()
+    __hash__ = str.__hash__
 
     def __reduce__(self) -> Any:
-        number = _number(self)
-        return type(number), (number,)
+        return str, (str(self),)
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    def length(self) -> Any:
+        return current_following().read(len(self))
+
+    def __eq__(self, other: object) -> bool:
+        return current_following().question(str.__eq__(self, other))
+
+    def __ne__(self, other: object) -> bool:
+        return current_following().question(str.__ne__(self, other))
+
+    def __contains__(self, part: Any) -> bool:
+        return current_following().question(str.__contains__(self, part))
 
 
-class _FloatReading(float, ClockReading):
-    pass
+def _followed_no_further(name: str) -> Any:
+    real = getattr(str, name)
 
-
-class _IntReading(int, ClockReading):
-    pass
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, _FloatReading):
-        return float.__float__(value)
-    return int.__int__(value) if isinstance(value, _IntReading) else plain(value)
-
-
-def _reading(value: Any) -> Any:
-    return _FloatReading(value) if isinstance(value, float) else _IntReading(value)
-
-
-def _of_readings(compute: Callable[[Any, Any], Any]) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        if not isinstance(other, int | float):
-            return NotImplemented
-        result = compute(_number(self), _number(other))
-        if isinstance(result, bool):
-            return current_following().question(result, shown=_MEASURED)
-        if compute is operator.sub and isinstance(other, ClockReading):
-            return current_following().read(result, shown=_MEASURED)
-        return _reading(result)
+    @wraps(real)
+    def method(self: PlaceholderText, *args: Any, **options: Any) -> Any:
+        current_following().convert("the text of a tensor")
+        return real(self, *args, **options)
 
     return method
 
 
-for _kind in (_FloatReading, _IntReading):
-    for _name, _compute in operators_named("add sub mul truediv floordiv lt le gt ge").items():
-        setattr(_kind, f"__{_name}__", _of_readings(_compute))
-    for _name, _compute in operators_named("add mul").items():
-        setattr(_kind, f"__r{_name}__", _of_readings(_compute))
-
-
-def install_clock(patches: Patches) -> None:
-    """Follow what a program reads of the clock, until `patches` are closed."""
-    for name in _CLOCKS:
-        for each in (name, f"{name}_ns"):
-            patches.set(time, each, _followed(getattr(time, each)))
-    patches.set(timeit, "default_timer", time.perf_counter)
-    for owner in (timeit, timeit.Timer):
-        for name in ("timeit", "repeat"):
-            patches.set(owner, name, _timed(getattr(owner, name)))
-    patches.enter_context(AfterImport("torch.utils.benchmark.utils.common", partial(_follow_measurements, patches)))
-
-
-def _timed(real: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(real)
-    def time_statement(*args: Any, **options: Any) -> Any:
-        # The standard library's own code reads the clock.
-        return measured(real(*args, **options), shown=_MEASURED)
-
-    return time_statement
-
-
-def _follow_measurements(patches: Patches, module: ModuleType) -> None:
-    """What `torch.utils.benchmark` measured is read as properties of its results."""
-    for name in ("mean", "median", "iqr", "times"):
-        real = vars(module.Measurement)[name]
-
-        def read(measurement: Any, real: property = real) -> Any:
-            return measured(real.__get__(measurement), shown=_MEASURED)
-
-        patches.set(module.Measurement, name, property(read))
-
-
-def _followed(real: Callable[[], Any]) -> Callable[[], Any]:
-    def read_clock() -> Any:
-        return _reading(real()) if is_called_by_program() else real()
-
-    read_clock.__name__ = read_clock.__qualname__ = real.__name__
-    return read_clock
+_PARTS = (
+    "__getitem__ __iter__ count encode endswith find index partition replace rpartition split splitlines startswith"
+)
+for _name in _PARTS.split():
+    setattr(PlaceholderText, _name, _followed_no_further(_name))

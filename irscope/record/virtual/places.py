@@ -17,6 +17,8 @@ from types import CodeType, FrameType
 import irscope
 
 _OWN = str(Path(irscope.__file__).parent.resolve()) + os.sep
+_REWRITING = str(Path(__file__).with_name("rewrite.py"))
+"""Whose calls are inserted in the program: its own code is their caller."""
 _STANDARD = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
 _PLUMBING = ("torch", "triton", "numpy", "pytest", "_pytest", "functorch", "torchgen", "sympy")
 """Packages whose lines do not count as the program's."""
@@ -25,8 +27,6 @@ _TEXT = 48
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlace:
-    """A place in a program."""
-
     file: str = ""
     line: int = 0
     text: str = ""
@@ -76,7 +76,10 @@ def is_called_by_program(depth: int = 1) -> bool:
 
     `depth`: 1 for the caller of the function that asks, 2 for the caller of that one.
     """
-    return is_followed(sys._getframe(depth + 1).f_code.co_filename)
+    frame: FrameType | None = sys._getframe(depth + 1)
+    while frame is not None and frame.f_code.co_filename == _REWRITING:
+        frame = frame.f_back
+    return frame is not None and is_followed(frame.f_code.co_filename)
 
 
 @lru_cache(maxsize=4096)
@@ -139,7 +142,6 @@ def _described(file: str, line: int, column: int | None) -> ProgramPlace:
 
 
 def _statement(file: str, line: int) -> ast.stmt | None:
-    """The innermost statement that a line belongs to."""
     best: ast.stmt | None = None
     for node in _statements(file):
         if node.lineno <= line <= (node.end_lineno or node.lineno) and (best is None or node.lineno >= best.lineno):

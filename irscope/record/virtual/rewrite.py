@@ -1,11 +1,12 @@
 """Rewrites programs so that placeholder values can be followed through conversions, loops and checks.
 
 `int()` returns a plain number, an assertion that fails ends the program, and a loop may wait for a value that no kernel
-writes. So four calls are inserted in the files of
+writes. So these calls are inserted in the files of
 the program as they are compiled, each at the place of the original:
 
     int(x)             → __irscope__.convert(int, x)
     range(n)           → __irscope__.loop(range, n)
+    datetime.now()     → __irscope__.date(datetime.now)
     assert test        → assert __irscope__.settle(True, __irscope__.mark(), test)
     if test: raise …   → if __irscope__.settle(False, __irscope__.mark(), test): raise …
     while test: …      → while __irscope__.bound(False, __irscope__.mark(), test): …
@@ -26,8 +27,9 @@ from types import CodeType
 from typing import Any
 
 from irscope.record.triton.patches import Patches
+from irscope.record.virtual.clock import ClockReading, read_date
 from irscope.record.virtual.numbers import Placeholder, carry, plain, reads_of
-from irscope.record.virtual.placeholders import ClockReading, current_following
+from irscope.record.virtual.placeholders import PlaceholderText, current_following
 from irscope.record.virtual.places import is_followed, is_of_program
 
 NAME = "__irscope__"
@@ -87,6 +89,10 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("now", "utcnow", "today"):
+            node.args.insert(0, node.func)
+            node.func = _call("date", [], node.func).func
+            return node
         if not isinstance(node.func, ast.Name) or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             return node
         if node.func.id in ("int", "float", "len") and len(node.args) == 1:
@@ -136,7 +142,7 @@ def _tested_by(name: str, outcome: bool, test: ast.expr) -> ast.expr:
     return _call(name, [constant, _call("mark", [], test), test], test)
 
 
-def _call(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
+def _call(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.Call:
     function = ast.Attribute(ast.Name(NAME, ast.Load()), name, ast.Load())
     call = ast.Call(function, arguments, [])
     for node in (call, function, function.value):
@@ -152,6 +158,8 @@ class Calls:
         following = current_following()
         if kind is len and following.is_on and _is_tensor(value) and value.dim():
             return value.shape[0]
+        if kind is len and isinstance(value, PlaceholderText):
+            return value.length()
         if kind is not int and kind is not float:
             return kind(value)
         if isinstance(value, ClockReading):
@@ -163,15 +171,17 @@ class Calls:
             return carry(converted, following.converted(value.reads, plain(value), converted))
         return kind(value)
 
+    def date(self, function: Any, /, *args: Any, **options: Any) -> Any:
+        """`function(*args, **options)`, where `function` is called `now`, `utcnow` or `today`."""
+        return read_date(function, args, options)
+
     def loop(self, kind: Any, *bounds: Any) -> Any:
-        """`range(*bounds)`."""
         if kind is range and (reads := reads_of(bounds)):
             current_following().decide("loop", reads)
             bounds = plain(bounds)
         return kind(*bounds)
 
     def mark(self) -> int:
-        """Before a test."""
         return current_following().mark()
 
     def settle(self, required: bool, mark: int, value: Any) -> Any:

@@ -65,7 +65,7 @@ def _lines(finding: Finding, others: Sequence[Finding], color: bool) -> Iterator
         counted = ", ".join(f"{place}{f' ({number} times)' if number > 1 else ''}" for place, number in places.items())
         yield f"  {len(others) + 1} times, also: {counted}"
     yield f"  {finding.text}"
-    yield f"  costs: {finding.cost}"
+    yield f"  cost: {finding.cost}"
     for number, cause in enumerate(finding.causes):
         yield f"  {'because' if not number else '       '} {cause.text} {dim}[{cause.evidence}: {cause.source}]{plain}"
     for one in sorted(finding.suggestions, key=_order):
@@ -88,24 +88,24 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
     if proof is None:
         yield f"  not tried: {one.text}"
     elif proof.helps:
-        yield f"  mend: {one.text}"
-        how = "at once with the other mends" if proof.together else f"with {one.tried}"
+        yield f"  fix: {one.text}"
+        how = "together with the other fixes" if proof.together else f"with {one.tried}"
         yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, _unseen(proof), proof.timing)))}"
     else:
-        why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
+        why = proof.failure or f"no improvement{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried}: {why}{plain}"
 
 
 def _unseen(proof: Proof) -> str:
-    """`not looked at: registers, shared memory`; empty if everything was."""
-    return f"not looked at: {', '.join(proof.unseen)}" if proof.unseen else ""
+    """`not compared: registers, shared memory`; empty if everything was."""
+    return f"not compared: {', '.join(proof.unseen)}" if proof.unseen else ""
 
 
 def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     head = {"text": one.text, "changes": [str(change) for change in one.changes]}
     proof = one.proof
     if proof is None:
-        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_looked_at": []}
+        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_compared": []}
         return head | nothing | {"outcome": "not tried", "failure": "", "time": None}
     time = {
         "verdict": proof.agreement.verdict if proof.agreement is not None else None,
@@ -114,9 +114,9 @@ def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     }
     return picked(
         proof,
-        "effects failure not_looked_at=unseen",
+        "effects failure not_compared=unseen",
         **head,
         compiled_with=list(map(str, proof.together or one.changes)),
-        outcome="helps" if proof.helps else "failed" if proof.failure else "no help",
+        outcome="better" if proof.helps else "failed" if proof.failure else "no improvement",
         time=time if proof.timing else None,
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 PREAMBLE = """\
-import contextlib, math, statistics, time, timeit
+import contextlib, copy, math, pickle, statistics, time, timeit
+from datetime import datetime, timedelta, timezone
+import numpy as np
 import torch, triton, triton.language as tl
 @triton.jit
 def k(x_ptr, n, B: tl.constexpr):
@@ -593,5 +595,111 @@ k[(cdiv(total, 16),)](x, 64, B=16)""",
         "graph = torch.cuda.CUDAGraph()\nassert not torch.cuda.is_current_stream_capturing()\n"
         "with torch.cuda.graph(graph):\n    assert torch.cuda.is_current_stream_capturing()\n"
         "    k[(4,)](x, 64, B=16)\nassert not torch.cuda.is_current_stream_capturing()\ngraph.replay()",
+    ),
+    Program(
+        "the date, for some time",
+        "end = datetime.now() + timedelta(milliseconds=1)\nwhile datetime.now() < end:\n    k[(4,)](x, 64, B=16)",
+        ("assumed this machine's time", "while datetime.now() < end"),
+        """now = datetime.now(timezone.utc)
+assert type(pickle.loads(pickle.dumps(now))) is type(copy.deepcopy(now)) is datetime
+name = f"run-{now:%Y}-{now.isoformat()}"
+class Clock:
+    def now(self, *args, zone):
+        return args, zone
+assert Clock().now(1, zone=2) == ((1,), 2)
+k[(4,)](x, 64, B=16)""",
+    ),
+    Program(
+        "a mean of differences of dates",
+        """begin = datetime.now()
+spans = [datetime.now() - begin for _ in range(3)]
+if sum(spans, timedelta()) / 3 < timedelta(seconds=1):
+    k[(4,)](x, 64, B=16)
+if (datetime.now() - begin).total_seconds() > 60:
+    k[(8,)](x, 64, B=16)
+k[(max(spans).microseconds % 7 + 1,)](x, 64, B=32)""",
+        ("if sum(spans, timedelta()) / 3", "if (datetime.now() - begin)", "grid[0]"),
+        "if timedelta(seconds=3) > timedelta(seconds=1):\n    k[(4,)](x, 64, B=16)",
+    ),
+    Program(
+        "the hour",
+        "if datetime.now().hour < 12:\n    k[(4,)](x, 64, B=16)\n"
+        "if time.localtime().tm_hour < 12:\n    k[(8,)](x, 64, B=16)",
+        ("if datetime.now().hour < 12", "if time.localtime().tm_hour < 12"),
+        "print(time.strftime('%H', time.localtime()))\nif datetime(2020, 1, 1).hour < 12:\n    k[(4,)](x, 64, B=16)",
+    ),
+    Program(
+        "the clock's parity",
+        "if time.time() % 2 < 1:\n    k[(4,)](x, 64, B=16)\nn = int(time.time()) % 7\nk[(n + 1,)](x, 64, B=32)",
+        ("if time.time() % 2 < 1", "n: assumed this machine's time", "grid[0]="),
+        "n = round(time.time())\nk[(4,)](x, 64, B=16)",
+    ),
+    Program(
+        "how many events a profile has, and their times",
+        """with torch.profiler.profile() as profile:
+    k[(4,)](x, 64, B=16)
+if len(profile.events()) > 1:
+    k[(4,)](x, 64, B=32)
+if sum(row.self_device_time_total for row in profile.key_averages()) < 100:
+    k[(8,)](x, 64, B=32)""",
+        ("if len(profile.events()) > 1", "if sum(row.self_device_time_total"),
+        """with torch.profiler.profile() as profile:
+    k[(4,)](x, 64, B=16)
+print(profile.key_averages().table())""",
+    ),
+    Program(
+        "the text of a tensor",
+        """if len(repr(x)) > 40:
+    k[(4,)](x, 64, B=16)
+if "nan" in str(x):
+    k[(8,)](x, 64, B=16)
+k[(len(str(x).split(",")),)](x, 64, B=32)""",
+        ("if len(repr(x)) > 40", 'if "nan" in str(x)', 'len(str(x).split(","))'),
+        """n = torch.arange(4, device=dev)
+assert "3" in str(n) and len(repr(n)) > 3
+print(f"{x}", x, "values " + str(x), "%s" % x, "{}".format(x))
+k[(4,)](x, 64, B=16)""",
+    ),
+    Program(
+        "an address that was freed",
+        """seen = set()
+a = torch.empty(64, device=dev)
+seen.add(a.data_ptr())
+before = a.data_ptr()
+del a
+b = torch.empty(64, device=dev)
+if b.data_ptr() == before:
+    k[(4,)](x, 64, B=16)
+if b.data_ptr() in seen:
+    k[(8,)](x, 64, B=16)""",
+        ("if b.data_ptr() == before", "if b.data_ptr() in seen"),
+        """a, b = torch.empty(64, device=dev), torch.empty(64, device=dev)
+first, second = a.data_ptr(), b.data_ptr()
+seen = {first, second}
+assert a[:32].data_ptr() == first and a.data_ptr() in seen
+del a, b
+assert first != second and first == first and x.data_ptr() not in (first, second)
+k[(4,)](x, 64, B=16)""",
+    ),
+    Program(
+        "a slice of a table of the host",
+        "y = torch.zeros(64)[: x.argmax()]\nk[(y.numel() + 1,)](x, 64, B=16)",
+        ("data of the host, not followed further, in y = torch.zeros(64)[: x.argmax()]",),
+        "three = torch.tensor(3, device=dev)\nassert torch.zeros(64)[:three].shape == (3,)\n"
+        "assert torch.zeros(64, 3)[1:three, 0].shape == (2,)\nk[(4,)](x, 64, B=16)",
+    ),
+    Program(
+        "bytes of a storage",
+        "n = x.cpu().untyped_storage()[0]\nk[(n + 1,)](x, 64, B=16)\nm = x.cpu().storage()[0]\nk[(4,)](x, m, B=32)",
+        ("n: assumed 0", "m: assumed 0"),
+        "three = torch.tensor([3], dtype=torch.uint8, device=dev)\nassert three.cpu().untyped_storage()[0] == 3\n"
+        "assert three.untyped_storage()[0:1].nbytes() == 1 and three.cpu().storage()[0] == 3\nk[(4,)](x, 64, B=16)",
+    ),
+    Program(
+        "DLPack to NumPy",
+        "a = np.from_dlpack(x.cpu())\nk[(int(a[0]) + 1,)](x, 64, B=16)",
+        ("data of the host, not followed further, in a = np.from_dlpack(x.cpu())",),
+        "assert np.from_dlpack(torch.arange(3, device=dev).cpu())[2] == 2\ny = torch.from_dlpack(x)\n"
+        "assert y.is_cuda and y.shape == x.shape\nk[(4,)](y, 64, B=16)",
     ),
 )

@@ -7,6 +7,7 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,9 @@ import torch
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.placeholders import measured
+from irscope.record.virtual.after_import import AfterImport
+from irscope.record.virtual.placeholders import current_following, measured
+from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.handlers import LEGACY_TYPES
 from irscope.record.virtual.torch.memory import CPU, CUDA, META, VirtualMemory, store_values, values_of
 from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream
@@ -31,7 +34,6 @@ class _DeviceProperties(SimpleNamespace):
 
 
 def _properties_of(part: DevicePart) -> _DeviceProperties:
-    """The properties of a part, under torch's names."""
     major, minor = part.capability
     return _DeviceProperties(
         name=part.name,
@@ -130,6 +132,7 @@ def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> N
         patches.set_known(accelerator, _accelerator_functions(part, memory, stream))
     _install_types(patches)
     _install_storage(memory, patches)
+    patches.enter_context(AfterImport("torch.autograd.profiler_util", partial(_follow_events, patches)))
     _install_loading(patches)
 
 
@@ -143,7 +146,6 @@ def _always(value: Any) -> Callable[..., Any]:
 
 
 def _constants(value: Any, names: str) -> dict[str, Any]:
-    """Functions that return `value`, by their names."""
     return {name: _always(value) for name in names.split()}
 
 
@@ -170,7 +172,6 @@ class _Statistics(Counter[str]):
         return measured(0)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The placeholder value, which each key has."""
         return measured(0)
 
 
@@ -248,6 +249,50 @@ def _install_storage(memory: VirtualMemory, patches: Patches) -> None:
         return memory.address(storage) if storage.device.type == "meta" else real(storage)
 
     patches.set(torch.UntypedStorage, "data_ptr", data_ptr)
+    real_item = torch.UntypedStorage.__getitem__
+
+    def item(storage: Any, index: Any) -> Any:
+        if storage.device.type != "meta":
+            return real_item(storage, index)
+        data = torch.empty(0, dtype=torch.uint8, device=META).set_(storage)[index]
+        return data.untyped_storage() if isinstance(index, slice) else data.item()
+
+    real_typed_item = torch.TypedStorage._getitem
+
+    def typed_item(storage: Any, index: Any) -> Any:
+        memory = storage._untyped_storage
+        if memory.device.type != "meta" or not isinstance(index, int):
+            return real_typed_item(storage, index)
+        return torch.empty(0, dtype=storage.dtype, device=META).set_(memory)[index].item()
+
+    patches.set(torch.UntypedStorage, "__getitem__", item)
+    patches.set(torch.TypedStorage, "_getitem", typed_item)
+    real_from_dlpack = torch.from_dlpack
+
+    def from_dlpack(tensor: Any, **options: Any) -> Any:
+        is_virtual = isinstance(tensor, torch.Tensor) and tensor.untyped_storage().device.type == "meta"
+        return tensor.detach() if is_virtual else real_from_dlpack(tensor, **options)
+
+    patches.set(torch, "from_dlpack", from_dlpack)
+    patches.set_known(torch.utils.dlpack, {"from_dlpack": from_dlpack})
+
+
+def _follow_events(patches: Patches, module: Any) -> None:
+    """What a program reads of a profile is this machine's: there are no events of a GPU in it."""
+
+    def followed(real: Any) -> Any:
+        @wraps(real)
+        def read(events: Any, *args: Any) -> Any:
+            if is_called_by_program():
+                current_following().convert("the profiler's events")
+            return real(events, *args)
+
+        return read
+
+    kind = module.EventList
+    for name in ("__len__", "__iter__", "__getitem__", "total_average"):
+        patches.set(kind, name, followed(getattr(kind, name)))
+    patches.set(kind, "self_cpu_time_total", property(followed(kind.self_cpu_time_total.fget)))
 
 
 def _install_loading(patches: Patches) -> None:

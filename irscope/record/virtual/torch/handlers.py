@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 
 from irscope.record.virtual.numbers import reads_of
-from irscope.record.virtual.placeholders import current_following
+from irscope.record.virtual.placeholders import PlaceholderText, current_following
 from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.memory import (
     CPU,
@@ -86,7 +86,6 @@ class Handlers:
         self._memory = mode.memory
 
     def install(self) -> None:
-        """Add them to the mode."""
         handlers = self._mode.handlers
         memory = self._memory
         install_shapes(handlers)
@@ -169,9 +168,10 @@ class Handlers:
         elif tensor.requires_grad:
             place += ", requires_grad=True"
         known = values_of(tensor)
-        if known is not None:
-            return f"{repr(known.values)[:-1]}{place})"
-        return f"tensor(..., size={tuple(tensor.shape)}, dtype={tensor.dtype}{place})"
+        if known is None:
+            return PlaceholderText(f"tensor(..., size={tuple(tensor.shape)}, dtype={tensor.dtype}{place})")
+        text = f"{repr(known.values)[:-1]}{place})"
+        return PlaceholderText(text) if known.is_placeholder else text
 
     @_handles(T.numpy, T.__array__)
     def array(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -188,6 +188,27 @@ class Handlers:
 
         kind = torch.zeros((), dtype=tensor.dtype, device="cpu").numpy().dtype
         return placeholder_array(tuple(tensor.shape), kind, tensor.numel() * tensor.element_size() > _LARGE_BYTES)
+
+    @_handles(T.__dlpack__)
+    def dlpack(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The memory of a tensor of the host for another library: the values, else zeros, which are placeholders."""
+        tensor = args[0]
+        if not tensor.is_meta or not self._is(tensor, "cpu"):
+            return self._mode.call(func, args, kwargs)
+        return func(self._host_values(tensor), *args[1:], **kwargs)
+
+    @_handles(T.__dlpack_device__)
+    def dlpack_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        device = self._memory.device(args[0])
+        kinds = {"cpu": 1, "cuda": 2}
+        return (kinds[device.type], device.index or 0) if device.type in kinds else func(*args, **kwargs)
+
+    def _host_values(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor of the host with the values, else with zeros; that they are placeholders is reported."""
+        if computed_values(tensor) is None:
+            current_following().convert()
+        known = values_of(tensor)
+        return torch.zeros(tensor.shape, dtype=tensor.dtype, device=CPU) if known is None else known.values.clone()
 
     @_handles(torch.allclose, T.allclose, torch.equal, T.equal)
     def agree(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -237,8 +258,11 @@ class Handlers:
         tensor, where = args[0], args[1]
         if not isinstance(where, tuple):
             where = (where,)
+        if not tensor.is_meta:
+            # Of the host: torch's C++ reads the bounds of its slices itself.
+            where = tuple(self._sliced(item) if isinstance(item, slice) else item for item in where)
         if not any(isinstance(item, T) for item in where):
-            return self._mode.call(func, args, kwargs)
+            return self._mode.call(func, (tensor, where if isinstance(args[1], tuple) else where[0], *args[2:]), kwargs)
         indices: list[Any] = []
         guessed = False
         for item in where:
@@ -269,6 +293,11 @@ class Handlers:
             # A scalar mask makes a dimension of one element or of none.
             following.decide("shape", following.read_of(result.numel()))
         return result
+
+    def _sliced(self, item: slice) -> slice:
+        """A slice whose bounds in tensors are read."""
+        bounds = (item.start, item.stop, item.step)
+        return slice(*(self.scalar(T.__index__, (bound,), {}) if isinstance(bound, T) else bound for bound in bounds))
 
     @_handles(torch.nonzero, T.nonzero, torch.argwhere, T.argwhere)
     def nonzero(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -353,11 +382,12 @@ class Handlers:
             return func(*args, **kwargs)
         address = self._memory.data_ptr(args[0])
         # Behind the function mode, whose caller the program is.
-        return current_following().address(address) if is_called_by_program(2) else address
+        if not address or not is_called_by_program(2):
+            return address
+        return current_following().address(address, self._memory.allocation(args[0].untyped_storage()))
 
     @_handles(T.cuda)
     def cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.cuda(device)`."""
         device = kwargs.get("device", args[1] if len(args) > 1 else None)
         return self._moved(args[0], CUDA if device is None else device, kwargs)
 

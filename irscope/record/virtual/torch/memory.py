@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from irscope.record.virtual.numbers import PlaceholderInt, Reads, carry, plain
+from irscope.record.virtual.numbers import Allocation, PlaceholderInt, Reads, carry, plain
 from irscope.record.virtual.placeholders import current_following
 from irscope.record.virtual.places import place_of_reader
 
@@ -35,6 +35,8 @@ _LARGE_BYTES = 1 << 26
 """Tensors of this size and more are counted as allocated."""
 
 _ADDRESS = "_irscope_address"
+_ALLOCATION = "_irscope_allocation"
+_BORN = "_irscope_born"
 _COUNTED = "_irscope_counted"
 _DEVICE = "_irscope_device"
 _PINNED = "_irscope_pinned"
@@ -78,6 +80,10 @@ class VirtualMemory:
     def __init__(self, size_bytes: int, on_note: Callable[[str], None]) -> None:
         """`on_note` is called with what the program did that another machine would refuse, or this one does."""
         self._next = _BASE
+        self.allocations = 0
+        """How many there were so far."""
+        self.first_freed: int | None = None
+        """Their number when the first one ended whose address the program had read."""
         self._on_note = on_note
         self._size_bytes = size_bytes
         self.used_bytes = self.most_used_bytes = 0
@@ -96,6 +102,9 @@ class VirtualMemory:
         if tensor.layout is not torch.strided:
             return
         storage = tensor.untyped_storage()
+        if _BORN not in storage.__dict__:
+            self.allocations += 1
+            setattr(storage, _BORN, self.allocations)
         size = storage.nbytes()
         if size < _LARGE_BYTES or _COUNTED in storage.__dict__:
             return
@@ -146,8 +155,16 @@ class VirtualMemory:
             setattr(storage, _ADDRESS, address)
         return address
 
+    def allocation(self, storage: Any) -> Allocation:
+        """The allocation of a storage whose address the program reads."""
+        allocation = storage.__dict__.get(_ALLOCATION)
+        if allocation is None:
+            allocation = Allocation(self, storage.__dict__.get(_BORN, 0))
+            setattr(storage, _ALLOCATION, allocation)
+            weakref.finalize(storage, allocation.end).atexit = False
+        return allocation
+
     def data_ptr(self, tensor: torch.Tensor) -> int:
-        """The result of `tensor.data_ptr()`."""
         if tensor.numel() == 0:
             return 0
         return self.address(tensor.untyped_storage()) + tensor.storage_offset() * tensor.element_size()
@@ -168,7 +185,6 @@ class VirtualMemory:
         return tensor.layout is torch.strided and _PINNED in tensor.untyped_storage().__dict__
 
     def device(self, tensor: torch.Tensor) -> torch.device:
-        """The device that a tensor reports."""
         if not tensor.is_meta:
             return tensor.device
         if not self.marks or tensor.layout is not torch.strided:
@@ -228,7 +244,26 @@ def invalidate(tensor: torch.Tensor) -> None:
     """Forget the values of a tensor, and of all others that share its memory: it was written with unknown values."""
     tensor.__dict__.pop(_ASSUMED_RESULT, None)
     if tensor.is_meta and tensor.layout is torch.strided:
-        tensor.untyped_storage().__dict__.pop(_SHADOW, None)
+        marks = tensor.untyped_storage().__dict__
+        marks.pop(_SHADOW, None)
+        marks.pop(_UNWRITTEN, None)
+
+
+_UNWRITTEN = "_irscope_unwritten"
+"""Of a storage that `torch.empty` made: the version of its tensors until something is written."""
+
+
+def mark_unwritten(tensor: Any) -> None:
+    """Note that a new tensor's memory was not written."""
+    if isinstance(tensor, torch.Tensor) and tensor.is_meta and tensor.layout is torch.strided:
+        tensor.untyped_storage().__dict__[_UNWRITTEN] = (tensor._version, _Epoch.now)
+
+
+def _is_unwritten(tensor: torch.Tensor) -> bool:
+    """Whether neither torch nor a launch wrote a tensor's memory since `torch.empty` made it."""
+    if not tensor.is_meta or tensor.layout is not torch.strided:
+        return False
+    return tensor.untyped_storage().__dict__.get(_UNWRITTEN) == (tensor._version, _Epoch.now)
 
 
 def invalidate_all() -> None:
@@ -293,7 +328,7 @@ def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
 
 
 def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
-    """The range of an integer tensor, and its data if it has at most so many bytes, as fields of an Argument.
+    """The range of an integer tensor, its data if it has at most so many bytes, or that nothing was written to it.
 
     Of an integer tensor of the virtual GPU the data are stored up to a fixed size, too.
 
@@ -304,6 +339,8 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if not tensor.is_meta and not most_bytes:
             return {}
+        if _is_unwritten(tensor):
+            return {"is_unwritten": True}
         known = values_of(tensor)
         if known is None or not tensor.numel() or tensor.is_complex():
             return {}

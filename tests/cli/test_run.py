@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from irscope.record.gpu.on_machine import session_on_machine
+from irscope.store.recent import CaptureStore
 from tests.cli.product import ROOT, Run
 
 SCRIPT = ROOT / "tests" / "gpu" / "scripts" / "row_sum.py"
@@ -39,7 +42,7 @@ def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple
 @pytest.mark.triton
 def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    code, out, err = irscope("bench", "--results", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
+    code, out, err = irscope("run", ROOT / "examples" / "vector_add.py", "-d", "cse", "--json")
     row = json.loads(out)
     assert (code, row["plan"], row["passes"]) == (0, "-cse", True)
     assert {one["verdict"] for one in row["launches"]} == {"identical"}
@@ -50,7 +53,7 @@ def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
 @pytest.mark.triton
 def test_results_take_a_target_a_stage_and_a_pass(irscope: Run) -> None:
     pytest.importorskip("torch", reason="the script makes tensors of torch")
-    subject = ("bench", "--results", ROOT / "examples" / "vector_add.py")
+    subject = ("run", ROOT / "examples" / "vector_add.py")
     code, out, _ = irscope(*subject, "--target", "hip:gfx942", "--at", "coalesce", "--programs", "2", "--json")
     assert (code, json.loads(out)["passes"]) == (0, True)
     code, _, err = irscope(*subject, "--cpu", "--at", "colaesce")
@@ -86,12 +89,12 @@ def test_doctor_says_that_there_is_none(irscope: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("bench", "--results"), 2, "give its FILE"),
+        (("run",), 2, "give its FILE"),
         (("bench",), 2, "give its FILE"),
         (("bench", "last"), 2, "'last' is not a Python script"),
-        (("bench", "--results", "capture.irscope"), 2, "is not a Python script"),
-        (("bench", "--results", "nowhere.py"), 1, "'nowhere.py' does not exist"),
-        (("bench", "--results", SCRIPT, "-d", "#3"), 1, "'#3' is not a pass"),
+        (("run", "capture.irscope"), 2, "is not a Python script"),
+        (("run", "nowhere.py"), 1, "'nowhere.py' does not exist"),
+        (("run", SCRIPT, "-d", "#3"), 1, "'#3' is not a pass"),
         (("bench", SCRIPT, "--vs", "num_warps="), 2, "write KEY=VALUE"),
         (("bench", SCRIPT, "--vs", "nothing"), 1, "is not a plan (-combine), an option (num_warps=8) or a capture"),
         (("bench", SCRIPT, "--vs", "-com bine"), 1, "'bine' must begin with"),
@@ -117,3 +120,29 @@ def test_variants_of_the_command_line() -> None:
     assert two.plan == PassPlan.parse("-combine -ttgir:coalesce")
     assert three.options == (("num_warps", 8), ("maxnreg", 128))
     assert variants_of(PassPlan(), []) == []
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.triton
+def test_without_a_gpu_the_cpu_judges_variants(irscope: Run, tmp_path: Path) -> None:
+    """An edit that stores something else is told from one that does not, by what the launch leaves."""
+    pytest.importorskip("torch", reason="the script makes tensors of torch")
+    assert irscope("record", ROOT / "examples" / "vector_add.py", "--target", "cuda:90", "--launch", "1")[0] == 0
+    code, out, err = irscope(
+        "ablate", "last::add_kernel", "--pass", "coalesce", "--pass", "reorder_instructions", "--json"
+    )
+    ablation = out
+    rows = json.loads(out)["variants"]
+    assert (code, {row["agreement"]["verdict"] for row in rows}) == (0, {"identical"})
+    assert "the CPU (ttgir" in err
+    code, _, err = irscope("ablate", "last::add_kernel", "--check", "result", "--stage", "ttgir")
+    assert (code, "the CPU (ttgir" in err) == (1, True)
+    code, _, err = irscope("ablate", "last::add_kernel", "--check", "time=2", "--stage", "ttgir")
+    assert (code, "need a GPU" in err) == (1, True)
+
+    session = session_on_machine(CaptureStore().load(json.loads(ablation)["capture"]))
+    right = session.baseline
+    wrong = right.text("ttgir").replace("arith.addf", "arith.subf")
+    artifacts = tuple(replace(one, data=wrong) if one.stage == "ttgir" else one for one in right.artifacts)
+    assert session.check(right).verdict == "identical"
+    assert session.check(replace(right, artifacts=artifacts)).verdict == "different"

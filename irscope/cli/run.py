@@ -1,0 +1,107 @@
+"""`irscope run`: checks the results of a script's launches, on the GPU or on the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from irscope.cli.captures import check_plan
+from irscope.cli.launches import script_of
+from irscope.cli.on_machine import OnMachine
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Argument, Option
+from irscope.cli.streams import echo, say
+from irscope.errors import NoDevice, UsageError
+from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.record.process.requests import RecordRequest, request_for
+from irscope.render.text.failure import failure_text
+
+if TYPE_CHECKING:
+    from irscope.record.gpu.session import ScriptCheck
+
+
+def run(
+    subject: Annotated[str | None, Argument("FILE[::KERNEL]", "The Python script that makes the launches.")] = None,
+    every: Annotated[
+        bool, Option("--all", help="Check every launch, not only the first one of each compiled kernel.")
+    ] = False,
+    launch_timeout: Annotated[
+        float, Option("--launch-timeout", metavar="SECONDS", min=0.1, help="Time limit for one launch on the GPU.")
+    ] = 30.0,
+    *,
+    machine: OnMachine,
+    to: Destination,
+    record_options: RecordingOptions,
+) -> int:
+    """Run a script's kernels and check their results, with a GPU or without: under a plan against every pass on.
+
+    Each launch is first run on copies of its inputs, with its outputs poisoned; the script then continues with the
+    results of the plan, so that its own checks count as well. A NaN never passes. The exit code is 0 only if every
+    launch passes and the script ends without an error.
+
+    Without a GPU, with --cpu or for a --target, the script runs on a virtual GPU that computes, and the CPU runs the
+    IR of the first launch of each compiled kernel: under a plan against the IR of all passes, else against the IR
+    before any pass.
+    """
+    from irscope.render.text.bench import render_agreements
+
+    # The CPU runs launches for any target.
+    file, kernel = script_of(subject, replace(record_options, targets=()), "run")
+    options = replace(record_options, snapshots="none", layouts=False, disassemble=False)
+    checked = _checked(request_for(file, options, kernel=kernel), machine, record_options, every, launch_timeout)
+    check_plan(record_options.plan, checked.captures)
+    for capture in checked.captures:
+        if capture.failure is not None:
+            say(failure_text(capture))
+    places = [(row.where, row.agreement) for row in checked.launches]
+    rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
+    to.emit(
+        lambda: _as_json(checked, record_options.plan),
+        lambda width, color: render_agreements(rows, width=width, color=color),
+    )
+    _tell_end(file, checked, record_options.launch)
+    return 0 if checked.passes else 1
+
+
+def _checked(
+    request: RecordRequest, machine: OnMachine, options: RecordingOptions, every: bool, launch_timeout: float
+) -> ScriptCheck:
+    from irscope.record.gpu.on_machine import check_script_on_machine
+    from irscope.record.gpu.session import check_script_on_device
+
+    run = machine.run
+    if not machine.is_chosen and not options.targets:
+        try:
+            return check_script_on_device(
+                request, launch=options.launch, every=every, launch_timeout_s=launch_timeout, echo=echo
+            )
+        except NoDevice:
+            say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
+    if every:
+        raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
+    return check_script_on_machine(request, run, launch=options.launch, echo=echo)
+
+
+def _as_json(checked: ScriptCheck, plan: PassPlan) -> dict[str, Any]:
+    end = checked.script_end
+    return {
+        "plan": str(plan),
+        "passes": checked.passes,
+        "launches": [row.as_json() for row in checked.launches],
+        "script": None if end is None else {"code": end.code, "message": end.message},
+        "ended": checked.ended,
+    }
+
+
+def _tell_end(file: str, checked: ScriptCheck, launch: int | None) -> None:
+    end = checked.script_end
+    if checked.ended:
+        say(f"{file}: its process ended: {checked.ended}.")
+    elif end is not None and end.stopped:
+        say(f"{file} stopped: {end.message}.")
+        if end.frames:
+            say(end.frames.rstrip())
+    if not checked.launches:
+        which = f"launch {launch}" if launch is not None else "kernel"
+        say(f"{file} launched no {which}: nothing was checked.")
