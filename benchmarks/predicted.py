@@ -112,7 +112,7 @@ def main() -> int:
     if taus:
         geometric = exp(statistics.mean(map(log, firsts)))
         print(
-            f"mean tau {statistics.mean(taus):.2f}, least {min(taus):.2f}; first choice {geometric:.3f} times the best; "
+            f"mean tau {statistics.mean(taus):.2f}, min {min(taus):.2f}; first choice {geometric:.3f} times the best; "
             f"best among three in {found / len(taus):.0%} of {len(taus)} families"
         )
     if errors:

@@ -326,7 +326,7 @@ def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
 
 def _predictions(reference: Reference, irscope: Run) -> None:
     folder = DATA / "counters"
-    for name in ("shared_columns", "copies_of_halves_apart", "matmul_naive_kernel"):
+    for name in ("shared_columns", "liger_cross_entropy_kernel", "matmul_naive_kernel"):
         (found,) = check(reference, irscope, "time", "time", next(folder.rglob(f"{name}.irscope")))
         assert found["interval_s"][0] < found["seconds"] < found["interval_s"][1]
     found = check(reference, irscope, "tune", "tune", next(folder.rglob("matmul_naive_kernel.irscope")))
