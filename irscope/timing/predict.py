@@ -352,10 +352,12 @@ def predicted_from_work(
     floor = latency * 3
     seconds = clock.launch_s + max(slowest, floor)
     bound = "DRAM" if memory >= slowest else next(name for name, value in compute.items() if value == slowest)
-    if clock.launch_s > slowest:
+    if clock.launch_s > max(slowest, floor):
         bound = "launch overhead"
-    elif memory >= slowest and rate < clock.dram_bytes_per_s * 0.5:
-        bound = "too few CTAs" if ctas < clock.units else "latency: too little in flight"
+    elif ctas < 0.75 * clock.units:
+        bound = "too few CTAs"
+    elif floor > slowest or (memory >= slowest and rate < clock.dram_bytes_per_s * 0.5):
+        bound = "latency: too little in flight"
     low, high = _ANALYTIC_INTERVAL
     busy = {name: value / seconds for name, value in unit_seconds.items()}
     busy["DRAM"] = dram_bytes / clock.dram_bytes_per_s / seconds
