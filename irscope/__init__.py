@@ -43,6 +43,7 @@ __all__ = [
     "layout",
     "load",
     "meaning",
+    "predict",
     "record",
     "record_all",
     "recording_session",
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         to_dict,
         why,
     )
+    from irscope.api.timing import predict
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule
@@ -91,6 +93,7 @@ _HOMES = {
     "PassPlan": "irscope.plan",
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
+    "predict": "irscope.api.timing",
     "table": "irscope.analysis.resources",
 }
 
