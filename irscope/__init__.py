@@ -95,7 +95,6 @@ class _CallablePackage(ModuleType):
     """A package, such as `irscope.record`, whose name is also that of a function of `irscope.api`: it may be called."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Call the function of the package's name."""
         return self._function(*args, **options)
 
     @property

@@ -16,8 +16,6 @@ from irscope.model.evidence import Ceilings
 from irscope.store.disk import default_folder
 from irscope.store.recent import CaptureStore
 
-__all__ = ["Installed", "look", "try_gpus"]
-
 _PROBE_TIMEOUT_S = 120
 _GET_TRITON = "pip install 'irscope[triton]' (on Linux), or a PyTorch that brings its own; reading captures needs none"
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from irscope.api.installation import look, try_gpus
 from irscope.cli.output import Destination
 from irscope.cli.parameters import Option
+from irscope.render.text.tables import table
 from irscope.store.baseline import save_ceilings
 
 
@@ -27,7 +28,6 @@ def doctor(
     to: Destination,
 ) -> int:
     """Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it."""
-    from irscope.render.text.tables import table
 
     findings, measured = try_gpus(interpreter) if gpu else (look(interpreter), ())
     if measured:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from irscope.record.process.session import Recording
     from irscope.store.collection import Collection
 
-__all__ = ["note_incomplete", "noted_incomplete", "nothing_recorded", "tell_end", "tell_refusals", "tell_stops"]
-
 
 _LINES_OF_OUTPUT = 15
 

@@ -6,22 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-__all__ = [
-    "After",
-    "Annotations",
-    "Argument",
-    "AsJson",
-    "Color",
-    "Context",
-    "Lines",
-    "Option",
-    "Output",
-    "Stages",
-    "Subject",
-    "Subjects",
-    "split_words",
-]
-
 
 class Option:
     """An option: `--name` and its short form, as the help shows it; hidden ones work, and other pages list them."""

@@ -20,9 +20,9 @@ from irscope.api.reduction.kept import (
     kept_finding,
     last_stage,
 )
-from irscope.api.reduction.run import Reduction, ReductionOrigin, python_case
+from irscope.api.reduction.run import Reduction, ReductionOrigin, origins_of, python_case
 from irscope.cli.keeping import refuse_untrusted
-from irscope.cli.launches import program_request, session_without_gpu, why_no_gpu
+from irscope.cli.launches import one_capture, program_request, session_without_gpu, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, emit, emit_json, write_output
 from irscope.cli.parameters import AsJson, Option, Output, Subject
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
@@ -35,8 +35,6 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import VariantPool
-
-__all__ = ["changed", "default_limit_s"]
 
 
 def reduce(
@@ -122,8 +120,6 @@ def reduce(
     Operations, regions, arguments, attributes and passes go as long as it stays so. Every candidate is verified by
     MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
     """
-    from irscope.api.reduction.run import origins_of
-    from irscope.cli.launches import one_capture
     from irscope.cli.texts import one_pass
     from irscope.render.text.searches import (
         python_file,

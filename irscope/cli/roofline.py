@@ -9,8 +9,6 @@ from irscope.cli.output import Destination, under_titles
 from irscope.cli.parameters import Option, Subject
 from irscope.model.recording_options import RecordingOptions
 
-__all__ = ["Part"]
-
 Part = Annotated[
     str | None,
     Option(

@@ -16,6 +16,7 @@ from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
 from irscope.render.capture.plain import capture_json
+from irscope.render.text.tables import table
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, save
 
@@ -55,7 +56,6 @@ def stage_text(
 def _binary_text(capture: Capture, artifact: Artifact) -> str:
     """The sections and resources of a binary, instead of its bytes."""
     from irscope.ir.asm.resources import parse_elf
-    from irscope.render.text.tables import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
     found = parse_elf(data).sections

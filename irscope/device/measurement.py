@@ -58,7 +58,6 @@ class Agreement:
         return self.verdict in ("identical", "close")
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self) | {"passes": self.passes}
 
 
@@ -76,7 +75,6 @@ class Timing:
     """Whether the L2 cache was flushed before each launch."""
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self)
 
 
@@ -104,7 +102,6 @@ class Ratio:
         return f"{self.value:.{digits}f}x ({self.low:.{digits}f} to {self.high:.{digits}f})"
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self) | {"different": self.different}
 
 
@@ -132,7 +129,6 @@ class Measurement:
         return agreement.verdict != "nan" or agreement.differing > 0
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return {
             "device": self.device,
             "before": None if self.before is None else self.before.as_json(),

@@ -95,7 +95,6 @@ def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int 
 
     Args:
         first: the layout that elements come from, where that matters.
-        second: the one they go to.
         compiler_ways: the compiler's count of bank conflicts, plus one, if it is known.
 
     Raises UsageError if their shapes differ, or one has no map, is in tensor memory or leaves elements out.

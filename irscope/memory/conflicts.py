@@ -89,11 +89,9 @@ def shared_access(
     """Count the wavefronts of moving a tensor between registers and shared memory, for one warp.
 
     Args:
-        registers: the layout in registers.
         memory: the layout in shared memory, of the same shape, or of the allocation that the tensor is a part of: the
             offset of the part shifts all its banks alike.
         packed: of ldmatrix or stmatrix, one of `matrix_choices`: the registers that 32 bits of a matrix hold.
-        store: whether it is a store.
         target: whose banks and groups of lanes.
         widest_bits: bits per lane of the widest instruction that is used.
 

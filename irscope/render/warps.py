@@ -92,8 +92,6 @@ def _details(use: WarpRingUse) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WarpsPicture:
-    """A picture of partitions."""
-
     svg: str
     lines: Mapping[str, tuple[int, ...]]
     """Name of an operation in it -> its line of the TTGIR, 1-based."""
@@ -146,7 +144,6 @@ def warps_svg(
     """The partitions of a specialisation as one SVG of 1280×720, or larger where there is more to show.
 
     Args:
-        found: what to draw.
         title: what it is of, and what stands on the right.
         theme: `light`, `dark` or `print`.
         lines: line of the TTGIR -> the line of Python that it comes from, as a text.
@@ -165,7 +162,6 @@ class _Picture:
         self.rings = {one.line: one for one in (*found.buffers, *found.barriers)}
 
     def svg(self, title: tuple[str, str]) -> str:
-        """Draw all of it."""
         canvas, grid = self.canvas, self.grid
         canvas.head(title[0], "", title[1])
         warps = sum(one.warps or 0 for one in self.found.partitions)
@@ -361,7 +357,6 @@ class _Picture:
                 canvas.text(box.left + 7, row.top + grid.row / 2 + 3, text, look="m", size=LEAST, room=box.width - 12)
 
     def _barriers(self) -> list[WarpRing]:
-        """Those in the picture."""
         return [ring for ring in self.found.barriers if ring.line in self.grid.rings]
 
     def _is_barrier(self, ring: WarpRing) -> bool:

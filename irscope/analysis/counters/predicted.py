@@ -42,7 +42,6 @@ class CounterComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether they agree."""
         if self.least == self.measured == self.most:
             return "equal"
         if self.least < self.most and self.least <= self.measured <= self.most:
@@ -58,15 +57,6 @@ def comparisons_of(
     machine: Machine,
     programs: int,
 ) -> tuple[CounterComparison, ...]:
-    """The comparisons of one operation.
-
-    Args:
-        costs: its own.
-        own: its instructions.
-        kernel: all instructions.
-        machine: the instructions of the PTX, by operation.
-        programs: of the launch.
-    """
     found: list[CounterComparison] = []
     for cost in costs:
         access = cost.access
@@ -193,9 +183,6 @@ def executed_instructions(
     these are linear equations.
 
     Args:
-        capture: with a grid.
-        graph: of its SASS.
-        costs: of the capture.
         operations: the TTGIR line of the operation of each line of SASS.
     """
     grid, warps = capture.launch.grid, warps_of(capture.launch)

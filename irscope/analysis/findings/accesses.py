@@ -84,8 +84,6 @@ def is_seen(studied: Studied, finding: Finding) -> bool:
 
 
 class _AccessReader:
-    """One access."""
-
     def __init__(self, studied: Studied, operation: Operation, threads: ThreadMap, bits: int) -> None:
         self._studied = studied
         self._capture = studied.capture
@@ -239,7 +237,6 @@ class _AccessReader:
         return [divisibility_cause(self._capture, name) for name in names]
 
     def _said(self) -> list[Cause]:
-        """What `coalesce` said of it."""
         said = self._studied.said(self._line, ThreadWidth)
         found = [one for one in said if one.at_once * one.element_bytes * 8 < self._possible]
         return [self._studied.logged(one) for one in found[:1]]

@@ -152,8 +152,6 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding."""
-
     code: str
     operation: str
     """`tt.load`; empty if it is about the whole kernel."""
@@ -176,7 +174,6 @@ class Finding:
 
     @property
     def kind(self) -> _FindingKind:
-        """The row of `KINDS`."""
         return KINDS[self.code]
 
 

@@ -65,9 +65,7 @@ def tried(
     fixes, no other is tried, and other options are left out.
 
     Args:
-        studied: the capture.
         findings: what was found in it, the worst first.
-        compile_trials: compiles them.
         budget: how many compiles there are; changes of arguments share one where there would be more.
         timed: with it, every compile makes a binary.
     """
@@ -115,8 +113,6 @@ class _Tried:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """One compile."""
-
     changes: Changes
     tried: tuple[Changes, ...]
     """The changes of several suggestions, which it tries at once."""
@@ -297,7 +293,6 @@ def _subject(change: FixChange) -> tuple[str, bool]:
 
 
 def _is_fixed(finding: Finding) -> bool:
-    """Whether a suggestion was tried that helps."""
     return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
 
 

@@ -26,7 +26,6 @@ def movie_of(capture: Capture, followed: Followed | None = None) -> Movie:
 
     Args:
         capture: with the texts of its passes, as far as they were kept.
-        followed: its operations, if they were followed already.
     """
     followed = followed or follow(capture)
     trail = followed.lives.trail

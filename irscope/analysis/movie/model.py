@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COUNTERS", "Change", "Counts", "Frame", "Held", "MainValue", "Movie", "Role", "Tile"]
-
 Role = Literal["loaded", "first operand", "second operand", "result", "stored"]
 """What a value is to its operation: of a load; of a dot, either operand and the result; of a store."""
 

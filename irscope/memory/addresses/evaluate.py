@@ -248,11 +248,7 @@ def evaluate(
     """Evaluate a module's kernel.
 
     Args:
-        module: a TTGIR module.
         arguments: its parameters; one that is not among them is unknown.
-        programs: which programs.
-        rules: what operations give.
-        contents: what tensors held, by argument.
 
     Never raises for what the module holds: what cannot be evaluated is unknown.
     """

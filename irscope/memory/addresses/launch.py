@@ -53,10 +53,7 @@ def accesses_of(
     """Every access of a module's kernel to global memory, in the order of the text.
 
     Args:
-        module: a TTGIR module.
-        arguments: what its parameters are.
         grid: the programs of the launch; None if there was none.
-        hardware: the units that are counted.
         threads_of: the layout of an operation's pointers; None if there is none.
         width_of: bits per lane of an operation's instructions; 0 if they are not known.
         made_of: the instructions that the machine code has for an operation; None if they are not known.

@@ -234,8 +234,6 @@ def footprint_of(
     """The footprint of a launch.
 
     Args:
-        module: a TTGIR module.
-        arguments: what its parameters are.
         grid: the programs of the launch, at most `MOST_PROGRAMS`.
         room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
     """

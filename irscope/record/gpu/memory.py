@@ -94,7 +94,6 @@ class _Storage:
 
     @property
     def bits(self) -> torch.Tensor:
-        """The copy, as `bits_of` reads it."""
         return bits_of(self.body, self.dtype)
 
     @property

@@ -22,9 +22,6 @@ from irscope.record.process.child import warm_children
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Progress, record_request
 
-__all__ = ["MachineRun", "MachineSession", "check_script_on_machine", "session_on_machine"]
-
-
 _SAMPLED_PROGRAMS = 64
 """Of a launch whose variants are compared one after the other."""
 _DATA_BYTES = 64 << 20
@@ -33,8 +30,6 @@ _DATA_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class MachineRun:
-    """What is run of each launch."""
-
     stage: StageOfRun = "ttgir"
     at: str = ""
     """A pass, after which the IR is run; empty for the end of the stage."""
@@ -61,7 +56,6 @@ def check_script_on_machine(
 
     Args:
         request: the script, as `requests.request_for` makes it.
-        run: what is run of each launch.
         launch: only the launch of this compile, from 1.
         progress, echo: as of `record_request`.
 
@@ -181,7 +175,6 @@ class MachineSession:
 
 
 def _text_of_baseline(capture: Capture, run: MachineRun) -> str:
-    """The IR that is taken to be right."""
     if not capture.plan:
         return capture.begun_text
     plain = RecordingOptions(snapshots="none", layouts=False, disassemble=False)

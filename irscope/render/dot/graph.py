@@ -139,12 +139,10 @@ class Drawing:
     """A directed graph, or a frame within one."""
 
     def __init__(self, graph: Any) -> None:
-        """Draw into a `graphviz.Digraph`."""
         self._graph = graph
 
     @property
     def source(self) -> str:
-        """The graph in the DOT language."""
         return str(self._graph.source)
 
     def node(self, name: str, label: str, **style: str) -> None:
@@ -152,7 +150,6 @@ class Drawing:
         self._graph.node(name, label=label, **style)
 
     def edge(self, source: str, target: str, label: str = "", **style: str) -> None:
-        """Add an edge."""
         self._graph.edge(source, target, label=label, **style)
 
     def same_rank(self, names: Iterable[str]) -> None:
@@ -209,7 +206,6 @@ def cell(content: str, attributes: str = 'ALIGN="LEFT"') -> str:
 
 
 def row(*cells: str) -> str:
-    """A row of cells."""
     return f"<TR>{''.join(cells)}</TR>"
 
 

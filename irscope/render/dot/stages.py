@@ -54,13 +54,7 @@ _IN_A_BOX = 3
 
 
 def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[str] = ()) -> Drawing:
-    """The passes in the order they ran, by stage; `p7` is the box that begins with the eighth.
-
-    Args:
-        effects: the passes, each with what it changed.
-        title: what it is of.
-        notes: lines below the title.
-    """
+    """The passes in the order they ran, by stage; `p7` is the box that begins with the eighth."""
     changed = sum(1 for effect in effects if effect.snapshot.changed)
     total = milliseconds(sum(effect.snapshot.duration_us or 0 for effect in effects))
     counts = f"{len(effects)} passes, {changed} changed the IR (green), {total} ms"
@@ -156,9 +150,7 @@ def render_loops(
     """The scheduled loops, each as a table of turns and iterations.
 
     Args:
-        schedules: the loops, cut into stages.
         pipelined: the loops that resulted, in the same order if there are as many.
-        title: what it is of.
         lines: line of the scheduled text -> the line of Python that it comes from, as a text.
     """
     note = (
@@ -277,8 +269,6 @@ def _in_flight(result: PipelinedLoop) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageGraph:
-    """A graph of a stage's text."""
-
     drawing: Drawing
     lines: Mapping[str, tuple[int, ...]]
     """Name of a node -> the 1-based lines of the text that it stands for."""

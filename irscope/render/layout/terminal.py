@@ -27,8 +27,6 @@ def render_terminal(figure: Figure, *, width: int = 100, color: bool = False, sc
     """The figure as lines of text.
 
     Args:
-        figure: what to show.
-        width: columns of the terminal.
         color: whether to use 24-bit colours; without them every label names what its colour stands for.
         scale: the least columns of the terminal for an element.
     """

@@ -72,7 +72,6 @@ class _Scene:
     # ── what stays ────────────────────────────────────────────────────────────────────────────────────────────
 
     def still(self) -> str:
-        """What all frames share."""
         draw_head(self.canvas, self._capture)
         self.canvas.text(WIDTH - _MARGIN, 60, _KEY, look="m", size=LEAST, anchor="end")
         self._counters()
@@ -124,7 +123,6 @@ class _Scene:
             self.canvas.path(path, "curve")
 
     def _spark(self, number: int) -> Rect:
-        """The room of a counter's curve."""
         left = _SIDE_LEFT + 150
         return Rect(left, _TOP + 34 + 4 + number * _ROW + 2, _SIDE - 150 - 14, _ROW - 12)
 
@@ -333,7 +331,6 @@ def render_gif(frames: Iterable[tuple[str, float]]) -> bytes:
 
 
 def _beside(image: Any, pictures: list[Any]) -> Any:
-    """Every picture on one, at half its size."""
     wide, high = (max(size // 2, 1) for size in pictures[0].size)
     whole = image.new("RGB", (wide, high * len(pictures)))
     for number, one in enumerate(pictures):
@@ -355,10 +352,7 @@ def movie_svg(
     Who asked for less motion sees the first frame too.
 
     Args:
-        capture: what the movie is of.
-        movie: with at least one frame.
         theme: `light`, `dark` or `print`.
-        seconds: of each frame.
         answers: the maps of layouts; those missing are computed from their texts, as far as these tell.
 
     Raises UsageError for a theme or a time that is none.

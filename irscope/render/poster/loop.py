@@ -483,7 +483,6 @@ def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, i
 
 
 def title_of(flight: InFlight) -> tuple[str, str]:
-    """The title of the panel, and what it is of."""
     if not flight.line:
         return "The kernel from load to store", _program(flight)
     if flight.partitions:

@@ -313,7 +313,6 @@ def draw_buffers(canvas: Canvas, area: Rect, allocation: Allocation) -> float:
 
 
 def _grouped(text: str) -> str:
-    """Its numbers with separators of thousands."""
     return _LARGE.sub(lambda match: f"{int(match[0]):,}", text)
 
 

@@ -88,7 +88,6 @@ class Blobs:
         return place
 
     def to_bytes(self) -> bytes:
-        """All of them, concatenated."""
         return b"".join(self._parts)
 
 
@@ -132,9 +131,7 @@ class TextTable:
         """The number of a text, which is new or known.
 
         Args:
-            text: any text.
             chunk: the number of `blobs` in the report.
-            blobs: where it is packed.
             bases: texts it may be stored as a difference to, if they were not released.
         """
         digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -173,7 +170,6 @@ class TextTable:
         return known
 
     def parts(self, number: int) -> tuple[int, ...]:
-        """The numbers of the texts that a text is stored as."""
         row = self.rows[number]
         return tuple(row) if len(row) == 2 else (number,)
 

@@ -24,12 +24,10 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
     """The lives of operations.
 
     Args:
-        lives: of operations of some name.
         at: the step after which those that are there count as surviving.
         where: the name of that place: `ttgir`.
         file: the kernel's, which never counts as Triton's library.
         width: columns that a line may have; None for any number.
-        color: whether it is coloured.
     """
     trail = lives.trail
     counts = lives.counts()
@@ -120,7 +118,6 @@ def _step_text(trail: Trail, step: int) -> str:
 
 
 def _made_text(trail: Trail, life: OperationLife) -> str:
-    """Which pass made an operation, and of what."""
     return _makers(trail, life) + (_origin_text(life.births[0].origin) if len(life.births) == 1 else "")
 
 
@@ -130,7 +127,6 @@ def _makers(trail: Trail, life: OperationLife) -> str:
 
 
 def _removed_text(trail: Trail, life: OperationLife) -> str:
-    """Which pass removed an operation, and for what."""
     new = f" (now {_some(life.removal.replacements)})" if life.removal and life.removal.replacements else ""
     return _remover(trail, life) + new
 

@@ -93,7 +93,6 @@ def column_title(ablation: Ablation, name: str) -> str:
 
 
 def cell(ablation: Ablation, variant: AblationRow, name: str) -> _Cell:
-    """One count of one variant."""
     value = getattr(variant.counts, name)
     if value is None:
         return _Cell("–" if variant.compiles else "")
@@ -150,7 +149,6 @@ def _table(ablation: Ablation, variants: Sequence[AblationRow], width: int | Non
 
 
 def _columns(ablation: Ablation, variants: Sequence[AblationRow]) -> dict[str, list[str]]:
-    """The cells of each column, by its heading."""
     cells = {
         "off": [one.name or "every pass on" for one in variants],
         "artifacts": [outcome(ablation, one) for one in variants],
@@ -183,7 +181,6 @@ def _listed(head: str, names: Sequence[str], every: bool, width: int | None) -> 
 
 
 def bisection_text(found: Bisection, *, context: int = 3, width: int | None = None, color: bool = False) -> str:
-    """What was found, for the terminal."""
     base = found.base
     head = f"{base.id[:8]} {base.name} {base.target}, Triton {base.environment.triton_version}: {found.check}"
     parts = [
@@ -209,7 +206,6 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
 
 
 def _command_of(result: Bisection, step: BisectStep) -> str:
-    """The command that compiles one side."""
     return " ".join(["irscope dump", result.subject, *_plan_options(step.plan)])
 
 

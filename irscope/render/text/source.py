@@ -43,7 +43,6 @@ class AnnotationColumns:
 
     @property
     def head(self) -> str:
-        """The titles of the columns."""
         return self._joined([_TITLES[column] for column in self.columns])
 
     def at(self, line: int) -> str:
@@ -98,12 +97,8 @@ def render_annotated(
     """A stage's text with the columns before each line.
 
     Args:
-        text: of the stage.
-        kind: its language.
-        columns: of this text.
         loc: whether lines that only state a location are shown.
         only: just these lines, 1-based.
-        color: whether the text is highlighted.
     """
     return "".join(f"{line.rstrip()}\n" for line in _lines(text, kind, columns, loc, only, color))
 
@@ -174,7 +169,6 @@ def source_blocks(capture: Capture, found: SourceMap, only: Collection[Line] | N
 
     Args:
         capture: for the texts of the Python files.
-        found: the capture's source map.
         only: just these lines, without what stands around them.
     """
     texts = {source.path: source.text for source in capture.sources}
@@ -276,7 +270,6 @@ class _Room:
 def _table_rows(
     found: SourceMap, blocks: Sequence[Block], columns: AnnotationColumns | None
 ) -> tuple[list[str], list[_TableRow]]:
-    """The titles of the numbers, and the rows."""
     names = [stage.stage for stage in found.stages]
     with_live = columns is None and any(stage.operations.live for stage in found.stages)
     chosen = columns.columns if columns is not None else ()
@@ -389,17 +382,7 @@ def render_interleaved(
     columns: AnnotationColumns | None = None,
     color: bool = False,
 ) -> str:
-    """Each line of Python, and under it what it wrote itself at one stage; calls stand after the operation.
-
-    Args:
-        capture: for the texts.
-        found: its source map.
-        stage: the stage.
-        only: just these lines of Python.
-        matching: just these operations, as indices.
-        columns: of the stage, before each operation.
-        color: whether to colour.
-    """
+    """Each line of Python, and under it what it wrote itself at one stage; calls stand after the operation."""
     the_map = found.stage(stage)
     kind = stage_named(stage).kind
     shown = text_lines(capture.text(stage))

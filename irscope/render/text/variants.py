@@ -31,7 +31,6 @@ def render_summary(summary: Summary, *, width: int | None, color: bool) -> str:
 
 
 def _tables(summary: Summary) -> Iterator[tuple[Sequence[str], Sequence[Sequence[object]]]]:
-    """The heads and the rows of each table."""
     title = f"{'most' if CRITERIA[summary.by] else 'fewest'} {summary.by}"
     yield (
         ("kernel", "target", "constants", title, "with", "as it was", "as good", "of"),
