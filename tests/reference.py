@@ -222,7 +222,7 @@ def _about(room: str) -> str:
 
 def with_house(page: str) -> str:
     """A page with the drawing between its marks."""
-    start, end = "<!-- house -->\n", "<!-- end of house -->"
+    start, end = "<!-- packages -->\n", "<!-- end of packages -->"
     before, _, rest = page.partition(start)
     return f"{before}{start}{house()}\n{end}{rest.partition(end)[2]}"
 

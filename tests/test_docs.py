@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import irscope
-from docs.site.pages import CHECKED, README, shown
+from docs.site.pages import CHECKED, README, blocks, shown
 from irscope.__main__ import run as run_irscope
 from irscope.model.capture import Artifact
 from irscope.store.file import load, save
@@ -53,6 +53,12 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 def commands(page: Path) -> list[str]:
     return [one.command for one in shown(page)]
+
+
+def test_the_start_page_quotes_the_readme() -> None:
+    """Whose output tests/test_site.py compares with that of its commands."""
+    quoted = [text for _, text in blocks((ROOT / "docs" / "index.md").read_text("utf-8")) if text.startswith("$ ")]
+    assert quoted == [text for language, text in blocks(README.read_text("utf-8")) if language == "console"]
 
 
 def test_there_are_commands() -> None:

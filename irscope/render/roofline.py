@@ -1,7 +1,7 @@
 """A launch's roofline: as text, as JSON, and as SVG with logarithmic axes.
 
 Each unit that the launch uses has its roof and a point: the unit's intensity, and the rate that it has if the launch
-takes its least time. Where the counts lie between bounds the point is a line.
+takes its minimum time. Where the counts lie between bounds the point is a line.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def headline(roofline: Roofline) -> str:
 
 
 def floor_line(roofline: Roofline) -> str:
-    """The least time and what sets it, in words."""
+    """The minimum time and the resource that bounds it, in words."""
     floor, by = roofline.floor_s, roofline.bound_by
     if floor is None:
-        said = "The least time is not known: no peak of this target is."
+        said = "The minimum time is unknown: no peak of this target is known."
     elif not by:
-        said = "It computes nothing and moves nothing, as far as it was counted."
+        said = "No operations and no bytes were counted."
     else:
-        said = f"Least time: {duration_text(floor[0])}, bound by {' or '.join(by)}."
+        said = f"Minimum time: {duration_text(floor[0])}, bound by {' or '.join(by)}."
         if floor[0] < floor[1] < inf:
             said += f" With the upper bounds of the counts it would be {duration_text(floor[1])}."
     if roofline.measured_s is not None and roofline.ceilings is not None:
@@ -69,9 +69,9 @@ def _bounds(roofline: Roofline, width: int | None, color: bool) -> str:
         "bound",
         "work",
         "",
-        "at best",
+        "peak",
         *(["measured"] if has_measured else []),
-        "least time",
+        "minimum time",
         "FLOP/byte",
         "ridge",
     ]
@@ -147,7 +147,7 @@ def _notes(roofline: Roofline) -> list[str]:
         unit = "sectors" if asked.unit_bytes == SECTOR_BYTES else f"lines of {asked.unit_bytes} bytes"
         certainty = {"exact": "exact", "range": "between bounds", "sampled": "sampled"}[asked.certainty]
         notes.append(
-            f"caches: the instructions ask for {_span_text(asked.bytes, bytes_text)}, and touch "
+            f"caches: the instructions request {_span_text(asked.bytes, bytes_text)}, and access "
             f"{_span_text(asked.moved_bytes, bytes_text)} in {unit}; {certainty}."
         )
     if roofline.spilled_bytes:
@@ -158,13 +158,13 @@ def _notes(roofline: Roofline) -> list[str]:
     if roofline.atomics[1]:
         notes.append(
             f"atomics: {_span_text(roofline.atomics, _count_text)} elements, which the L2 cache adds or exchanges one "
-            "after another where they are the same: no least time counts them."
+            "after another where they are the same: no minimum time includes them."
         )
     most = roofline.distinct_bytes[1]
     if roofline.l2_bytes is not None and 0 < most <= roofline.l2_bytes:
         notes.append(
-            f"All of it fits into an L2 cache of {bytes_text(roofline.l2_bytes)}: a launch that finds it there is not "
-            "held to the memory's least time."
+            f"All of it fits into an L2 cache of {bytes_text(roofline.l2_bytes)}: a launch with a warm cache can be "
+            "faster than the memory's minimum time."
         )
     if roofline.operations:
         notes.append("line: of the TTGIR, as irscope show ID --stage ttgir --loc prints it.")
@@ -335,7 +335,7 @@ def _axes(roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> _Axes:
 
 
 def _reached(roofline: Roofline, one: UnitWork) -> float:
-    """A unit's rate in a launch that takes its least time."""
+    """A unit's rate in a launch that takes its minimum time."""
     times = roofline.floor_s
     return one.flops[0] / times[0] if times is not None and times[0] else 0.0
 

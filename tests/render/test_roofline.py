@@ -41,7 +41,7 @@ def test_the_text_says_what_is_exact_and_why(exact: Roofline) -> None:
     for title in exact.peaks.source.split("; ") if exact.peaks is not None else ["?"]:
         assert title in text
     time = 4 * TENSOR_BYTES / 3.35e12
-    assert f"Least time: {duration_text(time)}, bound by memory." in text
+    assert f"Minimum time: {duration_text(time)}, bound by memory." in text
 
 
 def test_bounds_and_their_reason_stand_in_the_text() -> None:
@@ -56,7 +56,7 @@ def test_no_peak_is_said() -> None:
     found = roofline_of(attention(), None)
     text = roofline_text(found)
     assert "no known peak" in text
-    assert "The least time is not known" in text
+    assert "The minimum time is unknown" in text
     assert roofline_json(found)["part"] is None
 
 

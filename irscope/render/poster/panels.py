@@ -426,7 +426,7 @@ def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost], *, known:
 
 
 def draw_roofline(canvas: Canvas, area: Rect, roofline: Roofline) -> None:
-    """Draw the least time that the memory and each unit need for the launch."""
+    """Draw the minimum time that the memory and each unit need for the launch."""
     top = canvas.paragraph(area, floor_line(roofline), lines=2) + 5
     times = sorted(((name, low) for name, (low, high) in roofline.times_s.items() if high > 0), key=lambda row: -row[1])
     rows = [(name, low, duration_text(low), "") for name, low in times[: int((area.bottom - top) // 17)]]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
+from irscope.ir.locations.model import text_lines
+from irscope.ir.locations.strip import strip_locations
 from irscope.memory.access import Cost
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, stage_named
 from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, theme_named, width_of
 from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
@@ -30,6 +32,8 @@ _GAP = 12.0
 _MAIN = 872.0
 """The width of the loop's panel."""
 _TOP = 72.0
+_LINE = 14.0
+"""The height of a line of IR."""
 _BELOW = 484.0
 """Where the lower panels begin."""
 
@@ -133,13 +137,25 @@ def _why_no_loop(facts: Facts) -> str:
 def _side(canvas: Canvas, facts: Facts) -> None:
     """Draw the limits and the worst findings, and the roofline where there are few."""
     side = Rect(_EDGE + _MAIN + _GAP, _TOP, WIDTH - 2 * _EDGE - _MAIN - _GAP, 206)
-    draw_limits(canvas, canvas.panel(side, "Limits and occupancy"), facts)
+    failure = facts.capture.failure
+    if failure is None or failure.kind == "fit":
+        draw_limits(canvas, canvas.panel(side, "Limits and occupancy"), facts)
+    else:
+        room = canvas.panel(side, "Failed compile", failure.where)
+        canvas.paragraph(
+            room,
+            f"The compile {failure.verdict}: {failure.headline}",
+            look="bad",
+            size=12,
+            lines=int(room.height // 17),
+        )
     top = side.bottom + _GAP
     below = Rect(side.left, top, side.width, _BELOW - _GAP - top)
-    failure = facts.capture.failure
-    told = f"The compile {failure.verdict}: {failure.headline}" if failure is not None else ""
+    told = ""  # The card above has the message of a failed compile.
+    if failure is not None and failure.kind == "fit":
+        told = f"The compile {failure.verdict}: {failure.headline}"
     found = [one for one in facts.findings if failure is None or one.code != "IRS503"]
-    roofline = roofline_of_assumed(facts.capture) if not told and len(found) < 2 else None
+    roofline = roofline_of_assumed(facts.capture) if failure is None and len(found) < 2 else None
     if roofline is not None and roofline.floor_s is not None:
         rest = below
         if found:
@@ -152,6 +168,16 @@ def _side(canvas: Canvas, facts: Facts) -> None:
         return
     count = f"of {len(found)}" if len(found) > WORST else ""
     draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
+
+
+def _ir_before_failure(capture: Capture) -> list[str]:
+    """The lines of the IR that the failed pass read, without locations; none of a compile that has assembly."""
+    failure = capture.failure
+    if failure is None or any(stage_named(stage).kind in ("ptx", "amdgcn") for stage in capture.stages):
+        return []
+    failed = next((one for one in capture.snapshots if one.label == failure.pass_label), None)
+    text = capture.text_before(failed) if failed is not None else None
+    return text_lines(strip_locations(text, "mlir").rstrip()) if text else []
 
 
 def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
@@ -169,6 +195,12 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     if not has_accesses and rows_of(room.width, room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)
+    if text := _ir_before_failure(facts.capture):
+        rest = Rect(areas[2].left, _BELOW, areas[3].right - areas[2].left, areas[2].height)
+        room = canvas.panel(rest, "IR before the failed pass", f"its last lines of {len(text)}")
+        for number, line in enumerate(text[-int(room.height // _LINE) :], 1):
+            canvas.text(room.left, room.top + number * _LINE - 3, line, size=LEAST, room=room.width)
+        return
     draw_mix(canvas, canvas.panel(areas[2], "Instructions", facts.assembly), facts)
     stage = facts.registers.stage if facts.registers is not None else ""
     draw_registers(canvas, canvas.panel(areas[3], "Live registers", stage), facts.registers, facts)

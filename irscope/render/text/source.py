@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 from irscope.analysis.resources import family_rank
@@ -15,7 +16,7 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.text.figures import percent, short_name
 from irscope.render.text.profile import counters_json, stall_text
-from irscope.render.text.tables import display_width, picked, shorten, visible, wrapped
+from irscope.render.text.tables import display_width, picked, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Column = Literal["registers", "marks", "stalls"]
@@ -136,7 +137,8 @@ def annotations_json(found: Annotations) -> dict[str, Any]:
 Line = tuple[str, int]
 """A Python file and a 1-based line of it."""
 
-_NARROWEST = 28
+_NARROWEST = 44
+"""Columns of Python below which the numbers of a line stand under it."""
 _LEAST_ROOM = 20
 """Columns for the instructions of a line."""
 _GAP = "  "
@@ -202,26 +204,41 @@ def render_table(
     """The table of counts: for each line of Python, the operations at each stage, live registers and instructions.
 
     `12 (340)` is 12 of the line's own, and 340 with those of the functions that it calls. `columns` stand behind the
-    counts, each of the instructions that are the line's own.
+    counts, each of the instructions that are the line's own. Within `width` the Python is whole: long lines wrap, and
+    where little room is left beside the numbers, these stand below it.
     """
     head, rows = _table_rows(found, source_blocks(capture, found, only), columns)
     widths = [max(map(len, column)) for column in zip(head, *(row.numbers for row in rows), strict=True)]
-    room = _room(rows, sum(widths) + len(_GAP) * len(widths), width)
+    room = _room(rows, widths[0] + len(_GAP), sum(widths) + len(_GAP) * len(widths), width)
     title = "marks" if columns is not None and "marks" in columns.columns else "instructions"
-    behind = "Python" if room.below else f"{'Python'.ljust(room.python)}{_GAP}{title}"
+    margin = " " * (widths[0] + len(_GAP))
+    if room.below:
+        titles = [f"{head[0].rjust(widths[0])}{_GAP}Python", f"{margin}{_join(head[1:], widths[1:])}{_GAP}{title}"]
+    else:
+        titles = [f"{_join(head, widths)}{_GAP}{'Python'.ljust(room.python)}{_GAP}{title}"]
     lines: list[str] = []
     previous: Block | None = None
     for row in rows:
         if previous is None or row.block.file != previous.file or (only is None and row.block is not previous):
             lines.extend(["", _paint(DIM, row.block.file, color)] if lines else [_paint(DIM, row.block.file, color)])
-            lines.append(_paint(_BOLD, f"{_join(head, widths)}{_GAP}{behind}", color).rstrip())
+            lines.extend(_paint(_BOLD, line.rstrip(), color) for line in titles)
         previous = row.block
-        source = shorten(row.source, room.python)
-        painted = (highlight_python(source) if color else source) + " " * (room.python - display_width(source))
-        first, *more = [_paint(DIM, part, color) for part in wrapped(row.text, room.text)]
-        beside, below = ("", [first, *more]) if room.below else (_GAP + first, more)
-        lines.append(f"{_join(row.numbers, widths)}{_GAP}{painted}{beside}".rstrip())
-        lines.extend(" " * room.indent + part for part in below if part)
+        python = _wrapped_python(row.source, room.python)
+        kinds = wrapped(row.text, room.text)
+        number, *counts = row.numbers
+        if room.below:
+            cells = [(number.rjust(widths[0]), python, [])]
+            if any(counts) or row.text:
+                cells.append((f"{margin}{_join(counts, widths[1:])}", [], kinds))
+        else:
+            cells = [(_join(row.numbers, widths), python, kinds)]
+        for numbers, *texts in cells:
+            for own, source, kind in zip_longest([numbers], *texts, fillvalue=""):
+                painted = highlight_python(source) if color else source
+                if texts[0] and texts[1]:
+                    painted += " " * (room.python - display_width(source)) + _GAP
+                own = own.ljust(display_width(numbers))
+                lines.append(f"{own}{_GAP}{painted}{_paint(DIM, kind, color)}".rstrip())
     if only is None:
         lines.extend(_footer(found))
     if columns is not None and (sentence := columns.sentence()):
@@ -247,9 +264,7 @@ class _Room:
     python: int
     text: int
     below: bool
-    """Whether the instructions stand below the Python."""
-    indent: int
-    """Of what continues."""
+    """Whether the numbers and instructions stand below the Python."""
 
 
 def _table_rows(
@@ -271,18 +286,26 @@ def _table_rows(
     return ["line", *names, *(["live"] if with_live else []), *(_TITLES[column] for column in others)], rows
 
 
-def _room(rows: Sequence[_TableRow], numbers: int, width: int | None) -> _Room:
+def _room(rows: Sequence[_TableRow], line: int, numbers: int, width: int | None) -> _Room:
     python = max((display_width(row.source) for row in rows), default=0)
     text = max((display_width(row.text) for row in rows), default=0)
-    gap = len(_GAP)
     if width is None:
-        return _Room(python, text, False, numbers + python + gap)
-    python = min(python, max(width - numbers - gap - text, _NARROWEST))
-    left = width - numbers - python - gap
-    if text and left < min(text, _LEAST_ROOM):
-        left = max(width - numbers, _LEAST_ROOM)
-        return _Room(left, left - gap, True, numbers + gap)
-    return _Room(python, max(left, _LEAST_ROOM), False, numbers + python + gap)
+        return _Room(python, text, False)
+    python = min(python, max(width - numbers - len(_GAP) - text, _NARROWEST))
+    left = width - numbers - python - len(_GAP)
+    if left < min(text, _LEAST_ROOM):
+        return _Room(width - line, max(width - numbers, _LEAST_ROOM), True)
+    return _Room(python, max(left, _LEAST_ROOM), False)
+
+
+def _wrapped_python(source: str, width: int) -> list[str]:
+    """A line of Python in lines of a width; what continues is indented further than its first line."""
+    indent = len(source) - len(source.lstrip()) + 4
+    if display_width(source) <= width or indent * 2 > width:
+        return [source]
+    first, *_ = wrapped(source, width)
+    rest = wrapped(source[len(first) :].lstrip(), width - indent)
+    return [first, *(" " * indent + part for part in rest if part)]
 
 
 def _cells(row: _Row, names: Sequence[str], with_live: bool) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 
 from irscope.__main__ import run
 from irscope.layout.described import DescribedLayout
-from irscope.model.capture import Capture, Kernel, Resources
+from irscope.model.capture import Capture, Failure, Kernel, PassSnapshot, Resources
 from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, luminance, sized, style_of, theme_named
 from irscope.render.poster.panels import draw_source
 from irscope.render.poster.poster import poster_svg
@@ -197,3 +197,21 @@ def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.Cap
         capsys.readouterr()
         assert run(["draw", "poster", str(file), *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_failed_compile_shows_its_message_once_and_the_ir_that_the_pass_read() -> None:
+    capture = matmul("matmul-hip-gfx942", 1024)
+    passes = (
+        PassSnapshot(0, "ttgir", "before", 1, text=capture.text("ttgir")),
+        PassSnapshot(1, "ttgir", "failing", 1),
+    )
+    failed = capture.with_(
+        artifacts=tuple(one for one in capture.artifacts if one.stage in ("source", "ttir")),
+        snapshots=passes,
+        failure=Failure("pass", "inconvertible", "ttgir", passes[-1].label),
+    )
+    text = poster_svg(failed)
+    assert text.count("inconvertible") == 1
+    assert "IR before the failed pass" in text
+    assert "tt.return" in text
+    assert "Limits and occupancy" not in text
