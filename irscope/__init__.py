@@ -34,6 +34,7 @@ __all__ = [
     "diff",
     "findings",
     "load",
+    "predict",
     "record",
     "record_all",
     "recording_session",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from irscope.analysis.diff.captures import diff
     from irscope.analysis.resources import table
+    from irscope.api.timing import predict
     from irscope.api import capture, findings, record, record_all, recording_session, safety, to_dict, why
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
@@ -62,6 +64,7 @@ _HOMES = {
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
     "diff": "irscope.analysis.diff.captures",
+    "predict": "irscope.api.timing",
     "table": "irscope.analysis.resources",
 }
 

@@ -53,8 +53,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "why": "Report what is slow in a kernel: the line, the cause, and fixes that were compiled.",
         "verify": "Find accesses out of bounds, races, loads moved across stores and waits that never end, without a "
         "GPU.",
-        "roofline": "Count what a launch computes and the bytes that it must move, and the minimum time at its "
-        "target's peaks.",
+        "time": "Predict the time of a launch, what bounds it and the share of each line, next to its minimum time.",
         "profile": "Show hardware counters per operation: stalls, sectors, cache lines, bank conflicts.",
     },
     "Change and compare": {
