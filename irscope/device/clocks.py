@@ -66,17 +66,17 @@ class Clock:
     """Of L1 and shared memory together."""
     l2_latency: float = 265.0
     l2_size: int = 50 * 1024 * 1024
-    l2_bytes_per_s: float = 5.5e12
+    l2_bytes_per_s: float = 12e12
     """Of the whole part."""
     port_bytes: float = 64.0
     """Bytes that one multiprocessor takes from L2 in a cycle."""
-    dram_latency: float = 560.0
+    dram_latency: float = 800.0
     """Of a load that misses L2."""
     dram_bytes_per_s: float = 3.35e12
     dram_efficiency: float = 0.92
     """What streams reach of it."""
     write_efficiency: float = 0.92
-    bulk_latency: float = 650.0
+    bulk_latency: float = 950.0
     """Cycles of a bulk (TMA) copy beyond the transfer, from DRAM; what hits L2 takes less by the difference above."""
     bulk_issue: float = 16.0
     atomic_cycles: float = 2.0
@@ -103,7 +103,7 @@ _HOPPER = Clock(
     "h100",
     "cuda:90",
     132,
-    1.755e9,
+    1.98e9,
     True,
     "NVIDIA H100 whitepaper; CUDA C++ Programming Guide, arithmetic instructions; arXiv 2402.13499 (latencies)",
     tensor_flops={"f16": 512, "bf16": 512, "tf32": 256, "f8": 1024, "i8": 1024},
@@ -115,7 +115,7 @@ _ROWS = (
     _HOPPER,
     replace(_HOPPER, part="h200", dram_bytes_per_s=4.8e12),
     replace(
-        _HOPPER, part="h100-pcie", units=114, clock_hz=1.62e9, dram_bytes_per_s=2.0e12, is_validated=False,
+        _HOPPER, part="h100-pcie", units=114, clock_hz=1.755e9, dram_bytes_per_s=2.0e12, is_validated=False,
         source=f"{_HOPPER.source}; {_PUBLISHED}",
     ),
     Clock(

@@ -35,6 +35,8 @@ Array = NDArray[Any]
 SECTOR = 32
 _LINE = 128
 _BANKS = 32
+_SPILLS = -3
+"""What stands for an argument where registers are spilled."""
 _ARRAY_BITS = 36
 """Each argument lies at a multiple of 2**36."""
 _MOST_CTAS = 1536
@@ -155,7 +157,7 @@ def execute(
     # One CTA with all lanes: one from the middle is as most are.
     middle = min(ctas // 2, ctas - 1)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
-    watch = _Watch(clock, resident, launch.shared_bytes)
+    watch = _Watch(clock, resident, launch)
     groups, assumed = walk(program, state, watch, period)
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
@@ -173,10 +175,11 @@ def execute(
     if not is_all:
         work = np.interp(np.linspace(0, 1, min(ctas, 1 << 16)), np.linspace(0, 1, len(work)), work)
     from_dram, written, together = _traffic(groups, tiles, launch, clock, at_once, ctas, shown, warps)
+    spilled = launch.stack_bytes * warps * 32 * at_once
+    from_dram[_SPILLS] = written[_SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
     return Execution(
         program, function, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
-        together,
-        assumed | more | launch.assumed,
+        together, assumed | more | launch.assumed,
     )  # fmt: skip
 
 
@@ -229,6 +232,7 @@ class _Launch:
         if isinstance(total, int) and total > 0:
             self.warps = total
         self.shared_bytes = capture.resources.shared_bytes or 0
+        self.stack_bytes = capture.resources.stack_bytes or 0
         major = int(str(capture.target.arch)) // 10
         begin = _PARAMETERS.get(major, 0x210)
         sizes_at, grid_at = _GRID.get(major, (0x0, 0xC))
@@ -331,8 +335,10 @@ def _width(opcode: str) -> int:
 class _Watch:
     """Sees the accesses of one CTA, with all its lanes."""
 
-    def __init__(self, clock: Clock, resident: int, shared_bytes: int) -> None:
-        cache = max(clock.l1_size - resident * (shared_bytes + 1024), 16 * 1024)
+    def __init__(self, clock: Clock, resident: int, launch: _Launch) -> None:
+        cache = max(clock.l1_size - resident * (launch.shared_bytes + 1024), 16 * 1024)
+        spilled = launch.stack_bytes * launch.warps * 32 * resident
+        self._spills_missed = max(0.0, 1 - cache / spilled) if spilled else 0.0
         self._most_seen = cache // SECTOR // max(resident, 1)
         self._seen: set[int] = set()
 
@@ -352,7 +358,7 @@ class _Watch:
         if kind == "local":
             # Spills: each lane has its own words side by side.
             width = _width(item.opcode)
-            return Access(kind, width, width, max(width / 4, 1), 0.0, is_on=on)
+            return Access(kind, width, width, max(width / 4, 1), self._spills_missed, array=_SPILLS, is_on=on)
         operands = [one for one in item.operands if "[" in one]
         if kind == "copy":
             target = address_of(operands[0]) if operands else None
@@ -361,8 +367,8 @@ class _Watch:
             return replace(found, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_on=on)
         if kind == "shared":
             matrix = item.opcode.startswith(("LDSM", "STSM"))
-            count = 8 * int(item.opcode.rpartition(".")[2] or 1) if matrix and item.opcode[-1].isdecimal() else 8
-            count = count if matrix else 32
+            parts = item.opcode.split(".")
+            count = 8 * int(parts[-1] if parts[-1] in ("2", "4") else 1) if matrix else 32
             address = address_of(operands[0]) if operands else None
             value = address.value(state) if address is not None else None
             width = 16 if matrix else _width(item.opcode)
@@ -514,6 +520,23 @@ def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:
     return total
 
 
+def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:
+    """How many distinct tiles all CTAs access, for each that is accessed, by those of a sample.
+
+    Of T tiles that are equally likely, n accesses meet T (1 - exp(-n / T)).
+    """
+    if sample >= ctas or distinct >= 0.98 * sample:
+        return distinct / max(sample, 1)
+    low, high = float(distinct), 1e12
+    for _ in range(80):
+        middle = (low * high) ** 0.5
+        if middle * -np.expm1(-sample / middle) < distinct:
+            low = middle
+        else:
+            high = middle
+    return min(low / ctas, 1.0)
+
+
 def _traffic(
     groups: Iterable[Walked], tiles: _TileWatch, launch: _Launch, clock: Clock, at_once: int, ctas: int, shown: Array,
     warps: int,
@@ -529,9 +552,9 @@ def _traffic(
         values = np.concatenate([one for _, one in parts])
         here = (owners >= start) & (owners < start + at_once)
         in_wave = len(np.unique(values[here])) / max(int(here.sum()), 1) if here.any() else 1.0
-        in_all = len(np.unique(values)) / max(len(values), 1) if len(shown) == ctas else None
         before = distinct.get((index, count))
-        whole = in_wave * at_once / ctas if in_all is None else in_all
+        apart = ~here if len(shown) < ctas and (~here).sum() > 32 else np.ones(len(owners), np.bool_)
+        whole = _distinct_of_all(len(np.unique(values[apart])), int(apart.sum()), ctas)
         whole = max(whole, 1 / max(ctas, 1))
         distinct[index, count] = (in_wave, whole) if before is None else (max(before[0], in_wave), max(before[1], whole))
     sums: dict[tuple[int, bool], list[float]] = {}

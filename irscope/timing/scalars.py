@@ -525,6 +525,11 @@ def _zeros(item: Instruction) -> Step:
     return run
 
 
+def _stored(_: Instruction) -> Step:
+    """Nothing is written to a register."""
+    return lambda state: None
+
+
 def _half_constants(item: Instruction) -> Step:
     """`HFMA2.MMA R10, -RZ, RZ, 0, -2`: a constant of two halves, made on the floating-point pipe."""
     target, *rest = item.operands
@@ -739,6 +744,31 @@ def _packed_predicates(item: Instruction) -> Step:
     return unpack
 
 
+def _loaded(item: Instruction) -> Step:
+    """A load of data: a small number that its address decides, in place of what is not known.
+
+    So lanes that read one index get one, and what they address by it lies together. The walker marks what comes of it:
+    it decides no branch.
+    """
+    names = [name for name in item.writes if not name.startswith("P")]
+    address = next((found for one in item.operands if (found := address_of(one)) is not None), None)
+    if address is None or not names:
+        return _unknown(item)
+    is_wide = ".64" in item.opcode
+
+    def run(state: State) -> None:
+        value = address.value(state)
+        for number, name in enumerate(names):
+            if value is None:
+                state.registers[name] = None
+            elif is_wide and number % 2:
+                state.registers[name] = _ZERO
+            else:
+                state.registers[name] = ((value >> 2) + number) * 40503 >> 5 & 1023
+
+    return run
+
+
 def _spilled(item: Instruction) -> Step:
     """A store to local memory, or a load of it: the places are named by their text, as the stack stays where it is."""
     is_store = item.opcode.startswith("STL")
@@ -791,6 +821,8 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
     **dict.fromkeys(("VIMNMX", "IMNMX", "VIADDMNMX", "UIMNMX", "UVIMNMX"), _extreme),
     **dict.fromkeys(("MOV", "UMOV"), _moved),
     "CS2R": _zeros,
+    **dict.fromkeys(("LDG", "LD"), _loaded),
+    **dict.fromkeys(("LDGSTS", "STG", "ST", "STS", "STSM", "RED", "BAR", "UTMALDG", "UTMASTG", "LDGDEPBAR"), _stored),
     "HFMA2": _half_constants,
     **dict.fromkeys(("S2R", "S2UR"), _special),
     **dict.fromkeys(("LDC", "ULDC", "LDCU"), _loaded_constant),
@@ -833,7 +865,10 @@ def _predicated(step: Step, holds: Read, item: Instruction) -> Step:
         step(state)
         for name, old in zip(names, before, strict=True):
             new = state.registers.get(name)
-            known = condition is not None and new is not None and old is not None
-            state.registers[name] = np.where(condition, new, old) if known else None
+            if condition is None or new is None:
+                state.registers[name] = None
+            elif old is not None:
+                state.registers[name] = np.where(condition, new, old)
+            # Else nothing is known of the other lanes, and they take this value too: an elected lane's is read alone.
 
     return run

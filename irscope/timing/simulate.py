@@ -290,9 +290,7 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: _Rates) 
     use: dict[int, float] = {}
     if kind == "shared":
         return {_SHARED: access.wavefronts * on}
-    if kind == "local":
-        return {_L1: access.sectors * SECTOR / clock.l1_bytes * on}
-    if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store"):
+    if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store", "local"):
         return use
     beyond = access.sectors * access.missed * SECTOR * on
     if not kind.startswith("bulk"):
@@ -630,12 +628,10 @@ class _Multiprocessor:
         own = self.own[warp.scheduler]
         begin = max(own[_MEMORY], time) + clock.memory_issue * self.scale
         own[_MEMORY] = begin
-        if kind in ("shared", "local"):
-            unit = _SHARED if kind == "shared" else _L1
-            served = self.queue(unit, begin, use[unit])
-            self.boards(warp, step, served + (clock.shared_latency if kind == "shared" else clock.l1_latency), served + 6,
-                        "shared memory" if kind == "shared" else "spills")  # fmt: skip
-            return self.held(warp, step, time, served, 300.0, "shared memory" if kind == "shared" else "spills")
+        if kind == "shared":
+            served = self.queue(_SHARED, begin, use[_SHARED])
+            self.boards(warp, step, served + clock.shared_latency, served + 6, "shared memory")
+            return self.held(warp, step, time, served, 300.0, "shared memory")
         served = begin
         if _L1 in use:
             served = self.queue(_L1, begin, use[_L1])
@@ -648,7 +644,7 @@ class _Multiprocessor:
             if _ATOMICS in use:
                 at_l2 = max(at_l2, self.queue(_ATOMICS, served, use[_ATOMICS]))
             part = self.execution.from_dram.get(access.array, 1.0)
-            latency = clock.l2_latency + (clock.dram_latency - clock.l2_latency) * min(1.0, part * 20)
+            latency = clock.l2_latency + (clock.dram_latency - clock.l2_latency) * min(1.0, part * 3)
             if kind.startswith("bulk"):
                 latency += clock.bulk_latency - clock.dram_latency
             slowest = max(reached, at_l2, at_dram)
@@ -656,6 +652,9 @@ class _Multiprocessor:
             why = "DRAM" if slowest == at_dram and use[_DRAM] else "L2" if slowest == at_l2 else "memory latency"
             if slowest - served < 0.3 * latency:
                 why = "memory latency"
+        if kind == "local":
+            self.boards(warp, step, ready, served + 6, "spills")
+            return self.held(warp, step, time, max(served, self.free[_L2]), 400.0, "spills")
         if kind == "load":
             self.boards(warp, step, ready, served + 10, why)
             return self.held(warp, step, time, served, 400.0, "L1")

@@ -101,6 +101,7 @@ class Program:
             if self.bases[index] == "BRA":
                 name = item.operands[-1].strip("`()") if item.operands else ""
                 self.targets[index] = labels.get(name, index + 1)
+        self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
         self.control = {
             index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
         }
@@ -159,7 +160,8 @@ class _Group:
         self.counts: dict[int, int] = {}
         self.active: list[tuple[int, Array]] = []
         """(index up to which, lanes that are on)."""
-        self.returns: list[int] = []
+        self.data: set[str] = set()
+        """Registers that hold what a load gave, or what was computed of it."""
 
     def run(self, allow_split: bool) -> list[_Group]:
         program, state = self.program, self.state
@@ -186,6 +188,10 @@ class _Group:
                 else:
                     append(at)
                 steps[at](state)
+                if at in program.loads:
+                    self.data |= program.writes[at]
+                elif self.data:
+                    self._follow_data(at)
                 self.at = at + 1
             if len(trace) > _MOST_STEPS:
                 self.is_cut = True
@@ -206,7 +212,7 @@ class _Group:
             return at + 1
         taken: Array | None = np.ones((1, 1), np.bool_)
         for one in conditions:
-            value = predicate(one)(self.state)
+            value = predicate(one)(self.state) if one.lstrip("@!") not in self.data else None
             taken = None if value is None or taken is None else taken & value
         if taken is None:
             return self._unknown(at, base, target)
@@ -230,6 +236,14 @@ class _Group:
         if target > at and some.any():
             self._mask(target, ~taken)
         return at + 1
+
+    def _follow_data(self, at: int) -> None:
+        writes = self.program.writes[at]
+        if self.data.isdisjoint(self.program.reads[at]):
+            self.data -= writes
+        else:
+            registers = self.state.registers
+            self.data |= {name for name in writes if registers.get(name) is not None}
 
     def _mask(self, until: int, lanes: Array) -> None:
         if self.active:
@@ -267,6 +281,7 @@ class _Group:
             group = _Group(self.program, self._part(chosen), self.observe, self.period, self.rows[chosen])
             group.trace = list(self.trace)
             group.counts = dict(self.counts)
+            group.data = set(self.data)
             group.visits = {
                 head: [_Visit(one.place, self._registers(one.registers, chosen)) for one in visits]
                 for head, visits in self.visits.items()
@@ -303,7 +318,7 @@ class _Group:
         turning = False
         for name, value in last.registers.items():
             one, two = first.registers.get(name), second.registers.get(name)
-            if value is None or one is None or two is None:
+            if value is None or one is None or two is None or name in self.data:
                 growth[name] = None
                 continue
             if value.dtype == np.bool_:
@@ -334,7 +349,10 @@ class _Group:
         inner = _inner(path, program)
         own = [place for place in range(len(path)) if not inner[place]]
         branches = {
-            place for place in own if path[place] in program.control and program.code[path[place]].predicate
+            place
+            for place in own
+            if path[place] in program.control and program.code[path[place]].predicate
+            and self.data.isdisjoint(program.reads[path[place]])
         }
         # The predicates of branches, and what they come from.
         chosen: set[int] = set()
