@@ -262,6 +262,7 @@ class _AccessReader:
             many - few,
             [first, *causes],
             suggestions,
+            factor=many / few,
         )
 
     # Wasted sectors

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from irscope.analysis.findings.accesses import access_findings, atomic_findings, is_seen, overflow_findings
+from irscope.analysis.findings.arithmetic import arithmetic_findings
 from irscope.analysis.findings.loops import (
     LOADS,
     dot_findings,
@@ -43,7 +44,7 @@ def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[
         loops = list(loop_findings(studied, accesses))
         found += [one for one in accesses if is_seen(studied, one)]
         found += [*loops, *dot_findings(studied, loops), *stage_findings(studied)]
-        found += [*atomic_findings(studied), *precision_findings(studied)]
+        found += [*atomic_findings(studied), *precision_findings(studied), *arithmetic_findings(studied)]
         if evaluates:
             found += [*shared_findings(studied), *studied.kept(_overflows)]
     return worst(found)
