@@ -12,6 +12,7 @@ from irscope.device.clocks import CLOCKS, clock_of
 from irscope.device.occupancy import occupancy_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.capture import Capture
+from irscope.model.launch_record import LaunchRecord
 from irscope.record.variants.completing import warned, with_sass
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
 
@@ -43,13 +44,27 @@ def predict(
     """
     if capture.failure is not None:
         raise UsageError(f"{capture.name} did not compile: there is nothing to time.")
+    if sizes or grid:
+        capture = _stated(capture, sizes or {}, grid)
     if part is None:
         part = _measured_part(capture)
     if capture.target.backend == "cuda":
         full = with_sass(capture, tell=warned)
         if "sass" in full.stages:
-            return predict_with(full, part=part, sizes=sizes, grid=grid, what_if=what_if)
-    return _analytic(capture, part, sizes, grid)
+            return predict_with(full, part=part, what_if=what_if)
+    return _analytic(capture, part)
+
+
+def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None) -> Capture:
+    """The capture as if launched otherwise: its tensors are no longer those that were recorded."""
+    from irscope.api.explain import with_launch
+
+    stated = with_launch(capture, sizes, grid)
+    record = stated.launch.record
+    if not sizes or record is None:
+        return stated
+    rows = tuple(replace(row, storage_bytes=None) for row in record.arguments)
+    return replace(stated, launch=replace(stated.launch, record=LaunchRecord(rows)))
 
 
 def _measured_part(capture: Capture) -> str | None:
@@ -63,19 +78,14 @@ def _measured_part(capture: Capture) -> str | None:
     return None
 
 
-def _analytic(
-    capture: Capture, part: str | None, sizes: Mapping[str, int] | None, grid: tuple[int, int, int] | None
-) -> Prediction:
-    from irscope.api.explain import with_launch
-
-    clock = clock_of(capture.target, part)
-    stated = with_launch(capture, sizes or {}, grid) if sizes or grid else capture
+def _analytic(stated: Capture, part: str | None) -> Prediction:
+    clock = clock_of(stated.target, part)
     if stated.launch.grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     roofline = counted_roofline(stated, None)
     units = {str(one.unit): one.time_s[0] for one in roofline.units if one.time_s is not None}
     held = occupancy_of(stated)
-    why = "no SASS" if capture.target.backend == "cuda" else f"the machine code of {capture.target} is not modelled"
+    why = "no SASS" if stated.target.backend == "cuda" else f"the machine code of {stated.target} is not modelled"
     notes = (f"{why}: predicted from the bytes and the arithmetic of the TTGIR alone.", *roofline.notes)
     return predicted_from_work(
         stated, clock, stated.launch.grid, held.blocks_per_sm if held is not None else 1, roofline.dram_bytes[0], units,

@@ -46,6 +46,8 @@ class Clock:
     special: float = 8.0
     """Likewise of MUFU and conversions: 4 lanes."""
     uniform: float = 2.0
+    collision: float = 1.0
+    """Of the cycles that other warps' instructions take on a unit, the part that delays a warp that needs it too."""
     tensor_flops: Mapping[str, float] = field(default_factory=dict[str, float])
     """Operand type → FMAs of a scheduler's tensor core in a cycle, by the asynchronous instructions if there are any."""
     mma_flops: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -53,9 +55,9 @@ class Clock:
     mma_latency: float = 33.0
     shared_bytes: float = 128.0
     """Bytes of one wavefront, which takes one cycle of the multiprocessor."""
-    shared_latency: float = 29.0
-    shuffle: float = 1.0
-    """Cycles of the multiprocessor for each shuffle of a warp."""
+    shared_latency: float = 23.0
+    shuffle: float = 4.0
+    """Cycles of a scheduler's port for each shuffle of a warp."""
     shuffle_latency: float = 24.0
     memory_issue: float = 2.0
     """Cycles of a scheduler's port to the memory pipes for each warp instruction."""
@@ -64,18 +66,18 @@ class Clock:
     """Bytes that L1 returns in a cycle."""
     l1_size: int = 256 * 1024
     """Of L1 and shared memory together."""
-    l2_latency: float = 265.0
+    l2_latency: float = 284.0
     l2_size: int = 50 * 1024 * 1024
-    l2_bytes_per_s: float = 12e12
+    l2_bytes_per_s: float = 11e12
     """Of the whole part."""
-    port_bytes: float = 64.0
+    port_bytes: float = 100.0
     """Bytes that one multiprocessor takes from L2 in a cycle."""
-    dram_latency: float = 800.0
+    dram_latency: float = 920.0
     """Of a load that misses L2."""
     dram_bytes_per_s: float = 3.35e12
-    dram_efficiency: float = 0.92
+    dram_efficiency: float = 0.9
     """What streams reach of it."""
-    write_efficiency: float = 0.92
+    write_efficiency: float = 0.84
     bulk_latency: float = 950.0
     """Cycles of a bulk (TMA) copy beyond the transfer, from DRAM; what hits L2 takes less by the difference above."""
     bulk_issue: float = 16.0
@@ -83,16 +85,18 @@ class Clock:
     """Cycles between two atomic operations on one address at the L2."""
     atomics: float = 1.0
     """Sectors of atomics that the L2 takes in a cycle for each multiprocessor, if all are active."""
-    barrier: float = 20.0
-    """Cycles from the last warp's arrival to the first one's going on."""
+    barrier: float = 12.0
+    """Cycles of a barrier of one warp."""
+    barrier_warp: float = 2.0
+    """Cycles more for each warp."""
     wgmma_latency: float = 30.0
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
-    cta_start: float = 350.0
-    """Cycles until the first instruction of a CTA in a free place."""
+    cta_start: float = 190.0
+    """Cycles of a multiprocessor for each CTA that it starts."""
     code_bytes: float = 16.0
     """Bytes of code in a cycle that a multiprocessor fetches for the first time."""
-    launch_s: float = 2.2e-6
-    """Time of a launch that does nothing."""
+    launch_s: float = 3.0e-6
+    """Time of a launch that does nothing, between two events of the stream."""
 
     def cycles(self, seconds: float) -> float:
         """Seconds in cycles."""

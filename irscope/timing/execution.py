@@ -26,7 +26,7 @@ from irscope.memory.addresses.arguments import read_arguments
 from irscope.memory.addresses.numbers import Number
 from irscope.model.capture import Capture
 from irscope.timing.scalars import State, address_of, predicate
-from irscope.timing.walk import Observed, Program, Walked, period_of, walk
+from irscope.timing.walk import Observed, Program, Walked, walk
 
 __all__ = ["Access", "Execution", "execute"]
 
@@ -130,43 +130,41 @@ class Execution:
         return prod(self.grid)
 
 
-def execute(
-    capture: Capture, clock: Clock, sizes: Mapping[str, int] | None = None, grid: tuple[int, int, int] | None = None
-) -> Execution:
+def execute(capture: Capture, clock: Clock) -> Execution:
     """Walk a launch.
 
     Args:
         capture: a compile for CUDA with its SASS.
         clock: the part.
-        sizes: parameter → value, of those that the capture does not know, or instead of its own.
-        grid: instead of the launch's own.
 
     Raises UsageError where the grid or an integer argument is not known.
     """
-    grid = grid or capture.launch.grid
+    grid = capture.launch.grid
     if grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     function = _kernel_of(capture)
     program = Program(function, lambda item: item.opcode.partition(".")[0] in _KINDS)
-    launch = _Launch(capture, sizes or {}, grid)
+    launch = _Launch(capture, grid)
     warps = launch.warps
     occupied = occupancy_of(capture)
     resident = max(occupied.blocks_per_sm if occupied is not None else 1, 1)
     ctas = prod(grid)
-    period = period_of(int(capture.launch.option("num_stages", 3) or 3))
-    # One CTA with all lanes: one from the middle is as most are.
-    middle = min(ctas // 2, ctas - 1)
+    # Only loops with copies in flight are pipelined.
+    is_pipelined = any(base in ("LDGSTS", "UTMALDG", "UBLKCP") for base in program.bases)
+    stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
+    # One CTA with all lanes: one from the middle of each axis is as most are.
+    middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
     watch = _Watch(clock, resident, launch)
-    groups, assumed = walk(program, state, watch, period)
+    groups, assumed = walk(program, state, watch, stages)
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
     at_once = min(resident * clock.units, ctas)
-    shown, is_all = _sample(ctas, at_once)
+    shown, is_all = _sample(ctas, at_once, middle)
     tiles = _TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
     _with_bytes(groups)
-    others, more = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, period)
+    others, more = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, stages)
     work = np.zeros(len(shown))
     for walked in others:
         np.add.at(work, np.searchsorted(shown, rows_cta[walked.rows]), walked.instructions)
@@ -195,17 +193,24 @@ def _with_bytes(groups: Iterable[Walked]) -> None:
     """Give each bulk copy its bytes: what an mbarrier was told to expect, by the copies that land on it."""
     observed = [(group, place, entry) for group in groups for place, entry in enumerate(group.trace)
                 if isinstance(entry, Observed) and entry.payload is not None]  # fmt: skip
-    expected = sum(one.payload.value for _, _, one in observed if one.payload.kind == "arrive" and one.payload.is_on)
-    loads = [row for row in observed if row[2].payload.kind == "bulk" and row[2].payload.is_on]
-    each = expected / len(loads) if loads and expected else 16384.0
+    expected = loads = 0.0
+    for group, _, entry in observed:
+        times = entry.payload.is_on * len(group.rows)
+        if entry.payload.kind == "arrive":
+            expected += entry.payload.value * times
+        elif entry.payload.kind == "bulk":
+            loads += times
+    each = expected / loads if loads and expected else 16384.0
     for group, place, entry in observed:
         if entry.payload.kind in ("bulk", "bulk store"):
             array = -2 - entry.index
-            payload = replace(entry.payload, bytes=each, sectors=each / SECTOR, ideal_sectors=each / SECTOR, array=array)
+            payload = replace(
+                entry.payload, bytes=each, sectors=each / SECTOR, ideal_sectors=each / SECTOR, array=array
+            )
             group.trace[place] = Observed(entry.index, payload)
 
 
-def _sample(ctas: int, at_once: int) -> tuple[Array, bool]:
+def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, bool]:
     """CTAs in order: all; or those of a wave in the middle, and some from everywhere."""
     if ctas <= _MOST_CTAS:
         return np.arange(ctas), True
@@ -213,13 +218,13 @@ def _sample(ctas: int, at_once: int) -> tuple[Array, bool]:
     start = (ctas // 2) // max(at_once, 1) * max(at_once, 1)
     start = min(start, ctas - window)
     everywhere = np.linspace(0, ctas - 1, _MOST_CTAS - window).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [ctas // 2]])), False
+    return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [middle]])), False
 
 
 class _Launch:
     """The parameters of a launch, as the constant bank and the special registers hold them."""
 
-    def __init__(self, capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int]) -> None:
+    def __init__(self, capture: Capture, grid: tuple[int, int, int]) -> None:
         self.grid = grid
         self.assumed: set[str] = set()
         self.warps = int(capture.launch.option("num_warps", 4) or 4)
@@ -239,9 +244,9 @@ class _Launch:
         self.constants: dict[int, int] = {sizes_at: self.warps * 32, sizes_at + 4: 1, sizes_at + 8: 1}
         self.constants |= {grid_at + 4 * axis: size for axis, size in enumerate(grid)}
         self.array_bytes: dict[int, int] = {}
-        self.names = self._place(capture, sizes, begin, text)
+        self.names = self._place(capture, begin, text)
 
-    def _place(self, capture: Capture, sizes: Mapping[str, int], at: int, text: str) -> tuple[str, ...]:
+    def _place(self, capture: Capture, at: int, text: str) -> tuple[str, ...]:
         module = parse_mlir(text)
         kernel = module.kernel
         if kernel is None:
@@ -250,7 +255,6 @@ class _Launch:
         arguments = read_arguments(kernel, capture.launch)
         names: list[str] = []
         missing: list[str] = []
-        unused = dict(sizes)
         for value, kind, _ in kernel.parameters:
             name = value.name.lstrip("%")
             held = arguments.held.get(value)
@@ -270,23 +274,22 @@ class _Launch:
                 names.append(name)
                 at += 8
                 continue
-            size = 8 if kind in ("i64", "f64") else 4 if kind in ("i32", "f32") else 2 if kind in ("i16", "f16", "bf16") else 1
+            size = (
+                8
+                if kind in ("i64", "f64")
+                else 4
+                if kind in ("i32", "f32")
+                else 2
+                if kind in ("i16", "f16", "bf16")
+                else 1
+            )
             at = -(-at // size) * size
-            number = unused.pop(name, None)
-            if number is None and isinstance(held, Number) and not held.shape:
-                number = held.value
+            number = held.value if isinstance(held, Number) and not held.shape else None
             if number is not None:
                 self._words(at, int(number), size)
             elif kind.startswith("i") and kind != "i1":
                 missing.append(name)
             at += size
-        constants = {name for name, _ in capture.launch.constants}
-        if wrong := [name for name in unused if name not in constants]:
-            known = ", ".join(value.name.lstrip("%") for value, kind, _ in kernel.parameters if kind.startswith("i"))
-            raise UsageError(f"--size {wrong[0]}=…: the kernel has no such integer argument, but {known or 'none'}.")
-        if unused:
-            name = next(iter(unused))
-            raise UsageError(f"--size {name}=…: it is a tl.constexpr of this compile, which its code depends on.")
         if missing:
             raise UsageError(
                 f"{', '.join(missing)}: the launch does not tell the value. --size {missing[0]}=VALUE gives it."
@@ -383,7 +386,9 @@ class _Watch:
         if value is None:
             state.assumed.add("addresses that depend on data are taken to be far apart")
             return Access(kind, 32.0, float(width), 32.0, 1.0)
-        shape = np.broadcast_shapes(value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1))
+        shape = np.broadcast_shapes(
+            value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
+        )
         value = np.broadcast_to(value, shape)
         mask = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
         sectors = np.where(mask, value >> 5, -1)
@@ -462,7 +467,9 @@ def _phase(item: Instruction, state: State, active: Array | None) -> Access | No
         # The parity stands in the highest bit of the register.
         return Access("wait", barrier=barrier, value=(value or 0) >> 31 & 1, is_on=on)
     if "ARRIVE" in item.opcode:
-        is_expecting = "TRANS64" in item.opcode and registers and registers[-1] not in ("RZ", "URZ") and "A1T0" not in item.opcode
+        is_expecting = (
+            "TRANS64" in item.opcode and registers and registers[-1] not in ("RZ", "URZ") and "A1T0" not in item.opcode
+        )
         lanes = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, state.lanes)).sum(axis=1).max())
         return Access("arrive", barrier=barrier, value=value or 0 if is_expecting else 0, lanes=lanes, is_on=on)
     return Access("init", barrier=barrier, value=value or 0, is_on=on) if "EXCH" in item.opcode else None
@@ -481,8 +488,8 @@ class _TileWatch:
     """Sees where CTAs access global memory, by one lane of each kind of warp."""
 
     def __init__(self) -> None:
-        self.places: dict[tuple[int, int, int], list[tuple[Array, Array]]] = {}
-        """(instruction, how often it was come to, warp) → (CTAs, a number for the tile of each)."""
+        self.places: dict[tuple[int, bool], list[tuple[Array, Array]]] = {}
+        """(argument, whether it is stored to) → (CTAs, a number for the tile of each) of each access; of a bulk copy -2 less its instruction."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
         kind = _KINDS[item.opcode.partition(".")[0]]
@@ -498,9 +505,10 @@ class _TileWatch:
         if value is None:
             return
         value = np.broadcast_to(value, ctas.shape)[:, 0]
-        for warp in np.unique(warps):
-            mine = np.broadcast_to(warps, ctas.shape)[:, 0] == warp
-            self.places.setdefault((index, count, int(warp)), []).append((ctas[mine, 0], value[mine]))
+        array = -2 - index if kind.startswith("bulk") else int(value[0] >> _ARRAY_BITS)
+        # Warps of one CTA have tiles of their own.
+        tile = (value if kind.startswith("bulk") else value >> 7) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
+        self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
 
 
 def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:
@@ -542,33 +550,36 @@ def _traffic(
     warps: int,
 ) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:  # fmt: skip
     """Argument → the part of what L1 misses that comes from DRAM, of loads; of stores; distinct tiles of a wave."""
-    window = (shown >= shown[np.searchsorted(shown, ctas // 2 // max(at_once, 1) * max(at_once, 1) if len(shown) < ctas else 0)])
+    window = (
+        shown
+        >= shown[np.searchsorted(shown, ctas // 2 // max(at_once, 1) * max(at_once, 1) if len(shown) < ctas else 0)]
+    )
     start = int(shown[window][0]) if window.any() else 0
     if start + at_once > ctas:
         start = max(ctas - at_once, 0)
-    distinct: dict[tuple[int, int], tuple[float, float]] = {}
-    for (index, count, _), parts in tiles.places.items():
+    distinct: dict[tuple[int, bool], tuple[float, float]] = {}
+    for key, parts in tiles.places.items():
         owners = np.concatenate([one for one, _ in parts])
         values = np.concatenate([one for _, one in parts])
         here = (owners >= start) & (owners < start + at_once)
         in_wave = len(np.unique(values[here])) / max(int(here.sum()), 1) if here.any() else 1.0
-        before = distinct.get((index, count))
         apart = ~here if len(shown) < ctas and (~here).sum() > 32 else np.ones(len(owners), np.bool_)
-        whole = _distinct_of_all(len(np.unique(values[apart])), int(apart.sum()), ctas)
-        whole = max(whole, 1 / max(ctas, 1))
-        distinct[index, count] = (in_wave, whole) if before is None else (max(before[0], in_wave), max(before[1], whole))
+        # What one CTA accesses twice does not tell how many CTAs share a tile.
+        own = np.unique(np.stack([owners[apart], values[apart]]), axis=1).shape[1]
+        alone = own / max(int(apart.sum()), 1)
+        pairs = round(ctas * len(owners) / len(shown) * alone)
+        whole = alone * _distinct_of_all(len(np.unique(values[apart])), own, pairs)
+        whole = max(min(whole, in_wave), 1 / max(ctas, 1))
+        distinct[key] = (in_wave, whole)
     sums: dict[tuple[int, bool], list[float]] = {}
     for group in groups:
-        counts: dict[int, int] = {}
         for entry, weight in zip(group.trace, group.weights(), strict=True):
             if not isinstance(entry, Observed):
                 continue
-            number = counts.get(entry.index, 0)
-            counts[entry.index] = number + 1
             access = entry.payload
             if access is None or access.kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store"):
                 continue
-            wave, whole = distinct.get((entry.index, min(number, 6)), (1.0, 1.0))
+            wave, whole = distinct.get((access.array, "store" in access.kind), (1.0, 1.0))
             amount = access.sectors * access.missed * weight * len(group.rows) * access.is_on
             key = (access.array, access.kind in ("store", "bulk store"))
             total = sums.setdefault(key, [0.0, 0.0, 0.0])

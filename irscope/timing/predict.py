@@ -108,8 +108,6 @@ def predict_with(
     capture: Capture,
     *,
     part: str | None = None,
-    sizes: Mapping[str, int] | None = None,
-    grid: tuple[int, int, int] | None = None,
     what_if: bool = True,
 ) -> Prediction:
     """Predict a CUDA launch from its SASS.
@@ -117,13 +115,11 @@ def predict_with(
     Args:
         capture: a compile with its SASS.
         part: `h100`, `h200`, …; None for the first of the target.
-        sizes: integer arguments, where the launch does not tell them or others are meant.
-        grid: the CTAs, likewise.
         what_if: whether to answer what coalescing, conflicts and more warps are worth.
 
     Raises UsageError for a part that is not known, and where a size or the grid is not.
     """
-    model = Model(capture, part=part, sizes=sizes, grid=grid)
+    model = Model(capture, part=part)
     return _prediction(model, what_if)
 
 
@@ -188,10 +184,8 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     # No unit does more than it can: what queues leave out of sight in skipped iterations shows here.
     floor = max(demand.cycles) * share
     cycles = max(cycles, floor)
-    cycles += clock.cta_start + len(execution.program.code) * 16 / clock.code_bytes
+    cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
-    if active < clock.units:
-        pass
     return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)
 
 
@@ -329,18 +323,11 @@ def _without_conflicts(access: Access) -> Access:
 class Model:
     """A launch on a part, which answers how long it would take if it behaved otherwise."""
 
-    def __init__(
-        self,
-        capture: Capture,
-        *,
-        part: str | None = None,
-        sizes: Mapping[str, int] | None = None,
-        grid: tuple[int, int, int] | None = None,
-    ) -> None:
+    def __init__(self, capture: Capture, *, part: str | None = None) -> None:
         """The arguments, and what is raised, are those of `predict_with`."""
         self.capture = capture
         self.clock = clock_of(capture.target, part)
-        self.execution = execute(capture, self.clock, sizes, grid)
+        self.execution = execute(capture, self.clock)
         self.timed = _timed(self.execution, self.clock)
         stated = capture_locations(capture, capture.texts.get("sass", ""), "sass")
         self.locations = [stated.chain_at(item.line) or item.location for item in self.execution.program.code]

@@ -20,9 +20,9 @@ from irscope.timing.walk import Observed, Skip
 __all__ = ["Demand", "Span", "Steps", "demand_of", "simulate", "steps_of"]
 
 UNITS = ("issue", "integer and logic", "FMA", "special functions", "tensor cores", "float64", "shared memory", "L1",
-         "L2 port", "L2", "DRAM", "atomics", "memory pipe")  # fmt: skip
+         "L2 port", "L2", "DRAM", "atomics", "memory pipe", "CTA start")  # fmt: skip
 """What may be busy; the first six and the last of one scheduler, the others of a multiprocessor or of its part."""
-_ISSUE, _ALU, _FMA, _SPECIAL, _TENSOR, _DOUBLE, _SHARED, _L1, _PORT, _L2, _DRAM, _ATOMICS, _MEMORY = range(13)
+_ISSUE, _ALU, _FMA, _SPECIAL, _TENSOR, _DOUBLE, _SHARED, _L1, _PORT, _L2, _DRAM, _ATOMICS, _MEMORY, _START = range(14)
 _OF_SCHEDULER = (_ISSUE, _ALU, _FMA, _SPECIAL, _TENSOR, _DOUBLE, _MEMORY)
 _STORE_BACKLOG = 1200.0
 """Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
@@ -37,9 +37,9 @@ _NOWHERE = (
     "ULEA", "USHF", "ULOP3", "UISETP", "USEL", "R2UR", "UIMAD", "DEPBAR", "LDGDEPBAR", "WARPGROUP", "FENCE", "MEMBAR",
     "UTMACMDFLUSH", "UTMACCTL", "ELECT", "VOTEU", "CCTL", "ERRBAR", "YIELD", "NANOSLEEP", "BREAK", "RET", "CALL",
 )  # fmt: skip
-_LATENCY = {"MUFU": 40.0, "I2F": 40.0, "F2I": 40.0, "S2R": 30.0, "S2UR": 30.0, "LDC": 38.0, "LDCU": 30.0,
-            "R2UR": 14.0, "F2F": 40.0, "POPC": 30.0, "FLO": 30.0, "VOTEU": 12.0, "MEMBAR": 60.0, "FENCE": 20.0,
-            "DFMA": 36.0, "DADD": 36.0, "DMUL": 36.0, "DSETP": 36.0, "REDUX": 30.0, "CREDUX": 30.0}  # fmt: skip
+_LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "LDC": 38.0, "LDCU": 30.0,
+            "R2UR": 14.0, "F2F": 23.0, "POPC": 17.0, "FLO": 17.0, "VOTEU": 12.0, "MEMBAR": 60.0, "FENCE": 20.0,
+            "DFMA": 10.0, "DADD": 10.0, "DMUL": 10.0, "DSETP": 10.0, "REDUX": 24.0, "CREDUX": 24.0}  # fmt: skip
 """Cycles of instructions whose latency varies, where nothing queues."""
 
 
@@ -126,10 +126,12 @@ class _Builder:
         marks: dict[int, list[int]] = defaultdict(list)
         for place, entry in enumerate(trace):
             if isinstance(entry, Skip):
-                marks[place - entry.entries].append(place)
+                marks[place - (entry.since or entry.entries)].append(place)
         steps: list[_Step] = []
         current: _Step | None = None
         outstanding = 0
+        # When each pipe takes this warp's next instruction: in order, one that waits for its pipe holds up all others.
+        taken: dict[int, float] = {}
 
         def close() -> None:
             nonlocal current
@@ -143,7 +145,7 @@ class _Builder:
                 steps.append(_Step(0, kind="mark", mark=mark))
             if isinstance(entry, Skip):
                 close()
-                steps.append(_Step(0, kind="skip", mark=place, number=entry.count))
+                steps.append(_Step(0, kind="skip", mark=place, number=entry.count / entry.window))
                 continue
             index = entry.index if isinstance(entry, Observed) else entry
             item = self.code[index]
@@ -154,6 +156,7 @@ class _Builder:
                 outstanding &= ~waits
             if current is None:
                 current = _Step(index, wait=waits)
+                taken.clear()
             stall = max(control.stall if control is not None else 2, 1)
             current.last = index
             use = current.use
@@ -161,6 +164,8 @@ class _Builder:
             pipe, cycles = self._pipe(index)
             if pipe >= 0:
                 use[pipe] = use.get(pipe, 0.0) + cycles
+                current.stall = max(current.stall, taken.get(pipe, 0.0))
+                taken[pipe] = current.stall + cycles
             write = control.write_barrier if control is not None else None
             read = control.read_barrier if control is not None else None
             access = entry.payload if isinstance(entry, Observed) else None
@@ -227,7 +232,7 @@ def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
     if base in ("HMMA", "IMMA", "QMMA", "DMMA", "BMMA"):
         return _TENSOR, _mma_cycles(base, item, clock)
     if base in ("SHFL", "REDUX"):
-        return _MEMORY, clock.memory_issue
+        return _MEMORY, clock.shuffle
     return (-1, 0.0) if base in _NOWHERE or base.startswith("U") else (_ALU, clock.alu)
 
 
@@ -267,7 +272,13 @@ def _wgmma(item: Instruction, base: str, clock: Clock) -> tuple[float, float]:
     cycles = m * n * k / (4 * rate)
     size = {"f16": 2, "tf32": 4, "f8": 1, "i8": 1}.get(kind, 2)
     from_shared = sum("gdesc" in one for one in item.operands)
-    size_a = m * k * size if from_shared and "gdesc" in (item.operands[1] if len(item.operands) > 1 else "") and not item.operands[1].startswith("R") else 0
+    size_a = (
+        m * k * size
+        if from_shared
+        and "gdesc" in (item.operands[1] if len(item.operands) > 1 else "")
+        and not item.operands[1].startswith("R")
+        else 0
+    )
     return cycles, (n * k * size + size_a) / clock.shared_bytes / 4
 
 
@@ -334,6 +345,7 @@ def demand_of(execution: Execution, clock: Clock, rates: _Rates) -> Demand:
     l2 = dram = count = 0.0
     by_index: dict[int, float] = defaultdict(float)
     builder = _Builder(execution, clock)
+    total[_START] = clock.cta_start
     tensor = 0.0
     for group in execution.groups:
         rows = len(group.rows)
@@ -421,6 +433,9 @@ class _Multiprocessor:
         self.steps = steps
         self.free = [0.0] * len(UNITS)
         self.own = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
+        self.load = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
+        """Of each unit of a scheduler: the part of a cycle that warps use it now."""
+        self.active: list[list[tuple[float, int, list[tuple[int, float]]]]] = [[] for _ in range(clock.schedulers)]
         self.heap: list[tuple[float, int, _Warp]] = []
         self.order = 0
         self.waits: dict[tuple[int, str], float] = defaultdict(float)
@@ -436,6 +451,7 @@ class _Multiprocessor:
         heapq.heappush(self.heap, (time, self.order, warp))
 
     def start(self, slot: int, time: float, is_first: bool) -> None:
+        time = self.queue(_START, time, self.clock.cta_start)
         warps = sum(one.rows for one in self.steps)
         cta = _Cta(slot, warps, warps, start=time, is_first=is_first)
         number = 0
@@ -502,12 +518,27 @@ class _Multiprocessor:
         own, scale = self.own[warp.scheduler], self.scale
         done = ready + step.stall
         why = "execution"
+        latest, delay = done, 0.0
+        load, active = self.load[warp.scheduler], self.active[warp.scheduler]
+        while active and active[0][0] <= ready:
+            for unit, rate in heapq.heappop(active)[2]:
+                load[unit] -= rate
         for unit, cycles in step.use.items():
+            # What others do meanwhile falls on this warp's instructions, and in order each delay is the whole warp's.
+            delay += cycles * (load[unit] if load[unit] < 1.0 else 1.0)
             free = own[unit]
             free = (free if free > ready else ready) + cycles * scale
             own[unit] = free
-            if free > done:
-                done, why = free, UNITS[unit]
+            if free > latest:
+                latest, why = free, UNITS[unit]
+        done = max(done + delay * self.clock.collision, latest)
+        length = done - ready
+        if length > 0:
+            rates = [(unit, cycles * scale / length) for unit, cycles in step.use.items()]
+            for unit, rate in rates:
+                load[unit] += rate
+            self.order += 1
+            heapq.heappush(active, (done, self.order, rates))
         self.note(warp, step.index, why, ready, done)
         for board, offset, latency in step.sets:
             warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)
@@ -576,7 +607,7 @@ class _Multiprocessor:
             warp.cta.barriers[number] = (latest, members)
             return time if is_arrival else None
         warp.cta.barriers.pop(number, None)
-        until = latest + self.clock.barrier
+        until = latest + self.clock.barrier + self.clock.barrier_warp * needed
         for other, since in members:
             if other is None:
                 continue
@@ -595,8 +626,9 @@ class _Multiprocessor:
             phase.count = max((0x200000 - (access.value & 0x1FFFFF)) // 2, 1) if access.value else 1
             return time
         if access.kind == "arrive":
-            phase.arrived += max(access.lanes, 1.0) if access.lanes < 32 or phase.count >= 32 else 1.0
-            phase.pending += access.value
+            lanes = max(access.lanes, 1.0) if access.lanes < 32 or phase.count >= 32 else 1.0
+            phase.arrived += lanes * access.is_on
+            phase.pending += access.value * access.is_on
             self.complete(phase, time)
             return time
         # A wait for parity p ends with the phase of that parity: the first has parity 0.
@@ -609,7 +641,7 @@ class _Multiprocessor:
         return None
 
     def complete(self, phase: _Phase, time: float) -> None:
-        if phase.arrived < phase.count or phase.pending > 64:
+        if phase.arrived < phase.count - 0.01 or phase.pending > 64:
             return
         until = max(time, phase.landed) + 10
         phase.arrived, phase.pending, phase.landed = 0.0, 0.0, 0.0
@@ -667,7 +699,7 @@ class _Multiprocessor:
             if access.barrier is not None:
                 phase = warp.cta.phases.setdefault(access.barrier, _Phase())
                 phase.landed = max(phase.landed, ready)
-                phase.pending -= access.bytes
+                phase.pending -= access.bytes * access.is_on
                 self.complete(phase, time)
             self.boards(warp, step, time + clock.bulk_issue, time + clock.bulk_issue, "execution")
             return time + clock.bulk_issue * self.scale
@@ -679,7 +711,9 @@ class _Multiprocessor:
             self.boards(warp, step, ready, served + 10, "atomics")
             return self.held(warp, step, time, self.free[_ATOMICS], _STORE_BACKLOG, "atomics")
         self.boards(warp, step, served + 12, served + 12, why)
-        return self.held(warp, step, time, max(self.free[_DRAM], self.free[_L2], self.free[_PORT]), _STORE_BACKLOG, "stores")
+        return self.held(
+            warp, step, time, max(self.free[_DRAM], self.free[_L2], self.free[_PORT]), _STORE_BACKLOG, "stores"
+        )
 
     def boards(self, warp: _Warp, step: _Step, written: float, read: float, why: str) -> None:
         if step.write >= 0:
@@ -712,11 +746,18 @@ class _Multiprocessor:
         self.ended.append(cta)
         if self.waiting:
             self.waiting -= 1
-            self.start(cta.slot, cta.end + self.clock.cta_start, False)
+            self.start(cta.slot, cta.end, False)
 
 
 def simulate(
-    execution: Execution, clock: Clock, steps: list[Steps], *, resident: int, waiting: int, active: int, scale: float = 1.0
+    execution: Execution,
+    clock: Clock,
+    steps: list[Steps],
+    *,
+    resident: int,
+    waiting: int,
+    active: int,
+    scale: float = 1.0,
 ) -> Simulated:
     """Run the CTAs of one multiprocessor.
 

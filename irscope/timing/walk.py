@@ -25,8 +25,6 @@ __all__ = ["Observed", "Program", "Skip", "Walked", "walk"]
 
 Array = NDArray[Any]
 
-_ITERATIONS = 4
-"""Iterations that are walked before any are skipped."""
 _MOST_STEPS = 40_000
 """Instructions of one group."""
 _MOST_GROUPS = 24
@@ -44,6 +42,10 @@ class Skip:
     count: int
     entries: int
     """How many entries of the trace before this one are one iteration."""
+    window: int = 1
+    """Iterations before it that went the same way: with copies in flight, some wait and others do not."""
+    since: int = 0
+    """How many entries these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +121,16 @@ def _reads(item: Instruction) -> Sequence[str]:
     return names
 
 
-def walk(program: Program, state: State, observe: Observe, period: int = 1) -> tuple[list[Walked], set[str]]:
+def walk(program: Program, state: State, observe: Observe, stages: int = 1) -> tuple[list[Walked], set[str]]:
     """The ways of all warps from the kernel's beginning; also what was assumed, in words.
 
     Args:
         program: the code.
         state: the warps, with what their registers hold.
         observe: called before each instruction that is observed.
-        period: what divides the number of iterations that are skipped, where registers go round.
+        stages: of pipelined loops: as many iterations are in flight, and buffers go round.
     """
-    groups = [_Group(program, state, observe, period, np.arange(state.rows))]
+    groups = [_Group(program, state, observe, stages, np.arange(state.rows))]
     done: list[Walked] = []
     while groups:
         group = groups.pop()
@@ -147,11 +149,11 @@ class _Visit:
 
 
 class _Group:
-    def __init__(self, program: Program, state: State, observe: Observe, period: int, rows: Array) -> None:
+    def __init__(self, program: Program, state: State, observe: Observe, stages: int, rows: Array) -> None:
         self.program = program
         self.state = state
         self.observe = observe
-        self.period = period
+        self.stages = stages
         self.rows = rows
         self.trace: list[Entry] = []
         self.is_cut = False
@@ -269,7 +271,7 @@ class _Group:
         visits = self.visits.setdefault(target, [])
         visits.append(_Visit(len(self.trace), dict(self.state.registers)))
         count = len(visits)
-        if count >= _ITERATIONS and (count < 16 or count & count - 1 == 0):
+        if count >= 2 * self.stages + 3 and (count < 24 or count & count - 1 == 0):
             self._skip(target, visits)
         return target
 
@@ -278,7 +280,7 @@ class _Group:
         groups: list[_Group] = []
         for side in (True, False):
             chosen = np.flatnonzero(goes == side)
-            group = _Group(self.program, self._part(chosen), self.observe, self.period, self.rows[chosen])
+            group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen])
             group.trace = list(self.trace)
             group.counts = dict(self.counts)
             group.data = set(self.data)
@@ -330,11 +332,18 @@ class _Group:
             else:
                 turning = True
         count = self._same(path, growth, last.registers)
-        step = self.period if turning else 1
+        # Buffers and their phases come round: what looks like growth over a few iterations need not be.
+        step = lcm(2, 2 * self.stages) if turning or self.stages > 1 else 1
         count = count // step * step
         if count <= 0:
             return
-        self.trace.append(Skip(head, count, last.place - second.place))
+        window = 1
+        while window < self.stages + 2 and window + 2 < len(visits):
+            begin, end = visits[-2 - window].place, visits[-1 - window].place
+            if _path(self.trace[begin:end]) != path:
+                break
+            window += 1
+        self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
         registers = dict(last.registers)
         for name, grown in growth.items():
             value = registers[name]
@@ -351,7 +360,8 @@ class _Group:
         branches = {
             place
             for place in own
-            if path[place] in program.control and program.code[path[place]].predicate
+            if path[place] in program.control
+            and program.code[path[place]].predicate
             and self.data.isdisjoint(program.reads[path[place]])
         }
         # The predicates of branches, and what they come from.
@@ -374,9 +384,7 @@ class _Group:
                 break
         order = sorted(chosen | branches)
         follows = {place: path[(place + 1) % len(path)] for place in branches}
-        sub = State(
-            self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set()
-        )
+        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set())
 
         def goes_on() -> bool:
             for place in order:
@@ -445,8 +453,3 @@ def _inner(path: tuple[int, ...], program: Program) -> list[bool]:
                 inner[between] = True
         seen[index] = place
     return inner
-
-
-def period_of(stages: int) -> int:
-    """After how many iterations buffers and their phases come round."""
-    return lcm(2, 2 * max(stages, 1))

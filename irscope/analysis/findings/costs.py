@@ -224,7 +224,7 @@ class _Pricer:
         return self._vectorised(frozenset(shared), factor, frozenset(shared))
 
     def _vectorised(self, here: Collection[int], factor: float, also: Collection[int] = ()) -> float:
-        """Accesses of a place as so many times fewer ones of so many times the bytes; `also`: what else is as much less."""
+        """So many times fewer accesses of so many times the bytes; `also`: what else is as much less."""
 
         def access(index: int, one: Access) -> Access:
             if index not in here or one.kind not in _GLOBAL:

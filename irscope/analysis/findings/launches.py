@@ -130,7 +130,7 @@ def _threads(studied: Studied) -> Iterator[Finding]:
         "IRS506",
         line,
         text,
-        f"each thread has {each} of its elements, where it could have {size // elements and _THREAD_BYTES * elements // size}",
+        f"each thread has {each} of its elements, where it could have {_THREAD_BYTES * elements // size}",
         warps // enough,
         [
             studied.in_ir(f"the largest tile has {elements} elements, {size} bytes", line),
