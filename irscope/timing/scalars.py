@@ -124,7 +124,7 @@ def predicate(text: str) -> Read:
 def _next(name: str, step: int = 1) -> str:
     """`R5` behind `R4`."""
     head = name.rstrip("0123456789")
-    return name if head == name else f"{head}{int(name[len(head) :]) + step}"
+    return name if head == name else f"{head}{int(name[len(head):]) + step}"
 
 
 def _wide(text: str) -> Read:

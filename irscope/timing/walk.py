@@ -360,8 +360,7 @@ class _Group:
         branches = {
             place
             for place in own
-            if path[place] in program.control
-            and program.code[path[place]].predicate
+            if path[place] in program.control and program.code[path[place]].predicate
             and self.data.isdisjoint(program.reads[path[place]])
         }
         # The predicates of branches, and what they come from.
@@ -384,7 +383,9 @@ class _Group:
                 break
         order = sorted(chosen | branches)
         follows = {place: path[(place + 1) % len(path)] for place in branches}
-        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set())
+        sub = State(
+            self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set()
+        )
 
         def goes_on() -> bool:
             for place in order:
@@ -453,3 +454,4 @@ def _inner(path: tuple[int, ...], program: Program) -> list[bool]:
                 inner[between] = True
         seen[index] = place
     return inner
+
