@@ -36,7 +36,7 @@ def predicted(task: tuple[str, str]) -> dict[str, Any]:
             "us": one.seconds * 1e6, "bound": one.bound, "busy": one.busy[:4], "waits": one.waits[:4],
             "notes": one.notes, "took_s": time.process_time() - began, "compile_s": (capture.compile_us or 0) / 1e6,
         }  # fmt: skip
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
@@ -90,7 +90,9 @@ def main() -> int:
         if options.rows:
             busy = " ".join(f"{name}:{part:.2f}" for name, part in answer["busy"])
             waits = " ".join(f"{name}:{part:.2f}" for name, part in answer["waits"])
-            print(f"{row['capture']:34} {measured:9.1f} {us:9.1f} {us / measured:5.2f}  {answer['bound'][:18]:18} {busy} | {waits} | {row['config']} {answer['took_s']:.2f}s {len(answer['notes'])}")
+            print(
+                f"{row['capture']:34} {measured:9.1f} {us:9.1f} {us / measured:5.2f}  {answer['bound'][:18]:18} {busy} | {waits} | {row['config']} {answer['took_s']:.2f}s {len(answer['notes'])}"
+            )
     print(f"{'family':28} {'n':>4} {'tau':>6} {'first':>6} {'top 3':>5} {'error':>7} {'bias':>6}")
     taus: list[float] = []
     firsts: list[float] = []
@@ -106,16 +108,24 @@ def main() -> int:
         found += best in order[:3]
         off = statistics.median(abs(a / b - 1) for a, b in pairs)
         bias = exp(statistics.mean(log(a / b) for a, b in pairs))
-        print(f"{name:28} {len(pairs):4} {tau:6.2f} {order[0] / best:6.2f} {best in order[:3]!s:>5} {off:7.0%} {bias:6.2f}")
+        print(
+            f"{name:28} {len(pairs):4} {tau:6.2f} {order[0] / best:6.2f} {best in order[:3]!s:>5} {off:7.0%} {bias:6.2f}"
+        )
     if taus:
-        print(f"mean tau {statistics.mean(taus):.2f}, least {min(taus):.2f}; first choice {exp(statistics.mean(map(log, firsts))):.3f} "
-              f"times the best; best among three in {found / len(taus):.0%} of {len(taus)} families")
+        print(
+            f"mean tau {statistics.mean(taus):.2f}, least {min(taus):.2f}; first choice {exp(statistics.mean(map(log, firsts))):.3f} "
+            f"times the best; best among three in {found / len(taus):.0%} of {len(taus)} families"
+        )
     if errors:
         sizes = sorted(map(abs, errors))
-        print(f"{len(errors)} launches of {_SHORT_US:.0f} µs and more: median error {statistics.median(sizes):.0%}, "
-              f"90th percentile {sizes[int(0.9 * len(sizes))]:.0%}")
+        print(
+            f"{len(errors)} launches of {_SHORT_US:.0f} µs and more: median error {statistics.median(sizes):.0%}, "
+            f"90th percentile {sizes[int(0.9 * len(sizes))]:.0%}"
+        )
     if costs:
-        print(f"a prediction takes {statistics.median(costs):.2f} of the compile (90th percentile {sorted(costs)[int(0.9 * len(costs))]:.2f})")
+        print(
+            f"a prediction takes {statistics.median(costs):.2f} of the compile (90th percentile {sorted(costs)[int(0.9 * len(costs))]:.2f})"
+        )
     return 0
 
 

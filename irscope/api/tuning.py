@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from math import inf
 from typing import Any
 
 from irscope.api.timing import predict
@@ -15,64 +14,16 @@ from irscope.device.occupancy import excesses_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.capture import Capture
 from irscope.timing.predict import Prediction
+from irscope.timing.tuning import OPTIONS, Candidate, Ranked, Size, Tuning
 
-__all__ = ["Candidate", "Ranked", "Size", "Tuning", "evaluated", "ranked", "sizes_of"]
+__all__ = ["candidates_of", "evaluated", "ranked", "sizes_of"]
 
-_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _ARITHMETIC: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
 _MOST_POINTS = 256
-
-Size = tuple[tuple[str, int], ...]
-"""(argument, value) of one point; empty for the recorded launch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One configuration: what distinguishes it from the others, and its compile."""
-
-    config: tuple[tuple[str, Any], ...]
-    """The tl.constexpr values and options that the configurations differ in."""
-    capture: Capture | None
-    failure: str = ""
-    """Why it cannot be timed: it did not compile, or does not fit."""
-
-    @property
-    def name(self) -> str:
-        """`BLOCK_M=64 num_warps=4`."""
-        return " ".join(f"{key}={value}" for key, value in self.config)
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A configuration with its predicted time at each size."""
-
-    candidate: Candidate
-    predictions: tuple[Prediction, ...]
-    """One for each size; empty where it cannot be timed."""
-
-    @property
-    def seconds(self) -> float:
-        """Of all sizes together."""
-        return sum(one.seconds for one in self.predictions) if self.predictions else inf
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The configurations of a kernel, the fastest by prediction first."""
-
-    kernel: str
-    part: str
-    sizes: tuple[Size, ...]
-    rows: tuple[Ranked, ...]
-    failed: tuple[Candidate, ...]
-
-    def best(self, number: int) -> Ranked:
-        """The configuration that is predicted to be the fastest at one size."""
-        return min(self.rows, key=lambda row: row.predictions[number].seconds)
 
 
 def sizes_of(texts: Iterable[str]) -> tuple[dict[str, str], ...]:
@@ -127,7 +78,7 @@ def candidates_of(captures: Iterable[Capture]) -> tuple[Candidate, ...]:
     held = list(captures)
     rows = [_settings(one) for one in held]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    differing = [name for name in names if len({repr(row.get(name)) for row in rows}) > 1 or name in _OPTIONS[:2]]
+    differing = [name for name in names if len({repr(row.get(name)) for row in rows}) > 1 or name in OPTIONS[:2]]
     found: dict[tuple[tuple[str, Any], ...], Candidate] = {}
     for capture, row in zip(held, rows, strict=True):
         config = tuple((name, row[name]) for name in differing if name in row)
@@ -151,7 +102,7 @@ def _settings(capture: Capture) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             continue
     options = dict(capture.launch.options)
-    return row | {name: options[name] for name in _OPTIONS if options.get(name) is not None}
+    return row | {name: options[name] for name in OPTIONS if options.get(name) is not None}
 
 
 def ranked(
@@ -228,38 +179,3 @@ def _predicted(
         x, y, z = (*evaluated(grid, names, "--grid"), 1, 1)[:3]
         shape = (x, y, z)
     return predict(capture, part=part, sizes={name: names[name] for name in point}, grid=shape)
-
-
-def config_text(one: Candidate) -> str:
-    """`triton.Config({'BLOCK_M': 64}, num_warps=4, num_stages=3)`."""
-    constants = {name: value for name, value in one.config if name not in _OPTIONS}
-    options = "".join(f", {name}={value}" for name, value in one.config if name in _OPTIONS)
-    return f"triton.Config({constants!r}{options})"
-
-
-def perf_model_text(tuning: Tuning) -> str:
-    """Python: the predictions as a `perf_model` for `prune_configs_by`."""
-    names = [name for name, _ in tuning.rows[0].candidate.config] if tuning.rows else []
-    sizes = [name for name, _ in tuning.sizes[0]] if tuning.sizes else []
-    lines = [
-        f"# Predicted for {tuning.part}; microseconds by ({', '.join(names)}).",
-        "PREDICTED_US = {",
-    ]
-    for number, size in enumerate(tuning.sizes):
-        lines.append(f"    {tuple(value for _, value in size)!r}: {{")
-        for row in tuning.rows:
-            key = tuple(value for _, value in row.candidate.config)
-            lines.append(f"        {key!r}: {row.predictions[number].seconds * 1e6:.2f},")
-        lines.append("    },")
-    lines += [
-        "}", "", "",
-        "def perf_model(**arguments):",
-        f'    """The predicted time of a configuration, of the nearest size by {", ".join(sizes) or "the one recorded"}."""',
-        f"    sizes = [arguments[name] for name in {sizes!r}]",
-        "    nearest = min(PREDICTED_US, key=lambda size: sum(abs((a + 1) / (b + 1) - 1) for a, b in zip(sizes, size)))",
-        f"    config = tuple(arguments[name] for name in {names!r})",
-        '    return PREDICTED_US[nearest].get(config, float("inf"))',
-        "", "",
-        "# @triton.autotune(configs=[…], key=[…], prune_configs_by={\"perf_model\": perf_model, \"top_k\": 3})",
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"

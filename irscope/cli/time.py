@@ -69,7 +69,8 @@ def time(
     captures = captures_of(subject, replace(record_options, disassemble=True))
     compiled = [one for one in captures if one.failure is None]
     predicted = {
-        one.id: predict(one, part=part, sizes=sizes, grid=programs, what_if=not _is_picture(to.path)) for one in compiled
+        one.id: predict(one, part=part, sizes=sizes, grid=programs, what_if=not _is_picture(to.path))
+        for one in compiled
     }
     if to.path is not None and _is_picture(to.path):
         _draw(list(predicted.values()), to.path)
@@ -79,9 +80,11 @@ def time(
         lambda: [prediction_json(predicted[one.id], floors[one.id]) for one in compiled],
         lambda width, color: under_titles(
             captures,
-            lambda one: prediction_text(predicted[one.id], floors[one.id], width=width, color=color)
-            if one.id in predicted
-            else "",
+            lambda one: (
+                prediction_text(predicted[one.id], floors[one.id], width=width, color=color)
+                if one.id in predicted
+                else ""
+            ),
         ),
     )
     return tell_incomplete(captures)

@@ -58,8 +58,9 @@ def tune(
 
     Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
     """
-    from irscope.api.tuning import perf_model_text, ranked, sizes_of
+    from irscope.api.tuning import ranked, sizes_of
     from irscope.render.tuning import tuning_json, tuning_text
+    from irscope.timing.tuning import perf_model_text
 
     points = sizes_of(size or ())
     record_options = replace(record_options, layouts=False)

@@ -124,7 +124,9 @@ def prediction_svg(one: Prediction, theme: str | None = None) -> str:
     canvas = Canvas(chosen, 1000, height)
     canvas.head(one.kernel, f"{one.part}, grid {'×'.join(map(str, one.grid))}", duration_text(one.seconds))
     low, high = one.interval
-    canvas.text(24, 70, f"predicted {duration_text(low)} to {duration_text(high)}, bound by {one.bound}", look="m", size=13)
+    canvas.text(
+        24, 70, f"predicted {duration_text(low)} to {duration_text(high)}, bound by {one.bound}", look="m", size=13
+    )
     area = canvas.panel(Rect(24, 90, 952, bars_height), "Share of each line")
     canvas.bars(area, [_bar(item) for item in lines], 200, 24)
     top = 90 + bars_height + 16
@@ -160,7 +162,11 @@ def _joined(spans: Sequence[Span], least: float) -> list[Span]:
     """Neighbours of one reason as one, and nothing shorter than can be seen."""
     found: list[Span] = []
     for span in spans:
-        if found and (found[-1].why == span.why or span.end - span.start < least) and span.start - found[-1].end < least:
+        if (
+            found
+            and (found[-1].why == span.why or span.end - span.start < least)
+            and span.start - found[-1].end < least
+        ):
             found[-1] = Span(span.warp, found[-1].index, found[-1].start, span.end, found[-1].why)
         else:
             found.append(Span(span.warp, span.index, span.start, span.end, span.why))

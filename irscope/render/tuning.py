@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from irscope.api.tuning import Size, Tuning, config_text
 from irscope.render.roofline import duration_text
 from irscope.render.text.tables import table
+from irscope.timing.tuning import Size, Tuning, config_text
 
 __all__ = ["tuning_json", "tuning_text"]
 
@@ -46,7 +46,9 @@ def _table(tuning: Tuning, width: int | None, color: bool) -> str:
                 first.bound, f"{first.waves:.2f}", resources and resources.registers, resources and resources.shared_bytes,
             ]
         )  # fmt: skip
-    rest = f"… and {len(tuning.rows) - len(rows)} slower ones; --json has all.\n" if len(tuning.rows) > len(rows) else ""
+    rest = (
+        f"… and {len(tuning.rows) - len(rows)} slower ones; --json has all.\n" if len(tuning.rows) > len(rows) else ""
+    )
     return table(columns, rows, width=width, color=color) + rest
 
 

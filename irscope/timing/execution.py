@@ -204,7 +204,9 @@ def _with_bytes(groups: Iterable[Walked]) -> None:
     for group, place, entry in observed:
         if entry.payload.kind in ("bulk", "bulk store"):
             array = -2 - entry.index
-            payload = replace(entry.payload, bytes=each, sectors=each / SECTOR, ideal_sectors=each / SECTOR, array=array)
+            payload = replace(
+                entry.payload, bytes=each, sectors=each / SECTOR, ideal_sectors=each / SECTOR, array=array
+            )
             group.trace[place] = Observed(entry.index, payload)
 
 
@@ -272,7 +274,15 @@ class _Launch:
                 names.append(name)
                 at += 8
                 continue
-            size = 8 if kind in ("i64", "f64") else 4 if kind in ("i32", "f32") else 2 if kind in ("i16", "f16", "bf16") else 1
+            size = (
+                8
+                if kind in ("i64", "f64")
+                else 4
+                if kind in ("i32", "f32")
+                else 2
+                if kind in ("i16", "f16", "bf16")
+                else 1
+            )
             at = -(-at // size) * size
             number = held.value if isinstance(held, Number) and not held.shape else None
             if number is not None:
@@ -376,7 +386,9 @@ class _Watch:
         if value is None:
             state.assumed.add("addresses that depend on data are taken to be far apart")
             return Access(kind, 32.0, float(width), 32.0, 1.0)
-        shape = np.broadcast_shapes(value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1))
+        shape = np.broadcast_shapes(
+            value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
+        )
         value = np.broadcast_to(value, shape)
         mask = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
         sectors = np.where(mask, value >> 5, -1)
@@ -455,7 +467,9 @@ def _phase(item: Instruction, state: State, active: Array | None) -> Access | No
         # The parity stands in the highest bit of the register.
         return Access("wait", barrier=barrier, value=(value or 0) >> 31 & 1, is_on=on)
     if "ARRIVE" in item.opcode:
-        is_expecting = "TRANS64" in item.opcode and registers and registers[-1] not in ("RZ", "URZ") and "A1T0" not in item.opcode
+        is_expecting = (
+            "TRANS64" in item.opcode and registers and registers[-1] not in ("RZ", "URZ") and "A1T0" not in item.opcode
+        )
         lanes = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, state.lanes)).sum(axis=1).max())
         return Access("arrive", barrier=barrier, value=value or 0 if is_expecting else 0, lanes=lanes, is_on=on)
     return Access("init", barrier=barrier, value=value or 0, is_on=on) if "EXCH" in item.opcode else None
@@ -536,7 +550,10 @@ def _traffic(
     warps: int,
 ) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:  # fmt: skip
     """Argument → the part of what L1 misses that comes from DRAM, of loads; of stores; distinct tiles of a wave."""
-    window = (shown >= shown[np.searchsorted(shown, ctas // 2 // max(at_once, 1) * max(at_once, 1) if len(shown) < ctas else 0)])
+    window = (
+        shown
+        >= shown[np.searchsorted(shown, ctas // 2 // max(at_once, 1) * max(at_once, 1) if len(shown) < ctas else 0)]
+    )
     start = int(shown[window][0]) if window.any() else 0
     if start + at_once > ctas:
         start = max(ctas - at_once, 0)

@@ -124,7 +124,7 @@ def predicate(text: str) -> Read:
 def _next(name: str, step: int = 1) -> str:
     """`R5` behind `R4`."""
     head = name.rstrip("0123456789")
-    return name if head == name else f"{head}{int(name[len(head):]) + step}"
+    return name if head == name else f"{head}{int(name[len(head) :]) + step}"
 
 
 def _wide(text: str) -> Read:
@@ -302,12 +302,13 @@ def _lea(item: Instruction) -> Step:
                 _put(state, carry_out, None)
             return
         low, base = values[0], values[1]
-        assert low is not None and base is not None  # noqa: S101
+        assert low is not None
+        assert base is not None
         if is_signed:
             shifted = _signed32(low) >> (32 - shift) & _MASK
         elif is_high:
             high = values[2] if len(values) > 2 else _ZERO
-            assert high is not None  # noqa: S101
+            assert high is not None
             shifted = (high << shift | low >> (32 - shift)) & _MASK
         else:
             shifted = low << shift & _MASK
@@ -663,7 +664,7 @@ _UNARY: dict[str, Callable[[Array, list[str]], Value]] = {
 def _from_lane(item: Instruction) -> Step:
     """R2UR, and SHFL.IDX from a lane that all share."""
     if item.opcode.startswith("R2UR"):
-        target, read, lane = item.operands[-2], _operand(item.operands[-1]), _ZERO
+        target, read, _lane = item.operands[-2], _operand(item.operands[-1]), _ZERO
         names: list[str] = []
     else:
         operands = list(item.operands)

@@ -198,7 +198,7 @@ class _Builder:
             if not access.is_on:
                 return ""
             return access.kind
-        if base in ("HGMMA", "QGMMA", "IGMMA", "BGMMA") or base.startswith("UTC") and "MMA" in base:
+        if base in ("HGMMA", "QGMMA", "IGMMA", "BGMMA") or (base.startswith("UTC") and "MMA" in base):
             return "tensor"
         if base == "WARPGROUP" and "DEPBAR" in item.opcode:
             return "tensor wait"
@@ -272,7 +272,13 @@ def _wgmma(item: Instruction, base: str, clock: Clock) -> tuple[float, float]:
     cycles = m * n * k / (4 * rate)
     size = {"f16": 2, "tf32": 4, "f8": 1, "i8": 1}.get(kind, 2)
     from_shared = sum("gdesc" in one for one in item.operands)
-    size_a = m * k * size if from_shared and "gdesc" in (item.operands[1] if len(item.operands) > 1 else "") and not item.operands[1].startswith("R") else 0
+    size_a = (
+        m * k * size
+        if from_shared
+        and "gdesc" in (item.operands[1] if len(item.operands) > 1 else "")
+        and not item.operands[1].startswith("R")
+        else 0
+    )
     return cycles, (n * k * size + size_a) / clock.shared_bytes / 4
 
 
@@ -350,7 +356,7 @@ def demand_of(execution: Execution, clock: Clock, rates: _Rates) -> Demand:
             times = weight * rows
             count += times
             total[_ISSUE] += times * clock.issue / clock.schedulers
-            pipe, cycles = builder._pipe(index)  # noqa: SLF001
+            pipe, cycles = builder._pipe(index)
             if pipe >= 0:
                 total[pipe] += times * cycles / clock.schedulers
             base = builder.bases[index]
@@ -403,8 +409,22 @@ class _Cta:
 
 class _Warp:
     __slots__ = (
-        "at", "boards", "cta", "extra", "groups", "marks", "number", "pending", "scheduler", "steps", "tensor",
-        "tensor_groups", "time", "weight", "since", "reasons",
+        "at",
+        "boards",
+        "cta",
+        "extra",
+        "groups",
+        "marks",
+        "number",
+        "pending",
+        "reasons",
+        "scheduler",
+        "since",
+        "steps",
+        "tensor",
+        "tensor_groups",
+        "time",
+        "weight",
     )  # fmt: skip
 
     def __init__(self, cta: _Cta, number: int, steps: list[_Step], scheduler: int, time: float) -> None:
@@ -705,7 +725,9 @@ class _Multiprocessor:
             self.boards(warp, step, ready, served + 10, "atomics")
             return self.held(warp, step, time, self.free[_ATOMICS], _STORE_BACKLOG, "atomics")
         self.boards(warp, step, served + 12, served + 12, why)
-        return self.held(warp, step, time, max(self.free[_DRAM], self.free[_L2], self.free[_PORT]), _STORE_BACKLOG, "stores")
+        return self.held(
+            warp, step, time, max(self.free[_DRAM], self.free[_L2], self.free[_PORT]), _STORE_BACKLOG, "stores"
+        )
 
     def boards(self, warp: _Warp, step: _Step, written: float, read: float, why: str) -> None:
         if step.write >= 0:
@@ -742,7 +764,14 @@ class _Multiprocessor:
 
 
 def simulate(
-    execution: Execution, clock: Clock, steps: list[Steps], *, resident: int, waiting: int, active: int, scale: float = 1.0
+    execution: Execution,
+    clock: Clock,
+    steps: list[Steps],
+    *,
+    resident: int,
+    waiting: int,
+    active: int,
+    scale: float = 1.0,
 ) -> Simulated:
     """Run the CTAs of one multiprocessor.
 

@@ -201,7 +201,7 @@ class _Group:
                 break
         return []
 
-    def _branch(self, at: int, allow_split: bool) -> int | None | list[_Group]:
+    def _branch(self, at: int, allow_split: bool) -> int | list[_Group] | None:
         """Where it goes on: an index, None at the end, or the groups that it divides into."""
         program, item, base = self.program, self.program.code[at], self.program.bases[at]
         conditions = [one for one in (item.predicate, *(item.operands[:-1] if base == "BRA" else ())) if one]
@@ -255,9 +255,10 @@ class _Group:
     def _unknown(self, at: int, base: str, target: int) -> int | None:
         line = self.program.code[at].location
         place = f"line {line[0].line}" if line else "the kernel"
-        if base == "EXIT":
-            return at + 1
-        if target > at:
+        if base == "EXIT" or target > at:
+            # What the program goes on with is the greater part, as a rule.
+            if base == "BRA" or line:
+                self.state.assumed.add(f"a branch at {place} depends on data: it is taken not to be left out")
             return at + 1
         self.state.assumed.add(f"a loop at {place} ends where data say: {_UNKNOWN_ITERATIONS} iterations are assumed")
         visits = self.visits.get(target, [])
@@ -360,7 +361,8 @@ class _Group:
         branches = {
             place
             for place in own
-            if path[place] in program.control and program.code[path[place]].predicate
+            if path[place] in program.control
+            and program.code[path[place]].predicate
             and self.data.isdisjoint(program.reads[path[place]])
         }
         # The predicates of branches, and what they come from.
@@ -383,9 +385,7 @@ class _Group:
                 break
         order = sorted(chosen | branches)
         follows = {place: path[(place + 1) % len(path)] for place in branches}
-        sub = State(
-            self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set()
-        )
+        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set())
 
         def goes_on() -> bool:
             for place in order:
@@ -454,4 +454,3 @@ def _inner(path: tuple[int, ...], program: Program) -> list[bool]:
                 inner[between] = True
         seen[index] = place
     return inner
-
