@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from irscope.analysis.findings.find import worst
+from irscope.analysis.findings.find import findings_of, worst
 from irscope.analysis.findings.launches import launch_findings, unexplained
 from irscope.analysis.findings.model import Finding
 from irscope.errors import DAMAGE, IrscopeError
@@ -105,6 +105,14 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     return in_order(_with_consequences(result))
 
 
+def every_finding(studied: Studied) -> tuple[Finding, ...]:
+    """The findings of a capture as `why` orders them; none if it is damaged: what is in its file may say anything."""
+    try:
+        return priced(studied, findings_of(studied), timed(studied.capture))
+    except DAMAGE:
+        return ()
+
+
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Kernels that do not run or go astray first, then what costs most, then what has no time."""
 
@@ -119,7 +127,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _with_consequences(findings: Sequence[Finding]) -> list[Finding]:
     def caused(one: Finding, other: Finding) -> bool:
-        is_there = (bool(one.chain) and one.chain == other.chain) or other.code == "IRS501"
+        is_there = (bool(one.place) and one.place[:1] == other.place[:1]) or other.code == "IRS501"
         return other.code in _CONSEQUENCES.get(one.code, ()) and is_there
 
     result: list[Finding] = []
@@ -200,8 +208,6 @@ class _Pricer:
             return self._changed(here, lambda one: replace(one, kind="store" if one.kind == "atomic" else one.kind))
         if code == "IRS205":
             return self._thinned(here, ("BAR", "STS", "LDS"), 0.0)
-        if code == "IRS104":
-            return self._thinned(here, ("LDG", "LDGSTS"), 0.0)
         return None
 
     def _at_least(self, seconds: float) -> float:

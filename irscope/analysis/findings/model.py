@@ -40,7 +40,6 @@ KINDS = {
         _FindingKind("IRS101", "narrow-load", 2),
         _FindingKind("IRS102", "narrow-store", 2),
         _FindingKind("IRS103", "wasted-sectors", 2),
-        _FindingKind("IRS104", "redundant-load", 2),
         _FindingKind("IRS201", "loop-not-pipelined", 2),
         _FindingKind("IRS202", "fewer-stages", 2),
         _FindingKind("IRS203", "exposed-loads", 2),
