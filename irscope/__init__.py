@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from irscope.analysis.diff.captures import diff
     from irscope.analysis.resources import table
-    from irscope.api.timing import predict
     from irscope.api import capture, findings, record, record_all, recording_session, safety, to_dict, why
+    from irscope.api.timing import predict
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule

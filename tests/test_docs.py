@@ -146,7 +146,7 @@ def test_every_command_runs(
         if "last" in words or "--disable-pass" in words:
             # Each stands for itself: `last` is the matmul, whatever the command before recorded.
             store.complete([recorded_here])
-        if "roofline" in words[:2] and "last" in words:
+        if ("roofline" in words[:2] or words[0] == "time") and "last" in words:
             # A signature has no launch, and without one there is nothing to count.
             words[words.index("last")] = str(launched)
         if words[:2] == ["draw", "warps"]:

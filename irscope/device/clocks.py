@@ -49,7 +49,7 @@ class Clock:
     collision: float = 1.0
     """Of the cycles that other warps' instructions take on a unit, the part that delays a warp that needs it too."""
     tensor_flops: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Operand type → FMAs of a scheduler's tensor core in a cycle, by the asynchronous instructions if there are any."""
+    """Operand type → FMAs of a scheduler's tensor core in a cycle, by asynchronous instructions."""
     mma_flops: Mapping[str, float] = field(default_factory=dict[str, float])
     """The same by instructions of one warp (mma.sync)."""
     mma_latency: float = 33.0

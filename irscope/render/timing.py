@@ -61,7 +61,8 @@ def _busy(one: Prediction, width: int | None, color: bool) -> str:
         [*(busy[number] if number < len(busy) else ["", ""]), *(waits[number] if number < len(waits) else ["", ""])]
         for number in range(count)
     ]
-    moved = f"From DRAM or to it: {bytes_text(round(one.dram_bytes))}; from L2 or to it: {bytes_text(round(one.l2_bytes))}\n"
+    dram, cache = bytes_text(round(one.dram_bytes)), bytes_text(round(one.l2_bytes))
+    moved = f"From DRAM or to it: {dram}; from L2 or to it: {cache}\n"
     columns = ["unit", "busy", "warps: doing or waiting for", "of their time"]
     return table(columns, rows, width=width, color=color) + moved
 

@@ -14,9 +14,17 @@ from irscope.device.clocks import Clock, clock_of
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import capture_locations
 from irscope.model.capture import Capture
+<<<<<<< HEAD
 from irscope.timing.execution import Access, Execution, execute
 from irscope.timing.simulate import UNITS, Demand, Simulated, Span, Steps, demand_of, rates_of, simulate, steps_of
 from irscope.timing.walk import Entry, Observed, Skip, Walked
+=======
+from irscope.timing.accesses import Access
+from irscope.timing.execution import Execution, execute
+from irscope.timing.simulate import Simulated, Span, simulate
+from irscope.timing.steps import UNITS, Demand, Steps, demand_of, rates_of, steps_of
+from irscope.timing.walk import Observed, Walked
+>>>>>>> w-timing
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
 
@@ -29,8 +37,6 @@ _INTERVAL = (0.75, 1.4)
 """Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
 _ASSUMED_INTERVAL = (0.4, 2.5)
 _ANALYTIC_INTERVAL = (0.5, 3.0)
-
-Method = Literal["simulated", "analytic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ class Prediction:
     """Where the measured time is expected to lie."""
     bound: str
     """What bounds it: a unit, latency, barriers, the last wave, too few CTAs, or the launch itself."""
-    method: Method
+    method: Literal["simulated", "analytic"]
     is_validated: bool
     """Whether predictions for this part were compared with measured times."""
     grid: tuple[int, int, int]

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
-from irscope.timing.scalars import Registers, State, Step, compiled, predicate
+from irscope.timing.instructions import compiled
+from irscope.timing.scalars import Registers, State, Step, predicate
 
 __all__ = ["Observed", "Program", "Skip", "Walked", "walk"]
 
@@ -56,8 +57,8 @@ class Observed:
     payload: Any
 
 
-Entry = int | Observed | Skip
-Observe = Callable[[int, Instruction, State, Array | None, int], Any]
+_Entry = int | Observed | Skip
+_Observe = Callable[[int, Instruction, State, Array | None, int], Any]
 """(index, instruction, registers before it, active lanes, how often the group came there) → payload, or None."""
 
 
@@ -67,7 +68,7 @@ class Walked:
 
     rows: Array
     """Which of the warps."""
-    trace: list[Entry] = field(default_factory=list[Entry])
+    trace: list[_Entry] = field(default_factory=list[_Entry])
     is_cut: bool = False
     """Whether it was ended before the kernel's end."""
 
@@ -116,12 +117,13 @@ def _reads(item: Instruction) -> Sequence[str]:
         names += item.writes
     for operand in item.operands:
         text = operand.lstrip("!")
-        if text[:1] == "P" or text[:2] == "UP":
+        # A predicate that is written stands among the operands too.
+        if text.startswith(("P", "UP")) and (text not in item.writes or item.operands.count(text) > 1):
             names.append(text)
     return names
 
 
-def walk(program: Program, state: State, observe: Observe, stages: int = 1) -> tuple[list[Walked], set[str]]:
+def walk(program: Program, state: State, observe: _Observe, stages: int = 1) -> tuple[list[Walked], set[str]]:
     """The ways of all warps from the kernel's beginning; also what was assumed, in words.
 
     Args:
@@ -149,13 +151,13 @@ class _Visit:
 
 
 class _Group:
-    def __init__(self, program: Program, state: State, observe: Observe, stages: int, rows: Array) -> None:
+    def __init__(self, program: Program, state: State, observe: _Observe, stages: int, rows: Array) -> None:
         self.program = program
         self.state = state
         self.observe = observe
         self.stages = stages
         self.rows = rows
-        self.trace: list[Entry] = []
+        self.trace: list[_Entry] = []
         self.is_cut = False
         self.at = 0
         self.visits: dict[int, list[_Visit]] = {}
@@ -218,7 +220,8 @@ class _Group:
             taken = None if value is None or taken is None else taken & value
         if taken is None:
             return self._unknown(at, base, target)
-        whole, some = taken.all(axis=1), taken.any(axis=1)
+        whole: Array = np.asarray(taken.all(axis=1))
+        some: Array = np.asarray(taken.any(axis=1))
         if base == "EXIT":
             if whole.all():
                 return None
@@ -404,9 +407,12 @@ class _Group:
                     return False
             return True
 
-        linear = all(name in growth and (growth[name] is not None or registers.get(name) is None)
-                     for name in carried if name in registers and registers[name] is not None
-                     and registers[name].dtype != np.bool_)  # fmt: skip
+        known = {name: registers[name] for name in carried if registers.get(name) is not None}
+        linear = all(
+            growth.get(name) is not None
+            for name, value in known.items()
+            if value is not None and name in growth and value.dtype != np.bool_
+        )
         if not linear:
             count = 0
             while count < _MOST_STEPPED and goes_on():
@@ -435,7 +441,7 @@ class _Group:
         return low + 1
 
 
-def _path(entries: list[Entry]) -> tuple[int, ...]:
+def _path(entries: list[_Entry]) -> tuple[int, ...]:
     return tuple(
         entry.index if isinstance(entry, Observed) else -1 - entry.count if isinstance(entry, Skip) else entry
         for entry in entries

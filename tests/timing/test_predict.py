@@ -130,7 +130,7 @@ def test_predictions_are_printed_as_a_model_that_runs() -> None:
     tuning = Tuning("kernel", "h100", ((("M", 16),), (("M", 4096),)), rows, ())
     assert config_text(rows[0].candidate) == "triton.Config({'BLOCK': 64}, num_warps=4)"
     names: dict[str, object] = {}
-    exec(perf_model_text(tuning), names)  # noqa: S102
+    exec(perf_model_text(tuning), names)
     model = names["perf_model"]
     assert callable(model)
     assert model(M=20, BLOCK=128, num_warps=4, num_stages=3) == 2.0

@@ -1,4 +1,4 @@
-"""What findings cost by the model of a launch: each planted fault costs something, and its clean twin has none of it."""
+"""What findings cost by the model of a launch: each planted fault something, its clean twin nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kernels whose launch is at fault, or what they compute with."""
 
-# pyright: reportAssignmentType=false, reportArgumentType=false
+# pyright: reportAssignmentType=false, reportArgumentType=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -76,8 +76,14 @@ def product(a, b, c, n, WIDE: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr)
     tl.store(c + rows[:, None] * n + columns[None, :], total)
 
 
-def _of(kernel: str, signature: str, grid: tuple[int, int, int], sizes: tuple[tuple[str, int], ...] = (), warps: int = 4,
-        **constants: object) -> Variant:  # fmt: skip
+def _of(
+    kernel: str,
+    signature: str,
+    grid: tuple[int, int, int],
+    sizes: tuple[tuple[str, int], ...] = (),
+    warps: int = 4,
+    **constants: object,
+) -> Variant:
     return Variant(kernel, signature, tuple(constants.items()), (("num_warps", warps),), grid, sizes, HERE)
 
 
@@ -110,9 +116,9 @@ STRUCTURAL = (
     Case("IRS604", _flat("squared", WIDE=True), _flat("squared", WIDE=False), "float64", ("cuda:80", "cuda:90")),
 )  # fmt: skip
 COSTS = (
-    Case("IRS205", _long("summed", 4096, 16, INSIDE=True, BLOCK=512), _long("summed", 4096, 16, INSIDE=False, BLOCK=512),
-         "num_warps is 16"),
-    Case("IRS305", _dots((32, 32, 1), 4, WIDE=True, M=128, TILE=128), _dots((32, 64, 1), 4, WIDE=False, M=128, TILE=64),
+    Case("IRS205", _long("summed", 4096, 16, INSIDE=True, BLOCK=512),
+         _long("summed", 4096, 16, INSIDE=False, BLOCK=512), "num_warps is 16"),
+    Case("IRS305", _dots((32, 64, 1), 4, WIDE=True, M=128, TILE=64), _dots((32, 64, 1), 4, WIDE=False, M=128, TILE=64),
          "widened from f16"),
     Case("IRS203", _long("summed", 132, INSIDE=False, BLOCK=512), _long("summed", 4096, INSIDE=False, BLOCK=4096),
          "Triton pipelines no loop by itself"),
@@ -122,7 +128,8 @@ COSTS = (
     Case("IRS509", _dots((64, 64, 1), WIDE=False, M=64, TILE=64), _long("soft", 65536, BLOCK=4096, n=4096), "busy"),
     Case("IRS505", _long("summed", 64, INSIDE=False, BLOCK=1024, n=65536),
          _long("summed", 4096, INSIDE=False, BLOCK=1024), "64 CTAs"),
-    Case("IRS506", _long("soft", 65536, 16, 512, BLOCK=512), _long("soft", 65536, 4, 512, BLOCK=512), "num_warps is 16"),
+    Case("IRS506", _long("soft", 65536, 16, 512, BLOCK=512),
+         _long("soft", 65536, 4, 512, BLOCK=512), "num_warps is 16"),
     Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
 )  # fmt: skip
 """Those that the model of a launch shows."""
