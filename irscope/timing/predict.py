@@ -14,17 +14,11 @@ from irscope.device.clocks import Clock, clock_of
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import capture_locations
 from irscope.model.capture import Capture
-<<<<<<< HEAD
-from irscope.timing.execution import Access, Execution, execute
-from irscope.timing.simulate import UNITS, Demand, Simulated, Span, Steps, demand_of, rates_of, simulate, steps_of
-from irscope.timing.walk import Entry, Observed, Skip, Walked
-=======
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
 from irscope.timing.steps import UNITS, Demand, Steps, demand_of, rates_of, steps_of
-from irscope.timing.walk import Observed, Walked
->>>>>>> w-timing
+from irscope.timing.walk import Entry, Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
 

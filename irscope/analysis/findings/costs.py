@@ -19,7 +19,7 @@ from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.studied import Studied
-    from irscope.timing.execution import Access
+    from irscope.timing.accesses import Access
     from irscope.timing.predict import Model, Prediction
 
 LEAST_SHARE = 0.03
