@@ -18,7 +18,7 @@ from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
 from irscope.timing.steps import UNITS, Demand, Steps, demand_of, rates_of, steps_of
-from irscope.timing.walk import Entry, Observed, Skip, Walked
+from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
 
@@ -371,10 +371,10 @@ class Model:
 
 
 def _altered(
-    trace: Sequence[Entry],
+    trace: Sequence[int | Observed | Skip],
     access: Callable[[int, Access], Access] | None,
     keeps: Callable[[int], float] | None,
-) -> Iterator[Entry]:
+) -> Iterator[int | Observed | Skip]:
     """A trace without some entries, and with other accesses; what is skipped is as long as what is left of it."""
     places = [0]
     owed: dict[float, float] = {}
