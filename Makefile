@@ -17,7 +17,7 @@ check:  ## Format, lint and type check, changing nothing
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m pyright --pythonpath $$($(PYTHON) -c 'import sys; print(sys.executable)')
 
-format:  ## Format and mend what ruff can mend
+format:  ## Format, and fix what ruff can fix
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 

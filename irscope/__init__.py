@@ -11,6 +11,12 @@
 >>> with irscope.recording_session():            # many recordings, without starting Triton for each
 ...     captures = [irscope.record("matmul.py", target=target) for target in ("cuda:80", "cuda:90")]
 >>> irscope.table(captures)                      # a list of dicts, for pandas
+>>> irscope.why(capture)                         # findings and fixes; a notebook shows each result as HTML
+>>> irscope.layout(capture, "#mma")
+>>> irscope.check(capture, max_registers=128, min_width={"tl.load": 128}).passed
+>>> irscope.sweep(capture, {"num_warps": [2, 8]})
+>>> irscope.report(captures, "report.html")
+>>> irscope.reproduce(capture).text
 
 PYTEST_DONT_REWRITE: in a recording of tests irscope is imported before pytest, which would warn of it.
 """
@@ -31,26 +37,46 @@ __all__ = [
     "Target",
     "__version__",
     "capture",
+    "check",
     "diff",
     "findings",
+    "layout",
     "load",
     "predict",
     "record",
     "record_all",
     "recording_session",
+    "report",
+    "reproduce",
     "safety",
     "save",
+    "sweep",
     "table",
     "to_dict",
     "why",
 ]
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from inspect import Signature
 
-    from irscope.analysis.diff.captures import diff
     from irscope.analysis.resources import table
-    from irscope.api import capture, findings, record, record_all, recording_session, safety, to_dict, why
+    from irscope.api import (
+        capture,
+        check,
+        diff,
+        findings,
+        layout,
+        record,
+        record_all,
+        recording_session,
+        report,
+        reproduce,
+        safety,
+        sweep,
+        to_dict,
+        why,
+    )
     from irscope.api.timing import predict
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
@@ -63,25 +89,28 @@ _HOMES = {
     "PassPlan": "irscope.plan",
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
-    "diff": "irscope.analysis.diff.captures",
     "predict": "irscope.api.timing",
     "table": "irscope.analysis.resources",
 }
 
 
-class _RecordPackage(ModuleType):
-    """The package `irscope.record`, which may be called as well: the name is that of `irscope.api.record` too."""
+class _CallablePackage(ModuleType):
+    """A package, such as `irscope.record`, whose name is also that of a function of `irscope.api`: it may be called."""
 
-    def __call__(self, *args: Any, **options: Any) -> Capture:
-        """Record one launch, as `irscope.api.record` does."""
-        return import_module("irscope.api").record(*args, **options)
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._function(*args, **options)
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        return getattr(import_module("irscope.api"), self.__name__.rpartition(".")[2])
 
     @property
     def __signature__(self) -> Signature:
-        return import_module("inspect").signature(import_module("irscope.api").record)
+        return import_module("inspect").signature(self._function)
 
 
-import_module("irscope.record").__class__ = _RecordPackage
+for _name in ("record", "layout"):
+    import_module(f"irscope.{_name}").__class__ = _CallablePackage
 
 
 def __getattr__(name: str) -> Any:

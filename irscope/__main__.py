@@ -140,7 +140,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _own(arguments: list[str]) -> list[str]:
-    """The arguments before those of a script."""
     return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 

@@ -22,7 +22,6 @@ class Interrupted(BaseException):
 
 
 def signal_of(error: BaseException) -> int:
-    """The signal that an Interrupted or a KeyboardInterrupt is for."""
     return error.number if isinstance(error, Interrupted) else int(signal.SIGINT)
 
 

@@ -18,8 +18,6 @@ from typing import IO
 
 from irscope.errors import ToolTooSlow
 
-__all__ = ["POLL_S", "LimitWatch", "ToolLimits", "ToolProcess", "process_status", "run_tool"]
-
 POLL_S = 0.25
 """How often a program that is waited for is looked at."""
 _RUNNABLE = "R"
@@ -120,8 +118,6 @@ def run_tool(
     """Run a program to its end.
 
     Args:
-        command: the program's path, and its arguments.
-        stdin: what it reads.
         limits: the defaults of `ToolLimits` if None.
 
     Returns its exit code and what it printed. Raises OSError where it cannot be started, and ToolTooSlow where it

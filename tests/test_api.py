@@ -117,3 +117,34 @@ def test_the_page_lists_every_type_that_a_function_returns() -> None:
     page = api_page()
     assert {"Capture", "Comparison", "Finding", "Explanation", "LayoutRow"} <= {one.__name__ for one in types_reached()}
     assert [one for one in types_reached() if f"### class `{one.__name__}" not in page] == []
+
+
+def test_each_function_of_a_notebook_runs_its_example_and_displays_its_result() -> None:
+    """The examples in the docstrings, with `capture` a matmul; every result is HTML that is escaped."""
+    import doctest
+
+    from irscope.api import notebook
+
+    capture = load(MATMUL)
+    functions = {name: getattr(notebook, name) for name in ("diff", "layout", "check", "reproduce", "sweep", "report")}
+    for name, function in functions.items():
+        (example,) = doctest.DocTestFinder().find(function, name, globs={**functions, "capture": capture})
+        assert example.examples, name
+        assert doctest.DocTestRunner().run(example).failed == 0, name
+        assert getattr(irscope, name).__doc__ == function.__doc__ or name == "layout"
+    results = [
+        capture,
+        irscope.diff(capture, load(AMD)),
+        irscope.layout(capture),
+        irscope.layout(capture, "#mma"),
+        irscope.check(capture, max_registers=8),
+        irscope.reproduce(capture),
+        irscope.report([capture, load(AMD)], title="<b>"),
+    ]
+    for result in results:
+        text = result._repr_html_()
+        assert text.startswith("<"), result
+        assert "<b>" not in text
+    assert not results[4].passed
+    assert irscope.sweep is notebook.sweep
+    assert irscope.layout.described is import_module("irscope.layout.described")

@@ -127,7 +127,6 @@ def facts_of(
     """The facts of a capture; of one that did not compile the failure alone.
 
     Args:
-        capture: the compile.
         findings: the codes of its findings; without them nothing is stated of these.
         of_one_source: whether the facts of `OF_ONE_SOURCE` are among them.
     """

@@ -27,9 +27,10 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap, eliminate
 from irscope.layout.rows import own_shape
 from irscope.memory.access import MOST, Access, Span
+from irscope.memory.addresses.arguments import read_arguments
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
-from irscope.memory.programs.footprint import SECTOR_BYTES, Touched
+from irscope.memory.programs.footprint import MOST_PROGRAMS, SECTOR_BYTES, Touched, footprint_of
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.evidence import Ceilings
 from irscope.model.launch_record import Argument, LaunchRecord
@@ -354,10 +355,6 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
 
     Raises UsageError if the capture holds no TTGIR, no launch, or a launch of too many programs.
     """
-    # numpy, which only this needs, takes a tenth of a second to import.
-    from irscope.memory.addresses.arguments import read_arguments
-    from irscope.memory.programs.footprint import MOST_PROGRAMS, footprint_of
-
     grid, record = capture.launch.grid, capture.launch.record
     if "ttgir" not in capture.stages or (kernel := (uses := read_uses(capture.text("ttgir"))).module.kernel) is None:
         raise UsageError(f"{capture.name}: a roofline is counted in the TTGIR, and this capture holds none.")
@@ -522,12 +519,9 @@ def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, in
     """Count the dots of a launch, where its arguments alone decide how often each is executed.
 
     Args:
-        text: the kernel's TTIR.
         scalars: parameter → value, for its numbers.
         grid: program instances along x, y and z.
     """
-    from irscope.memory.addresses.arguments import read_arguments
-    from irscope.memory.programs.footprint import MOST_PROGRAMS, footprint_of
 
     module = parse_mlir(text)
     kernel = module.kernel

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
+from irscope.api.notebook import check, diff, layout, report, reproduce, sweep
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture, SnapshotLevel, Target
 from irscope.model.recording_options import RecordingOptions
@@ -28,13 +29,19 @@ __all__ = [
     "SnapshotLevel",
     "Target",
     "capture",
+    "check",
+    "diff",
     "findings",
+    "layout",
     "load",
     "record",
     "record_all",
     "recording_session",
+    "report",
+    "reproduce",
     "safety",
     "save",
+    "sweep",
     "to_dict",
     "why",
 ]

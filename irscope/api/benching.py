@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from irscope.record.gpu.session import DeviceSession
     from irscope.render.text.bench import Bench, BenchRow
 
-__all__ = ["Variant", "compiled_variant", "measured", "with_rates"]
-
 
 @dataclass(frozen=True, slots=True)
 class Variant:

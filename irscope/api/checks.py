@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from irscope.analysis.checks.results import Against, Report, check_against, check_subject
 from irscope.analysis.checks.subject import Assertion, Subject
@@ -15,11 +14,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
 from irscope.record.variants.completing import Tell, update_stored, warned, with_log, with_sass
 from irscope.store.baseline import variant_names
-from irscope.store.shelf import CaptureFacts, differences
-
-if TYPE_CHECKING:
-    from irscope.store.shelf import CaptureFile, StoredCaptures
-
+from irscope.store.shelf import CaptureFacts, CaptureFile, StoredCaptures, differences
 
 Read = Callable[["CaptureFile"], Capture | None]
 """The capture of a file, or None."""

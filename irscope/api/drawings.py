@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
+from irscope.analysis.flow.control_flow_fold import (
+    FoldedFlow,
+    blocks_around,
+    blocks_on_lines,
+    fold_flows,
+    has_label,
+    parts_of,
+)
 from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
 from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, around, fold, on_lines
 from irscope.analysis.flow.partitions import read_partitions
@@ -17,6 +24,7 @@ from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 from irscope.render.capture.page import partitions_json
+from irscope.render.dot.flows import render_blocks, render_dataflow
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
 from irscope.render.warps import WarpsPicture, warps_picture
@@ -24,17 +32,6 @@ from irscope.render.warps import WarpsPicture, warps_picture
 if TYPE_CHECKING:
     from irscope.analysis.movie.model import Movie
     from irscope.render.movie.tiles import Answers
-
-__all__ = [
-    "GraphOptions",
-    "Kind",
-    "Picture",
-    "movie_maps",
-    "movie_of_stages",
-    "picture_json",
-    "picture_of",
-    "with_texts",
-]
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
 _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
@@ -104,7 +101,6 @@ def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None)
     text, kind, what = _text(capture, wanted)
     if _draws_blocks(wanted, kind):
         return _blocks_picture(capture, wanted, text, kind, f"{name} · {what}")
-    from irscope.render.dot.flows import render_dataflow
 
     folded, lines = _dataflow(capture, wanted, text, kind)
     notes = (folded.note,) if folded.level > 1 or folded.left_out else ()
@@ -139,7 +135,6 @@ def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) 
 
 
 def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind, title: str) -> Picture:
-    from irscope.render.dot.flows import render_blocks
 
     folded, register = _blocks(capture, wanted, text, kind)
     graph = render_blocks(
@@ -248,7 +243,6 @@ def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
 
 
 def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
-    from irscope.analysis.flow.control_flow_fold import parts_of
 
     return {
         "function": flow.function,
@@ -323,7 +317,10 @@ def with_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned) ->
 
 
 def movie_of_stages(capture: Capture, stages: Sequence[str]) -> Movie:
-    """The movie of a capture, or of some of its stages; raises PlanError for one in which no pass changed anything."""
+    """The movie of a capture from the first pass that changed the TTGIR on, or of some of its stages.
+
+    Raises PlanError for a stage in which no pass changed anything.
+    """
     from irscope.analysis.movie.make import movie_of, of_stages
 
     made = movie_of(capture)
@@ -331,7 +328,10 @@ def movie_of_stages(capture: Capture, stages: Sequence[str]) -> Movie:
     for stage in stages:
         if stage not in known:
             raise PlanError(f"no pass changed the IR in stage {stage!r}: there are {', '.join(known) or 'none'}.")
-    return of_stages(made, stages) if stages else made
+    if stages:
+        return of_stages(made, stages)
+    at = next((number for number, frame in enumerate(made.frames) if frame.stage == "ttgir"), 0)
+    return replace(made, frames=made.frames[at:])
 
 
 def movie_maps(capture: Capture, made: Movie) -> Answers:

@@ -12,10 +12,10 @@ from irscope.api.texts import one_pass, snapshot_text
 from irscope.errors import RecordingError, StageNotFound, UsageError
 from irscope.ir.logs.launch_text import launch_of_module
 from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank
+from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import Tell, tell_origin, warned
 
 if TYPE_CHECKING:
-    from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
 

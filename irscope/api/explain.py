@@ -33,6 +33,12 @@ class Explanation:
     time: Timed = Timed(None, None, "it was not predicted")  # noqa: RUF009 - a frozen value
     """The predicted time of the launch, or why there is none."""
 
+    def _repr_html_(self) -> str:
+        from irscope.api.notebook import preformatted
+        from irscope.render.text.findings import render_findings
+
+        return preformatted(render_findings(self.findings, color=False) or "No findings.")
+
 
 def _as_it_is(capture: Capture) -> Capture:
     return capture

@@ -17,8 +17,6 @@ from irscope.model.capture import Capture, PassSnapshot
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 from irscope.render.text.history import lives_json, render_lives, render_value, value_json
 
-__all__ = ["Followed", "Question"]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from irscope.analysis.code import code_of
 from irscope.analysis.findings.arguments import not_so
@@ -16,15 +15,9 @@ from irscope.device.measurement import Agreement, Measurement, measure_programs
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
-from irscope.record.gpu.session import measure_pair
+from irscope.record.gpu.session import DeviceSession, device_session, measure_pair
 from irscope.record.process.child import ask_child
 from irscope.record.process.requests import RecordRequest
-
-if TYPE_CHECKING:
-    from irscope.record.gpu.session import DeviceSession
-
-__all__ = ["PairTimer", "fixes_timed", "launch_on_gpu", "require_gpu"]
-
 
 _ROUNDS = 50
 
@@ -35,7 +28,6 @@ def launch_on_gpu(request: RecordRequest, capture: Capture, number: int) -> Gene
 
     Raises RecordingError if the program makes another launch this time, and NoDevice without a GPU.
     """
-    from irscope.record.gpu.session import device_session
 
     with device_session(replace(request, plan=PassPlan(), snapshots="none"), number) as session:
         if session.baseline.text("source") != capture.text("source"):

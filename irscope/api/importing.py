@@ -13,8 +13,6 @@ from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
 from irscope.record.variants.completing import Tell, warned
 
-__all__ = ["imported"]
-
 _MAX_LOG_BYTES = 1 << 30
 
 
@@ -125,7 +123,6 @@ def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> li
 
 
 def _with_resources(capture: Capture) -> Capture:
-    """The capture with the resources of its binary, if it has one."""
     if capture.resources != Resources() or not capture.artifacts:
         return capture
     from irscope.ir.asm.resources import read_resources

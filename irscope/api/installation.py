@@ -16,8 +16,6 @@ from irscope.model.evidence import Ceilings
 from irscope.store.disk import default_folder
 from irscope.store.recent import CaptureStore
 
-__all__ = ["Installed", "look", "try_gpus"]
-
 _PROBE_TIMEOUT_S = 120
 _GET_TRITON = "pip install 'irscope[triton]' (on Linux), or a PyTorch that brings its own; reading captures needs none"
 
@@ -26,11 +24,11 @@ _GET_TRITON = "pip install 'irscope[triton]' (on Linux), or a PyTorch that bring
 class Installed:
     """One row of the table."""
 
-    what: str
+    component: str
     state: str
     """ok, missing or note."""
-    found: str
-    remedy: str = ""
+    detail: str
+    fix: str = ""
 
 
 def look(interpreter: str) -> list[Installed]:
@@ -50,11 +48,11 @@ def try_gpus(interpreter: str) -> tuple[list[Installed], list[Ceilings]]:
     try:
         answer = _ask(interpreter, "irscope.record.gpu.timing")
     except (MissingTool, RecordingError) as error:
-        remedy = "it needs torch, and a GPU with its driver; pip install 'irscope[triton,torch]'"
-        return [Installed("GPU", "missing", f"nothing could be launched: {error}", remedy)], []
+        fix = "it needs torch, and a GPU with its driver; pip install 'irscope[triton,torch]'"
+        return [Installed("GPU", "missing", f"nothing could be launched: {error}", fix)], []
     if not answer["devices"]:
-        remedy = "launching needs a GPU, its driver, and a torch built for it; all but bench and profile works without"
-        return [Installed("GPU", "missing", f"none: {answer['why']}", remedy)], []
+        fix = "launching needs a GPU, its driver, and a torch built for it; all but bench and profile works without"
+        return [Installed("GPU", "missing", f"none: {answer['why']}", fix)], []
     tried = [_try_gpu(interpreter, number) for number in range(answer["devices"])]
     return [finding for finding, _ in tried], [one for _, one in tried if one is not None]
 
@@ -66,24 +64,24 @@ def _try_gpu(interpreter: str, number: int) -> tuple[Installed, Ceilings | None]
     try:
         seen = _ask(interpreter, "irscope.record.gpu.timing", str(number))
     except (MissingTool, RecordingError) as error:
-        remedy = "nvidia-smi may show the state of the GPU"
-        return Installed(what, "missing", f"a kernel ended its process: {error}", remedy), None
+        fix = "nvidia-smi may show the state of the GPU"
+        return Installed(what, "missing", f"a kernel ended its process: {error}", fix), None
     name = f"{seen['name']}, capability {seen['capability']}, driver {seen['driver'] or 'unknown'}"
     if seen["error"]:
-        remedy = "a script that launches one kernel shows details"
-        return Installed(what, "missing", f"{name}: {seen['error']}", remedy), None
+        fix = "a script that launches one kernel shows details"
+        return Installed(what, "missing", f"{name}: {seen['error']}", fix), None
     error = f"relative error {seen['relative_error']:.1e}"
     if not seen["right"]:
-        remedy = "do not trust results of this GPU"
-        return Installed(what, "missing", f"{name}: a wrong result, {error}", remedy), None
+        fix = "do not trust results of this GPU"
+        return Installed(what, "missing", f"{name}: a wrong result, {error}", fix), None
     times = f"compiled and launched in {seen['compile_s']:.1f} s, then {seen['launch_us']:.0f} µs a launch"
     rates = tuple(seen["flops_per_s"].items())
     today = datetime.now(timezone.utc).date().isoformat()
     ceilings = Ceilings(seen["name"], seen["target"], seen["bytes_per_s"], rates, today)
     reached = [f"a large copy moves {rate_text(ceilings.bytes_per_s, 'B/s')}"]
     reached += [f"torch.matmul of {dtype} makes {rate_text(rate, 'FLOP/s')}" for dtype, rate in rates]
-    found = f"{name}: the right result ({error}); {times}; {', '.join(reached)}"
-    return Installed(what, "ok", found), ceilings
+    detail = f"{name}: the right result ({error}); {times}; {', '.join(reached)}"
+    return Installed(what, "ok", detail), ceilings
 
 
 def _ask(interpreter: str, module: str, *arguments: str) -> dict[str, Any]:
@@ -117,8 +115,8 @@ def _triton(interpreter: str) -> list[Installed]:
     return findings
 
 
-def _found(what: str | None, otherwise: Installed) -> Installed:
-    return Installed(otherwise.what, "ok", what) if what else otherwise
+def _found(detail: str | None, otherwise: Installed) -> Installed:
+    return Installed(otherwise.component, "ok", detail) if detail else otherwise
 
 
 def _package(name: str) -> Installed:

@@ -10,8 +10,6 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Kernel, Launch, Target, stage_named
 from irscope.target import KNOWN_TARGETS
 
-__all__ = ["IR_SUFFIXES", "capture_of_files", "capture_of_folder"]
-
 IR_SUFFIXES = (".source", ".ttir", ".ttgir", ".glir", ".llir", ".ptx", ".sass", ".amdgcn", ".mlir", ".ll")
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from irscope.api.texts import one_pass, snapshot_text
 from irscope.errors import UsageError
+from irscope.ir.mlir.attributes import parse_encoding, read_aliases, resolve_aliases
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type, type_of_row
 from irscope.memory.costs import Cost
@@ -29,7 +31,6 @@ def given_layouts(
     texts: Sequence[str], typed: Typed, targets: Sequence[str], options: Mapping[str, object]
 ) -> list[DescribedLayout]:
     """Layouts given as text: one, or two that are compared, which are named `#A` and `#B` if they are no aliases."""
-    from irscope.ir.mlir.attributes import parse_encoding, read_aliases, resolve_aliases
     from irscope.layout.typed import target_of
     from irscope.record.layouts.questions import ask_layout
     from irscope.record.process.annotations import LayoutServer
@@ -76,7 +77,6 @@ def _number(options: Mapping[str, object], name: str) -> int | None:
 
 def layouts_of_file(file: Path, targets: Sequence[str]) -> list[DescribedLayout]:
     """The layouts of a TTGIR file, asked of the installed compiler."""
-    from irscope.ir.mlir.reader import parse_mlir
     from irscope.record.layouts.questions import layouts_of_text
 
     text = _read(file)

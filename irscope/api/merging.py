@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from irscope.analysis.variants.merges import (
     Group,
@@ -22,12 +21,11 @@ from irscope.analysis.variants.site import Site, code_of, figures_of
 from irscope.api.reduction.run import python_case, python_request
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Capture
+from irscope.record.process.requests import RecordRequest
+from irscope.record.triton.versions import triton_version
 from irscope.record.variants.completing import Tell, tell_origin, warned
+from irscope.record.variants.pool import VariantPool, variant_request
 from irscope.store.shelf import CaptureFile
-
-if TYPE_CHECKING:
-    from irscope.record.process.requests import RecordRequest
-
 
 _Merges = Sequence[tuple[Site, tuple[Merge, ...]]]
 
@@ -39,8 +37,6 @@ def proven(
 
     `files`: the captures by id. `tell` is given each note.
     """
-    from irscope.record.triton.versions import triton_version
-    from irscope.record.variants.pool import VariantPool
 
     wanted: list[tuple[Site, Merge, Group, RecordRequest]] = []
     proofs: dict[int, list[MergeProof]] = {}
@@ -92,7 +88,6 @@ def _argument_request(merge: Merge, file: CaptureFile, folder: Path) -> RecordRe
 
 
 def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile], tell: Tell) -> RecordRequest | None:
-    from irscope.record.variants.pool import variant_request
 
     if not group.base:
         return None

@@ -9,8 +9,6 @@ from irscope.model.capture import Capture
 from irscope.record.variants.completing import with_layouts
 from irscope.store.baseline import load_ceilings
 
-__all__ = ["counted_roofline"]
-
 
 def counted_roofline(capture: Capture, part: str | None = None) -> Roofline:
     """Count what a launch computes and moves.

@@ -9,8 +9,6 @@ from irscope.model.capture import Capture, PassSnapshot, StageKind
 from irscope.plan import PassPlan, PassRule
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 
-__all__ = ["one_pass", "parse_lines", "selected_lines", "snapshot_text"]
-
 # 31  |  23-31  |  23-31,40
 _LINES = re.compile(r"^\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*$")
 

@@ -24,8 +24,6 @@ from irscope.store.shelf import CaptureFacts
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
 
-__all__ = ["KernelRound", "LastGood", "Watched", "program_files"]
-
 
 _INTERVAL_S = 0.2
 _MOST_FILES = 2000

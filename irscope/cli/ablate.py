@@ -21,7 +21,7 @@ from irscope.analysis.passes.bisection import (
 )
 from irscope.api.passes import AblationRun, AblationSearch, bisected
 from irscope.cli.keeping import kept_captures
-from irscope.cli.launches import one_capture, program_request, split_stages, why_no_gpu
+from irscope.cli.launches import one_capture, program_request, session_without_gpu, split_stages, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, Destination, emit_report, is_page
 from irscope.cli.parameters import Context, Option, Subject
 from irscope.cli.streams import counted, echo, progress, say
@@ -75,8 +75,8 @@ class _Options:
         Option(
             "--check",
             metavar="CHECK",
-            help="Find by halves the pass that flips this: registers=N or spills=N (at most), compiles, on a GPU "
-            "result (as with every pass on) or time=RATIO (at most), or else a shell command that exits with 0. 125, "
+            help="Find by halves the pass that flips this: registers=N or spills=N (at most), compiles, result (as "
+            "with every pass on), on a GPU time=RATIO (at most), or else a shell command that exits with 0. 125, "
             "or no end within --timeout, means that it cannot judge; 1 to 124 is bad. {capture} and $IRSCOPE_CAPTURE "
             "are the variant's file, $IRSCOPE_PLAN its plan, $IRSCOPE_PASSES_OFF the passes that are off: "
             "'irscope show {capture} --stage ptx | grep -q wgmma'.",
@@ -157,9 +157,9 @@ class _Options:
 def ablate(subject: Subject = None, *, asked: _Options, to: Destination, record_options: RecordingOptions) -> int:
     """Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.
 
-    The table shows what fails, what differs, and the resources used; for a script on a GPU, also whether the result is
-    the same, and the time (--virtual only compiles). Compiled variants are kept: after an interruption the same command
-    continues. -o FILE.html writes a page, -o FILE.json JSON.
+    The table shows what fails, what differs, the resources used, and whether the result is the same: as the CPU runs
+    the TTGIR, or for a script on a GPU as that does, with the time (--virtual only compiles). Compiled variants are
+    kept: after an interruption the same command continues. -o FILE.html writes a page, -o FILE.json JSON.
 
     With --check, passes are switched off by halves, so that few compiles are needed; passes that the compile cannot do
     without stay on. With a plan (--disable-pass, --plan, or the capture's own) the search is among the passes that it
@@ -199,9 +199,14 @@ def _ablated(run: AblationRun, subject: str | None, record_options: RecordingOpt
         ablation = run.compile(capture, pool, fresh=asked.fresh)
     if record_options.virtual:
         return ablation
-    if reason := why_no_gpu(subject, record_options, capture):
-        say(reason)
-        return ablation
+    if why_no_gpu(subject, record_options, capture):
+        assert run.baseline is not None
+        try:
+            on_cpu = session_without_gpu(run.baseline)
+        except NoDevice as error:
+            say(str(error))
+            return ablation
+        return run.measure(on_cpu, ablation, on_cpu.name, asked.rounds)
     from irscope.api.gpu import launch_on_gpu
 
     with launch_on_gpu(program_request(subject, record_options), capture, number) as session:
@@ -236,14 +241,22 @@ def _bisected(
         def search(base: Capture) -> BisectSearch:
             check = compiles_check
             if asked.kind in ("result", "time"):
+                is_timed = asked.kind == "time"
                 if reason := why_no_gpu(subject, recorded, capture):
-                    raise NoDevice(
-                        f"--check {asked.check} runs the kernel. {reason} --check CMD and registers=N need no GPU."
+                    if is_timed:
+                        raise NoDevice(
+                            f"--check {asked.check} times the kernel. {reason} --check result, registers=N and "
+                            "CMD need no GPU."
+                        )
+                    return BisectSearch(
+                        result_check(session_without_gpu(base)),
+                        _in_words(asked),
+                        cast("Mode", asked.mode),
+                        asked.stages,
                     )
                 from irscope.api.gpu import launch_on_gpu
 
                 session = stack.enter_context(launch_on_gpu(program_request(subject, recorded), capture, number))
-                is_timed = asked.kind == "time"
                 check = time_check(session, asked.limit, asked.rounds) if is_timed else result_check(session)
             elif asked.kind == "command":
                 shown = echo if record_options.verbose else None

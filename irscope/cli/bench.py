@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from irscope.api.benching import Variant, measured, with_rates
+from irscope.api.benching import Variant, compiled_variant, measured, with_rates
 from irscope.cli.captures import check_plan
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page
@@ -17,10 +18,8 @@ from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.record.process.requests import request_for
 from irscope.render.text.failure import failure_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def bench(
@@ -60,7 +59,6 @@ def bench(
             f"--target {' '.join(record_options.targets)}: a time needs the GPU; irscope time predicts it for a target."
         )
     from irscope.record.gpu.session import device_session
-    from irscope.record.process.requests import request_for
     from irscope.render.text.bench import bench_json, render_bench
 
     file, kernel = script_of(subject, record_options, "bench")
@@ -93,7 +91,6 @@ def compiled(
     baseline: Capture, variant: Variant, record_options: RecordingOptions, tell: Callable[[str], None] | None
 ) -> Capture:
     """A variant's capture; raises PlanError for a plan that matched no pass of it."""
-    from irscope.api.benching import compiled_variant
 
     capture = compiled_variant(baseline, variant, record_options, tell, say)
     check_plan(variant.plan or PassPlan(), [capture])

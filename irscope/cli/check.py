@@ -17,13 +17,13 @@ from irscope.cli.parameters import Option, Subjects, split_words
 from irscope.cli.streams import say
 from irscope.cli.subject import is_program, readable
 from irscope.errors import ParseError, UsageError, did_you_mean
+from irscope.model.capture import STAGES, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.analysis.checks.results import Against, Report
     from irscope.analysis.checks.subject import Assertion
-    from irscope.store.shelf import StoredCaptures
 
 
 _FORMATS = ("text", "github")
@@ -62,6 +62,10 @@ class _Asserted:
     pipelined: Annotated[
         bool, Option("--pipelined", help="Loads that the dots of a loop read are begun in an iteration before.")
     ] = False
+    safe: Annotated[
+        bool,
+        Option("--safe", help="`irscope verify` finds nothing wrong in the launch; what it cannot decide fails, too."),
+    ] = False
     no_finding: Annotated[
         list[str] | None,
         Option(
@@ -90,8 +94,8 @@ class _Asserted:
 
     @property
     def needs_findings(self) -> bool:
-        """Whether it asks for findings, which need the layouts and the IR of the passes."""
-        return bool(self.no_finding)
+        """Whether it needs the layouts and the IR of the passes: for findings, and for what made a violation."""
+        return bool(self.no_finding) or self.safe
 
     def all(self, *, with_golden: bool) -> list[Assertion]:
         """The assertions, with those of golden files or without; raises UsageError for one that cannot be."""
@@ -102,6 +106,7 @@ class _Asserted:
             NoFinding,
             NoSpills,
             Pipelined,
+            Safe,
             Uses,
         )
         from irscope.analysis.findings.model import codes_of
@@ -117,6 +122,8 @@ class _Asserted:
         assertions += [MinWidth.parse(text) for text in split_words(self.min_width)]
         if self.pipelined:
             assertions.append(Pipelined())
+        if self.safe:
+            assertions.append(Safe())
         if words := split_words(self.no_finding):
             assertions.append(NoFinding(codes_of(words)))
         return [*assertions, *self._of_texts(with_golden)]
@@ -263,7 +270,6 @@ _BYTES = re.compile(r"(?P<number>\d{1,9})(?P<unit>k|kb|kib|)", re.IGNORECASE)
 
 def _file_and_stage(text: str, option: str) -> tuple[str, str]:
     """The parts of `FILE:STAGE`; raises UsageError."""
-    from irscope.model.capture import STAGES
 
     path, _, stage = text.rpartition(":")
     known = [one.name for one in STAGES if not one.is_binary]
@@ -304,9 +310,7 @@ _NO_NAME = re.compile(r"[^\w.-]+")
 
 
 def _write_golden(options: Sequence[str], captures: StoredCaptures) -> None:
-    """Write the files of `--golden` anew."""
     from irscope.ir.locations.strip import strip_locations
-    from irscope.model.capture import stage_named
 
     _require_one(options, captures)
     for capture, files in zip(captures, _files(options, captures), strict=True):
@@ -340,7 +344,6 @@ def _require_one(options: Sequence[str], captures: StoredCaptures) -> None:
 
 
 def _files(options: Sequence[str], captures: StoredCaptures) -> Iterator[list[tuple[Path, str]]]:
-    """(file, stage) of each option, for each capture."""
     from irscope.store.baseline import variant_names
 
     for kernel, variant in variant_names([one.facts for one in captures.files]):

@@ -14,8 +14,6 @@ import click
 from irscope.cli.parameters import Argument, Option
 from irscope.model.recording_options import RecordingOptions
 
-__all__ = ["Command"]
-
 _SCRIPT_ARGUMENTS = "irscope.script_arguments"
 """The key of a context's `meta` for the arguments after `--`."""
 

@@ -13,8 +13,6 @@ from irscope.errors import did_you_mean
 if TYPE_CHECKING:
     from irscope.cli.command import Command
 
-__all__ = ["COMMANDS", "main_group"]
-
 _HELP = "Show what the Triton compiler did to a GPU kernel, stage by stage and pass by pass, and change it."
 _EPILOG = (
     "irscope help COMMAND shows the options of a command; irscope record --help lists those that every command takes "
@@ -82,8 +80,6 @@ _MODULES = {"import": "import_"}
 
 
 class _Commands(click.Group):
-    """The commands of irscope."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the overview."""
         return [*COMMANDS]

@@ -9,6 +9,7 @@ from typing import Annotated
 from irscope.api.installation import look, try_gpus
 from irscope.cli.output import Destination
 from irscope.cli.parameters import Option
+from irscope.render.text.tables import table
 from irscope.store.baseline import save_ceilings
 
 
@@ -27,14 +28,13 @@ def doctor(
     to: Destination,
 ) -> int:
     """Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it."""
-    from irscope.render.text.tables import table
 
     findings, measured = try_gpus(interpreter) if gpu else (look(interpreter), ())
     if measured:
         save_ceilings(measured)
-    rows = [[finding.state, finding.what, finding.found, finding.remedy] for finding in findings]
+    rows = [[row.state, row.component, row.detail, row.fix] for row in findings]
     to.emit(
         lambda: [asdict(finding) for finding in findings],
-        lambda width, color: table(["", "what", "found", "remedy"], rows, width=width, color=color),
+        lambda width, color: table(["", "component", "detail", "fix"], rows, width=width, color=color),
     )
     return int(any(finding.state == "missing" for finding in findings))

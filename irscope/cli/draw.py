@@ -28,6 +28,7 @@ from irscope.cli.time import Part
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_layouts
 from irscope.store.disk import write_atomically
 from irscope.store.shelf import StoredCaptures
 
@@ -215,9 +216,7 @@ def _draw_cards(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw posters or rooflines."""
     from irscope.api.rooflines import counted_roofline
-    from irscope.record.variants.completing import with_layouts
 
     if kind == "roofline":
         from irscope.render.roofline import roofline_json, roofline_svg

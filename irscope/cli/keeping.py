@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from irscope.record.process.session import Recording
     from irscope.store.collection import Collection
 
-__all__ = ["note_incomplete", "noted_incomplete", "nothing_recorded", "tell_end", "tell_refusals", "tell_stops"]
-
 
 _LINES_OF_OUTPUT = 15
 
@@ -252,6 +250,6 @@ def refuse_untrusted(capture: Capture, runs: str, how_to_read: str) -> None:
     """
     if not capture.environment.is_trusted:
         raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) was not recorded here, nor made of what was, and {runs} its Python "
-            f"text: read {how_to_read}, then give --trust too (docs/security.md)."
+            f"{capture.name} ({capture.id[:8]}) was not recorded here, nor derived from one that was, and {runs} its "
+            f"Python text: read {how_to_read}, then give --trust too (docs/security.md)."
         )

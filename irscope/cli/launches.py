@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of
 from irscope.cli.parameters import split_words
 from irscope.cli.recording import refuse_options
 from irscope.cli.streams import say
 from irscope.cli.subject import is_script, split_subject
-from irscope.errors import UsageError
+from irscope.errors import NoDevice, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest, request_for
 from irscope.record.variants.completing import tell_origin
+
+if TYPE_CHECKING:
+    from irscope.record.gpu.on_machine import MachineSession
 
 
 def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[Capture, int]:
@@ -47,6 +51,21 @@ def why_no_gpu(subject: str | None, record_options: RecordingOptions, capture: C
     if not is_script(subject, record_options):
         return "Whether the result is the same, and the time, need the script that launches it: give the FILE."
     return ""
+
+
+def session_without_gpu(baseline: Capture) -> MachineSession:
+    """The launch of a capture, run by the CPU; notes what is run on what. Raises NoDevice where it cannot be."""
+    from irscope.record.gpu.on_machine import session_on_machine
+
+    try:
+        session = session_on_machine(baseline)
+    except UsageError as error:
+        raise NoDevice(f"There is no GPU here, and the CPU cannot judge the result: {error}") from None
+    if session.why_not_run:
+        raise NoDevice(f"There is no GPU here, and the CPU cannot judge the result: {session.why_not_run}")
+    drawn = f"; drawn at random: {', '.join(session.made_up)}" if session.made_up else ""
+    say(f"Without a GPU, {session.name} judges the result{drawn}. What LLVM and ptxas change is not seen.")
+    return session
 
 
 def program_request(subject: str | None, record_options: RecordingOptions) -> RecordRequest:

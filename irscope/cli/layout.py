@@ -27,6 +27,7 @@ from irscope.errors import UsageError, did_you_mean
 from irscope.memory.allocation import allocations_of
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_layouts, with_operations
 
 if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
@@ -171,7 +172,6 @@ def _show_table(shown: list[DescribedLayout], to: Destination, callers: bool) ->
 def _show_costs(capture: Capture | None, to: Destination, callers: bool) -> int:
     from irscope.api.layouts import with_compilers_count
     from irscope.memory import costs
-    from irscope.record.variants.completing import with_layouts, with_operations
     from irscope.render.layout.terminal import cost_table
 
     if capture is None:
@@ -196,7 +196,6 @@ def _show_page(
 ) -> int:
     """Write the page: the capture, or layouts alone, opened at the first of the chosen ones."""
     from irscope.api.layouts import compilers_ways
-    from irscope.cli.output import emit_report
     from irscope.render.report.facts import between_layouts, capture_of_layouts
 
     shown = [*layouts, *(item for item in chosen if item not in layouts)]

@@ -20,14 +20,14 @@ from irscope.cli.subject import collection_at, entries_of
 from irscope.errors import CaptureNotFound, TargetError, UsageError
 from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
 from irscope.model.capture import Environment
+from irscope.model.telling import telling_columns
+from irscope.render.text.tables import table
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredRow
 from irscope.target import Target
 
 if TYPE_CHECKING:
     from irscope.store.collection import Collection, PackedCollection
-
-__all__ = ["collection_rows", "rows_json", "rows_text"]
 
 
 # 30min  |  2 h  |  1.5d
@@ -140,8 +140,6 @@ def collection_rows(collection: Collection | PackedCollection, entries: Sequence
 
 def rows_text(rows: Sequence[StoredRow], width: int | None, color: bool) -> str:
     """Rows as a table, with what the variants of a kernel differ in."""
-    from irscope.model.telling import telling_columns
-    from irscope.render.text.tables import table
 
     telling, cells = telling_columns([((row.facts.name, row.facts.target), row.facts.parts) for row in rows])
     columns = ["id", "kernel", "target", *telling, "status", "plan", "Triton", "age", "KiB"]
@@ -261,7 +259,6 @@ def _cache_folder() -> Path:
 
 def _list_cache(folder: Path | None, to: Destination) -> None:
     """Print the variants in a cache, the newest first; None for Triton's own cache."""
-    from irscope.render.text.tables import table
 
     chosen = _cache_folder() if folder is None else folder
     if folder is not None and not chosen.is_dir():

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from irscope.machine.observed import Observation
     from irscope.record.gpu.on_machine import MachineRun
 
-__all__ = ["OnMachine", "Values", "show_values"]
-
 
 @dataclass(frozen=True, slots=True)
 class OnMachine:

@@ -16,14 +16,13 @@ from irscope.cli.parameters import AsJson, Color, Option, Output
 from irscope.cli.streams import say, standard_output
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind
+from irscope.render.text.tables import WIDE, visible
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX
 
 if TYPE_CHECKING:
     from irscope.render.report.facts import Between
     from irscope.render.report.results import Results
-
-__all__ = ["Looks", "emit_report", "is_folder", "is_page", "write_picture", "write_pictures"]
 
 
 STANDARD_OUTPUT = Path("-")
@@ -91,7 +90,6 @@ def table_width(output: Path | None = None) -> int | None:
 
 def width() -> int:
     """The columns of a drawing that needs some width."""
-    from irscope.render.text.tables import WIDE
 
     return table_width() or WIDE
 
@@ -116,7 +114,6 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
             raise UsageError(f"-o {name}: the output is text, but {suffix} means {_OTHER_FORMS[suffix]}. {_PAGES}")
         write_output(output, text.encode("utf-8", "surrogateescape"))
         return
-    from irscope.render.text.tables import visible
     from irscope.render.text.terminal import harmless, page, theme_of, themed
 
     if exact and not is_terminal():

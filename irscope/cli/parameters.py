@@ -6,22 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-__all__ = [
-    "After",
-    "Argument",
-    "AsJson",
-    "Beside",
-    "Color",
-    "Context",
-    "Lines",
-    "Option",
-    "Output",
-    "Stages",
-    "Subject",
-    "Subjects",
-    "split_words",
-]
-
 
 class Option:
     """An option: `--name` and its short form, as the help shows it; hidden ones work, and other pages list them."""
@@ -76,10 +60,10 @@ After = Annotated[str | None, Option("--after", metavar="PASS[#N]", help="The IR
 Lines = Annotated[
     str | None, Option("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file.")
 ]
-Beside = Annotated[
+Annotations = Annotated[
     list[str] | None,
     Option(
-        "--beside",
+        "--annotate",
         metavar="COLUMN[,COLUMN]",
         help="Columns next to machine code: registers (live), marks (spills, dots, barriers), stalls, or all.",
     ),

@@ -22,6 +22,7 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import Profile
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.record.process.requests import request_for
 from irscope.record.variants.completing import tell_not_kept, with_operations
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
@@ -123,7 +124,6 @@ def _measured(subject: str | None, variants: Sequence[Variant], record_options: 
     """The script's launch, and variants of it, launched under Nsight Compute."""
     from irscope.record.gpu.nsight import find_nsight, profile_launch
     from irscope.record.gpu.session import require_variant, why_not_runnable
-    from irscope.record.process.requests import request_for
 
     file, kernel = script_of(subject, record_options, "profile")
     nsight = find_nsight()

@@ -20,8 +20,8 @@ from irscope.cli.subject import collection_at, is_capture, readable, stored_capt
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
-from irscope.store.collection import Collection
-from irscope.store.file import SUFFIX
+from irscope.store.collection import Collection, pack, unpack, working_folder
+from irscope.store.file import SUFFIX, is_packed
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
 _OF_A_SUBJECT = ("signature", "constexprs", "options", "launch", "test_filter")
@@ -79,7 +79,6 @@ def record(
 
 
 def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:
-    """Record into a collection, and list it."""
     code = 0
     with _collection_at(path) as collection:
         with collection.changing():
@@ -105,8 +104,6 @@ def _collected(path: Path, programs: list[str | None], to: Destination, record_o
 @contextmanager
 def _collection_at(path: Path) -> Generator[Collection]:
     """The collection in a folder; or that of one file in a folder next to it, which stays where this is ended."""
-    from irscope.store.collection import pack, unpack, working_folder
-    from irscope.store.file import is_packed
 
     if path.suffix != SUFFIX or path.is_dir():
         if path.exists() and not path.is_dir():

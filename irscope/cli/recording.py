@@ -15,15 +15,6 @@ from irscope.model.capture import STAGE_NAMES
 from irscope.model.recording_options import Flag, RecordingOptions
 from irscope.plan import PassPlan, PassRule
 
-__all__ = [
-    "interpreter_at",
-    "option_value",
-    "recording_parameters",
-    "refuse_options",
-    "run_recorded",
-    "versus_pair",
-]
-
 _OF_STAGES = ("stage",)
 _OF_PASSES = ("after", "before", "one_pass", "between", "at")
 """The parameters of commands that name passes; `at` may be a stage."""

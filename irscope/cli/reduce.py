@@ -20,22 +20,21 @@ from irscope.api.reduction.kept import (
     kept_finding,
     last_stage,
 )
-from irscope.api.reduction.run import Reduction, ReductionOrigin, python_case
+from irscope.api.reduction.run import Reduction, ReductionOrigin, origins_of, python_case
 from irscope.cli.keeping import refuse_untrusted
-from irscope.cli.launches import program_request, why_no_gpu
+from irscope.cli.launches import one_capture, program_request, session_without_gpu, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, emit, emit_json, write_output
 from irscope.cli.parameters import AsJson, Option, Output, Subject
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import echo, progress, say
-from irscope.errors import NoDevice, UsageError
+from irscope.device.measurement import Session
+from irscope.errors import UsageError
 from irscope.interruption import Interrupted, signal_of
 from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import VariantPool
-
-__all__ = ["changed", "default_limit_s"]
 
 
 def reduce(
@@ -73,7 +72,7 @@ def reduce(
     ] = "outcome",
     result: Annotated[
         bool,
-        Option("--result", help="--vs: on one side it writes what the launch writes, on the other not (GPU, FILE)."),
+        Option("--result", help="--vs: on one side it writes what the launch writes, on the other not."),
     ] = False,
     stage: Annotated[
         str | None,
@@ -121,8 +120,6 @@ def reduce(
     Operations, regions, arguments, attributes and passes go as long as it stays so. Every candidate is verified by
     MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
     """
-    from irscope.api.reduction.run import origins_of
-    from irscope.cli.launches import one_capture
     from irscope.cli.texts import one_pass
     from irscope.render.text.searches import (
         python_file,
@@ -241,13 +238,14 @@ class _Wanted:
         capture: Capture,
         number: int,
     ) -> tuple[KeptOf, str]:
-        session = None
+        session: Session | None = None
         if self.result:
-            if reason := why_no_gpu(subject, record_options, capture):
-                raise NoDevice(f"--result runs the kernel. {reason} --differs needs no GPU.")
-            from irscope.api.gpu import launch_on_gpu
+            if why_no_gpu(subject, record_options, capture):
+                session = session_without_gpu(capture)
+            else:
+                from irscope.api.gpu import launch_on_gpu
 
-            session = stack.enter_context(launch_on_gpu(program_request(subject, record_options), capture, number))
+                session = stack.enter_context(launch_on_gpu(program_request(subject, record_options), capture, number))
         kept_of = kept_difference(
             partial(changed, versus=self.versus), " ".join(self.versus), self.differs, pool.compile_one, session
         )

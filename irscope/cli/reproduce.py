@@ -110,10 +110,10 @@ def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None
         reasons.setdefault(reason, []).append(f"{one.path} ({size:.3g} MiB)")
     told = [f"Without data, {reason}: {', '.join(paths)}." for reason, paths in reasons.items()]
     if len(without) == len(tensors):
-        mends = "a smaller launch (--launch N), or a greater --data-limit"
+        needed = "a smaller launch (--launch N), or a greater --data-limit"
         if not capture.environment.gpu:
-            mends = "a machine with a GPU, or a script that gives the tensors values (torch.tensor, torch.arange)"
-        raise UsageError("\n".join([f"No data of a tensor is there to store; what helps is {mends}.", *told]))
+            needed = "a machine with a GPU, or a script that gives the tensors values (torch.tensor, torch.arange)"
+        raise UsageError("\n".join([f"No data of a tensor is there to store; what is needed: {needed}.", *told]))
     for text in told:
         say(text)
     if without and capture.environment.gpu:
@@ -143,7 +143,7 @@ def _check(capture: Capture, program: str, python: str, timeout_s: float) -> int
     ]  # fmt: skip
     emit("".join(rows) + (f"failure: {found.failure}\n" if found.failure else ""))
     if found.different == ("cubin",) and "ptx" in found.identical:
-        say("The PTX is the same. ptxas does not always make the same bytes of one PTX: --verify again may tell.")
+        say("The PTX is the same. ptxas does not always make the same bytes of one PTX: run --verify again.")
     if found.output:
         say(found.output)
     return 1

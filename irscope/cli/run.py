@@ -13,12 +13,12 @@ from irscope.cli.parameters import Argument, Option
 from irscope.cli.streams import echo, say
 from irscope.errors import NoDevice, UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.record.process.requests import RecordRequest, request_for
 from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
-    from irscope.plan import PassPlan
     from irscope.record.gpu.session import ScriptCheck
-    from irscope.record.process.requests import RecordRequest
 
 
 def run(
@@ -44,7 +44,6 @@ def run(
     IR of the first launch of each compiled kernel: under a plan against the IR of all passes, else against the IR
     before any pass.
     """
-    from irscope.record.process.requests import request_for
     from irscope.render.text.bench import render_agreements
 
     # The CPU runs launches for any target.

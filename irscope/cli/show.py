@@ -19,10 +19,10 @@ from irscope.cli.output import (
     table_width,
     write_output,
 )
-from irscope.cli.parameters import After, Argument, Beside, Lines, Option, Stages, split_words
+from irscope.cli.parameters import After, Annotations, Argument, Lines, Option, Stages, split_words
 from irscope.cli.streams import say
 from irscope.cli.subject import stored_captures
-from irscope.cli.texts import beside_columns, beside_json, beside_text
+from irscope.cli.texts import annotated_text, annotation_columns, annotations_json
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.record.variants.completing import with_sass
@@ -52,14 +52,14 @@ class View:
     ] = None
     lines: Lines = None
     loc: Annotated[bool, Option("--loc", help="Show locations: the text whose lines why and layout name.")] = False
-    beside: Beside = None
+    annotate: Annotations = None
 
     def __post_init__(self) -> None:
         chosen = {"--stage": self.stage, "--after": self.after, "--before": self.before, "--each": self.each}
         if len(given := [name for name, value in chosen.items() if value]) > 1:
             raise UsageError(f"{' and '.join(given)} do not go together: give one.")
-        if beside_columns(self.beside) and not self.stages:
-            raise UsageError("--beside stands beside a stage: --stage sass, on AMD --stage amdgcn.")
+        if annotation_columns(self.annotate) and not self.stages:
+            raise UsageError("--annotate needs a stage: --stage sass, on AMD --stage amdgcn.")
         if self.lines and not (self.stages or self.after or self.before):
             raise UsageError("--lines chooses of a text: give --stage, --after or --before with it.")
 
@@ -125,15 +125,15 @@ def _show_how(captures: StoredCaptures, view: View, painted: bool) -> None:
 
 def _as_json(capture: Capture, view: View) -> dict[str, Any]:
     row = capture_json(capture, view.stages)
-    if beside_columns(view.beside):
-        row["beside"] = [beside_json(capture, name) for name in view.stages if name in capture.stages]
+    if annotation_columns(view.annotate):
+        row["annotations"] = [annotations_json(capture, name) for name in view.stages if name in capture.stages]
     return row
 
 
 def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> int:
     parts: list[str] = []
     missing: list[str] = []
-    columns = beside_columns(view.beside)
+    columns = annotation_columns(view.annotate)
     for capture in captures:
         for name in capture.stages if view.stages == ("all",) else view.stages:
             try:
@@ -151,7 +151,7 @@ def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> in
                 return 0
             head = several or view.stages == ("all",)
             if columns and isinstance(artifact.data, str):
-                parts.append(beside_text(capture, name, columns, view.loc, view.lines, to.is_colored))
+                parts.append(annotated_text(capture, name, columns, view.loc, view.lines, to.is_colored))
             else:
                 parts.append(texts.stage_text(capture, artifact, view.loc, view.lines, to.is_colored, head))
     if parts or not missing:

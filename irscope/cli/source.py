@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from irscope.api.texts import parse_lines
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.output import Destination, emit_report, is_page, under_titles
-from irscope.cli.parameters import Beside, Lines, Option, Subject
+from irscope.cli.parameters import Annotations, Lines, Option, Subject
 from irscope.cli.streams import say
-from irscope.cli.texts import beside_columns, beside_json, columns_of
+from irscope.cli.texts import annotation_columns, annotations_json, columns_of
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -33,7 +33,7 @@ def source(
         Option("--match", metavar="REGEX", help="Only lines compiled to such an instruction: wgmma, 'ld.global.128'."),
     ] = None,
     lines: Lines = None,
-    beside: Beside = None,
+    annotate: Annotations = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -42,7 +42,7 @@ def source(
 
     --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
     """
-    shown = _Shown(stage, _pattern_of(match), lines, beside_columns(beside))
+    shown = _Shown(stage, _pattern_of(match), lines, annotation_columns(annotate))
     captures = captures_of(subject, record_options)
     if is_page(to.path) and not to.as_json:
         if shown.pattern is not None:
@@ -139,5 +139,5 @@ def _json(capture: Capture, shown: _Shown) -> dict[str, Any]:
         result["stage"] = shown.stage
         result["operations"] = operations_json(found, shown.stage, only, shown.pattern)
     if shown.columns:
-        result["beside"] = beside_json(capture, shown.stage)
+        result["annotations"] = annotations_json(capture, shown.stage)
     return result

@@ -14,29 +14,12 @@ from irscope.model.capture import STAGE_NAMES, Capture, stage_named
 from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, chosen, differences
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, chosen, differences
 from irscope.target import Target
 
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
     from irscope.store.collection import Collection, PackedCollection
-    from irscope.store.shelf import StoredRow
-
-__all__ = [
-    "collection_at",
-    "entries_of",
-    "is_ambiguous",
-    "is_capture",
-    "is_program",
-    "is_script",
-    "only_one",
-    "readable",
-    "refuse_empty",
-    "refuse_unknown_names",
-    "split_subject",
-    "stored_capture",
-    "stored_captures",
-]
 
 
 _MOST_LISTED = 16

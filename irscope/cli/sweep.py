@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from irscope.cli.captures import captures_of
 from irscope.cli.output import Destination
@@ -16,15 +16,10 @@ from irscope.cli.subject import is_program
 from irscope.errors import IrscopeError, PlanError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions
-from irscope.model.trial import Point
+from irscope.model.trial import Point, SweepRow
 from irscope.plan import PassPlan
 from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import StoredCaptures
-
-if TYPE_CHECKING:
-    from irscope.model.trial import SweepRow
-
-__all__ = ["points_of", "with_constants"]
 
 
 def sweep(
@@ -99,8 +94,8 @@ def _swept(
     output: Path,
     record_options: RecordingOptions,
 ) -> tuple[SweepRow, ...]:
-    from irscope.api.sweep import client_of
-    from irscope.api.sweep import sweep as run_sweep
+    from irscope.api.sweeping import client_of
+    from irscope.api.sweeping import sweep as run_sweep
     from irscope.store.table import Journal, load_table, save_table
 
     points = points_of(versus)

@@ -16,11 +16,12 @@ from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
 from irscope.render.capture.plain import capture_json
+from irscope.render.text.tables import table
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, save
 
 if TYPE_CHECKING:
-    from irscope.render.text.source import BesideColumns, Column
+    from irscope.render.text.source import AnnotationColumns, Column
 
 
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
@@ -55,7 +56,6 @@ def stage_text(
 def _binary_text(capture: Capture, artifact: Artifact) -> str:
     """The sections and resources of a binary, instead of its bytes."""
     from irscope.ir.asm.resources import parse_elf
-    from irscope.render.text.tables import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
     found = parse_elf(data).sections
@@ -172,8 +172,8 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", name)[:60]
 
 
-def beside_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:
-    """The columns that `--beside` names, each once; raises UsageError where one is none."""
+def annotation_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:
+    """The columns that `--annotate` names, each once; raises UsageError where one is none."""
     words = split_words(texts)
     if not words:
         return ()
@@ -181,33 +181,33 @@ def beside_columns(texts: Sequence[str] | None) -> tuple[Column, ...]:
 
     if unknown := next((word for word in words if word not in (*COLUMNS, "all")), None):
         raise UsageError(
-            f"--beside {unknown!r} is no column: write {', '.join(COLUMNS)} or all.{did_you_mean(unknown, COLUMNS)}"
+            f"--annotate {unknown!r} is no column: write {', '.join(COLUMNS)} or all.{did_you_mean(unknown, COLUMNS)}"
         )
     return tuple(column for column in COLUMNS if column in words or "all" in words)
 
 
-def columns_of(capture: Capture, stage: str | None, columns: Sequence[Column]) -> BesideColumns:
+def columns_of(capture: Capture, stage: str | None, columns: Sequence[Column]) -> AnnotationColumns:
     """The columns of a stage, by default of the machine code; raises UsageError if that has none."""
-    from irscope.analysis.source.beside import beside
-    from irscope.render.text.source import BesideColumns
+    from irscope.analysis.source.annotations import annotate
+    from irscope.render.text.source import AnnotationColumns
 
-    return BesideColumns(beside(capture, stage or ""), columns)
+    return AnnotationColumns(annotate(capture, stage or ""), columns)
 
 
-def beside_text(
+def annotated_text(
     capture: Capture, stage: str, columns: Sequence[Column], loc: bool, lines: str | None, color: bool
 ) -> str:
     """A stage of a capture, or what of it comes from lines of the kernel's file, with columns beside it."""
-    from irscope.render.text.source import render_beside
+    from irscope.render.text.source import render_annotated
 
     text, kind = capture.text(stage), stage_named(stage).kind
     only = None if lines is None else frozenset(selected_lines(capture, text, kind, lines))
-    return render_beside(text, kind, columns_of(capture, stage, columns), loc=loc, only=only, color=color)
+    return render_annotated(text, kind, columns_of(capture, stage, columns), loc=loc, only=only, color=color)
 
 
-def beside_json(capture: Capture, stage: str | None) -> dict[str, Any]:
+def annotations_json(capture: Capture, stage: str | None) -> dict[str, Any]:
     """What stands beside a stage, as JSON."""
-    from irscope.analysis.source.beside import beside
+    from irscope.analysis.source.annotations import annotate
     from irscope.render.text import source as texts
 
-    return texts.beside_json(beside(capture, stage or ""))
+    return texts.annotations_json(annotate(capture, stage or ""))

@@ -15,12 +15,12 @@ from irscope.cli.recording import interpreter_at, refuse_options
 from irscope.cli.streams import progress_bar, say
 from irscope.cli.subject import is_program, is_script, readable
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
+from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.analysis.upgrade.model import Upgrade
-    from irscope.model.capture import Capture
     from irscope.record.variants.grafts import Compiler
 
 

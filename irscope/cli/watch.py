@@ -22,8 +22,6 @@ from irscope.render.text.terminal import harmless
 if TYPE_CHECKING:
     from irscope.api.watching import KernelRound, LastGood
 
-__all__ = ["watched"]
-
 
 def watched(
     subject: str | None,

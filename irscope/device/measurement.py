@@ -58,7 +58,6 @@ class Agreement:
         return self.verdict in ("identical", "close")
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self) | {"passes": self.passes}
 
 
@@ -76,7 +75,6 @@ class Timing:
     """Whether the L2 cache was flushed before each launch."""
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self)
 
 
@@ -104,7 +102,6 @@ class Ratio:
         return f"{self.value:.{digits}f}x ({self.low:.{digits}f} to {self.high:.{digits}f})"
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self) | {"different": self.different}
 
 
@@ -132,7 +129,6 @@ class Measurement:
         return agreement.verdict != "nan" or agreement.differing > 0
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return {
             "device": self.device,
             "before": None if self.before is None else self.before.as_json(),
@@ -196,14 +192,14 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Session(Protocol):
-    """A launch of a script, held on a GPU; `irscope.record.gpu.session` makes it."""
+    """A launch of a script, held on a GPU (`irscope.record.gpu.session`) or by the CPU (`…gpu.on_machine`)."""
 
     @property
     def baseline(self) -> Capture: ...
     def check(self, capture: Capture) -> Agreement: ...
     def time(
         self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
-    ) -> Sequence[tuple[Timing, Ratio]]: ...
+    ) -> Sequence[tuple[Timing | None, Ratio | None]]: ...
 
 
 _Measured = tuple[Agreement, Timing | None, Ratio | None]
@@ -232,9 +228,7 @@ def measure_programs(
     return {program: (agreements[program], timing, ratio) for program, (timing, ratio) in found.items()}
 
 
-def _times(
-    session: Session, captures: Sequence[Capture], rounds: int
-) -> Sequence[tuple[Timing, Ratio] | tuple[None, None]]:
+def _times(session: Session, captures: Sequence[Capture], rounds: int) -> Sequence[tuple[Timing | None, Ratio | None]]:
     """All of them interleaved; where one faults only now and then, in halves without it."""
     if not captures:
         return ()

@@ -73,7 +73,6 @@ class _HipLimits:
 
     @property
     def max_waves(self) -> int:
-        """Waves of the whole unit."""
         return self.simds * self.max_waves_per_simd
 
 
@@ -183,7 +182,6 @@ class Occupancy:
         return self.warps_per_sm / self.max_warps
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self) | {"fraction": self.fraction}
 
 
@@ -192,7 +190,6 @@ def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy
 
     Args:
         resources: what it uses; the registers must be known, and any other that is None counts as not used.
-        target: its backend and architecture.
         num_warps: all warps of a block, those of warp-specialised partitions included.
 
     Returns None if the registers are not known, or the architecture is not in `irscope.device.occupancy`.

@@ -10,8 +10,6 @@ from typing import cast
 
 from irscope.model.capture import StageKind
 
-__all__ = ["meanings_of"]
-
 
 def meanings_of(names: Iterable[str], kind: StageKind) -> dict[str, str]:
     """The meaning of each name that has one; of assembly, the one of its longest known start.

@@ -64,7 +64,6 @@ class SassPaths:
         self._true = {_as_ptxas_writes(path): unescape_assembly(path) for path in written}
 
     def true(self, path: str) -> str:
-        """The true path of one in the disassembly."""
         path = without_padding(path)
         if path not in self._true:
             self._true[path] = _guessed(path)

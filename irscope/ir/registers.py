@@ -291,7 +291,6 @@ class RegisterReader:
         self._first_writers: dict[int, int] = {}
 
     def read(self, templates: list[str]) -> None:
-        """Fill the columns."""
         self._read_shapes(templates)
         accesses = [shape.access for shape in self._body.shapes]
         lines = self._registers(accesses)
@@ -338,7 +337,6 @@ class RegisterReader:
         ]
 
     def _targets(self) -> list[int | None]:
-        """The line that each line branches to."""
         shapes = self._body.shapes
         functions = {shape.template[:-1]: line for line, shape in enumerate(shapes) if shape.template[-1:] == ":"}
         anywhere = {label: line for (_, label), line in reversed(self._labels.items())}

@@ -14,9 +14,7 @@ from irscope.ir.mlir.attributes import Encoding, Padding
 from irscope.layout.maps import is_surjective
 from irscope.model.layout import LayoutMap, LinearLayout, Vector
 
-__all__ = ["computed_map"]
-
-_NOTE = "computed by irscope from the text: Triton, which would be asked, is not installed here"
+_NOTE = "computed by irscope from the text: Triton, whose answer is used otherwise, is not installed here"
 _Bases = dict[str, list[Vector]]
 
 

@@ -28,17 +28,14 @@ class DescribedLayout:
 
     @cached_property
     def encoding(self) -> Encoding:
-        """The encoding, read."""
         return read_encoding(self.row.encoding)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that the layout covers."""
         return self.row.shape
 
     @property
     def layout(self) -> LinearLayout | None:
-        """The compiler's linear layout, or None."""
         return self.row.map.layout if self.row.map is not None else None
 
     @property
@@ -63,7 +60,6 @@ class DescribedLayout:
 
     @property
     def parameters(self) -> str:
-        """The encoding's parameters on one line."""
         return parameters_text(self.encoding)
 
     @property
@@ -74,14 +70,12 @@ class DescribedLayout:
 
     @cached_property
     def threads(self) -> ThreadMap | None:
-        """The thread map of a layout in registers, or None."""
         if self.layout is None or self.encoding.space != "registers":
             return None
         return ThreadMap.of(self.layout)
 
     @cached_property
     def memory(self) -> MemoryMap | None:
-        """The memory map of a layout in shared memory, or None."""
         if self.row.map is None or self.encoding.space != "shared":
             return None
         banks = BankModel.of(self.target).banks
@@ -149,7 +143,6 @@ def choose_layouts(
     """The layouts that meet every given choice; those of `names` in the order of the names.
 
     Args:
-        layouts: the layouts of a module.
         names: aliases (with or without `#`), encodings as text, kinds (`nvidia_mma`), or `#alias@128x64` for one
             shape.
         value: a value's name, such as `%acc`.

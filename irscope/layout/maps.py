@@ -146,7 +146,6 @@ class ThreadMap:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the tensor."""
         return self.layout.shape
 
     @property
@@ -165,12 +164,10 @@ class ThreadMap:
 
     @property
     def lanes(self) -> int:
-        """Threads per warp."""
         return 1 << self._bits[1]
 
     @property
     def warps(self) -> int:
-        """Warps per CTA."""
         return 1 << self._bits[2]
 
     @property
@@ -199,7 +196,6 @@ class ThreadMap:
         return () if first < 0 else tuple(self.owner(place) for place in sorted(first ^ copy for copy in self._copies))
 
     def owner(self, place: int) -> Owner:
-        """The holder at a place in `elements`."""
         register_bits, lane_bits, warp_bits, _ = self._bits
         register = place & (self.registers - 1)
         place >>= register_bits
@@ -311,7 +307,6 @@ class MemoryMap:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the tensor."""
         return self.layout.shape
 
     @property

@@ -139,7 +139,6 @@ def parameters_text(encoding: Encoding) -> str:
 
 
 def _value_text(value: Parameter) -> str:
-    """A parameter's value as TTGIR writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Dictionary):

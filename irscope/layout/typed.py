@@ -16,8 +16,6 @@ from irscope.ir.mlir.tokens import marks
 from irscope.layout.rows import encoding_rank, parameters_text
 from irscope.model.capture import Target
 
-__all__ = ["blocks_of", "lanes_of", "parse_typed", "target_of", "warps_of"]
-
 _SHARED = "vec=size perPhase=size maxPhase=size order=order"
 # kind → name=form of each parameter; one that may be left out ends in a question mark.
 _FIELDS = {
@@ -136,7 +134,6 @@ _MATRIX = {
 
 
 def _chain(encoding: Encoding) -> list[Encoding]:
-    """The encoding, its parent, and so on."""
     found = [encoding]
     while isinstance(parent := found[-1]["parent"] or found[-1]["partitionLayout"], Encoding):
         found.append(parent)

@@ -314,7 +314,7 @@ def _tensormap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 def _described(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     addresses = np.broadcast_to(step.array(frame, "rawDesc"), frame.count)
     if any(int(address) not in machine.tensormaps for address in addresses):
-        raise step.not_run("nobody wrote a tensor map there")
+        raise step.not_run("no tensor map was written there")
     maps = [machine.tensormaps[int(address)] for address in addresses]
     base = np.concatenate([one[0] for one in maps])
     sizes = tuple(map(np.concatenate, zip(*[one[1] for one in maps], strict=True)))

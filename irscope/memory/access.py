@@ -89,7 +89,7 @@ class Access:
     """A `copy` goes from global to shared memory, past the registers."""
     argument: str
     """The argument that it points into; an empty string if that is not known."""
-    bits_a_lane: int
+    bits_per_thread: int
     """Bits of one lane's part of an instruction; 0 for a block of a tensor descriptor, which has no lanes."""
     possible_bits: int
     """What that could be with the addresses and the mask that the first program has."""

@@ -43,7 +43,7 @@ class Access:
 
     store: bool
     """Whether registers are the first of the two layouts; banks serve loads and stores differently on AMD."""
-    bits_a_lane: int
+    bits_per_thread: int
     instructions: int
     wavefronts: int
     minimum_wavefronts: int
@@ -60,15 +60,15 @@ class Access:
     def __str__(self) -> str:
         conflicts = f"{self.ways:.3g}-way bank conflicts" if self.ways > 1 else "no bank conflicts"
         if self.compiler_ways is None:
-            counted = "irscope's model; the compiler was not asked"
+            counted = "irscope's model; the compiler was not queried"
         elif self.compiler_ways == self.ways:
             counted = "as the compiler counts"
         else:
             counted = f"irscope's model; the compiler counts {self.compiler_ways}-way"
         accesses = f"{self.instructions} {'stores' if self.store else 'loads'}"
         return (
-            f"{conflicts} ({counted}): {accesses} of {self.bits_a_lane} bits per lane, "
-            f"{self.wavefronts} wavefronts per warp (least {self.minimum_wavefronts}, {self.banks} banks)"
+            f"{conflicts} ({counted}): {accesses} of {self.bits_per_thread} bits per lane, "
+            f"{self.wavefronts} wavefronts per warp (minimum {self.minimum_wavefronts}, {self.banks} banks)"
         )
 
 
@@ -95,7 +95,6 @@ def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int 
 
     Args:
         first: the layout that elements come from, where that matters.
-        second: the one they go to.
         compiler_ways: the compiler's count of bank conflicts, plus one, if it is known.
 
     Raises UsageError if their shapes differ, or one has no map, is in tensor memory or leaves elements out.
@@ -126,7 +125,7 @@ def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int 
     access = shared_access(registers, memory, store=store, target=first.target)
     return Access(
         store,
-        access.bits_a_lane,
+        access.bits_per_thread,
         access.instructions,
         access.wavefronts,
         access.minimum_wavefronts,

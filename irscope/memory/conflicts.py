@@ -24,22 +24,22 @@ _SIXTEENS = ((0, 12, 20, 24), (4, 8, 16, 28))
 
 
 def lane_groups(
-    target: Target, bits_a_lane: int, lanes: int, *, store: bool, alike: bool = False
+    target: Target, bits_per_thread: int, lanes: int, *, store: bool, alike: bool = False
 ) -> tuple[int, tuple[tuple[int, ...], ...]]:
-    """(banks, the groups of lanes that are served together) of an access of `bits_a_lane` by `lanes` lanes.
+    """(banks, the groups of lanes that are served together) of an access of `bits_per_thread` by `lanes` lanes.
 
     `alike`: every lane loads what lane ^ 1 loads, or every lane what lane ^ 2 loads.
     """
     banks = BankModel.of(target).banks
-    wide = target.backend == "hip" and lanes == 64 and bits_a_lane == 128
+    wide = target.backend == "hip" and lanes == 64 and bits_per_thread == 128
     if target.backend == "hip" and target.arch.startswith("gfx950") and store:
         banks = 32
     if wide and not store:
         runs = _SIXTEENS if banks == 64 else _EIGHTS
         halves = [tuple(half + first + lane for first in run for lane in range(4)) for half in (0, 32) for run in runs]
         return banks, tuple(halves)
-    together = max(banks * BANK_BYTES // max(bits_a_lane // 8, BANK_BYTES), 1)
-    if alike and not store and target.backend == "cuda" and bits_a_lane > 8 * BANK_BYTES:
+    together = max(banks * BANK_BYTES // max(bits_per_thread // 8, BANK_BYTES), 1)
+    if alike and not store and target.backend == "cuda" and bits_per_thread > 8 * BANK_BYTES:
         together *= 2
     return banks, tuple(tuple(range(at, min(at + together, lanes))) for at in range(0, lanes, together))
 
@@ -54,7 +54,7 @@ _NVIDIA = Target("cuda", "", 32)
 class _SharedAccess:
     """The cost of a shared load or store for one warp."""
 
-    bits_a_lane: int
+    bits_per_thread: int
     """Bits per lane of one access: the widest that the two layouts allow."""
     instructions: int
     """Accesses per warp."""
@@ -89,11 +89,9 @@ def shared_access(
     """Count the wavefronts of moving a tensor between registers and shared memory, for one warp.
 
     Args:
-        registers: the layout in registers.
         memory: the layout in shared memory, of the same shape, or of the allocation that the tensor is a part of: the
             offset of the part shifts all its banks alike.
         packed: of ldmatrix or stmatrix, one of `matrix_choices`: the registers that 32 bits of a matrix hold.
-        store: whether it is a store.
         target: whose banks and groups of lanes.
         widest_bits: bits per lane of the widest instruction that is used.
 
@@ -111,15 +109,15 @@ def shared_access(
     lanes = span(lane_images)
     if packed is not None:
         vector, others = span(packed), [image for image in register_images if image and image not in packed]
-        bits_a_lane, banks, groups = 32, memory.banks, (tuple(range(len(lanes))),)
+        bits_per_thread, banks, groups = 32, memory.banks, (tuple(range(len(lanes))),)
     else:
         held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
         vector_bits, others = _vector(register_images, held, memory, widest_bits)
         # One element of each word.
         vector = list(range(0, 1 << vector_bits, max(32 // memory.element_bits, 1)))
-        bits_a_lane = memory.element_bits << vector_bits
+        bits_per_thread = memory.element_bits << vector_bits
         alike = 0 in lane_images[:2]
-        banks, groups = lane_groups(target, bits_a_lane, len(lanes), store=store, alike=alike)
+        banks, groups = lane_groups(target, bits_per_thread, len(lanes), store=store, alike=alike)
     instructions = span(others)
     # A linear map meets the banks alike at every instruction, except for padding: some stand for all.
     sample = instructions[:: max(len(instructions) // 32, 1)]
@@ -131,7 +129,7 @@ def shared_access(
             minimum += -(-len(words) // banks)
     scale = len(instructions) / len(sample)
     return _SharedAccess(
-        bits_a_lane, len(instructions), round(wavefronts * scale), round(minimum * scale), banks, packed is not None
+        bits_per_thread, len(instructions), round(wavefronts * scale), round(minimum * scale), banks, packed is not None
     )
 
 

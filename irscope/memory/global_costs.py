@@ -118,12 +118,12 @@ class _Rows:
 
     def _narrow(self, access: Access, operation: Operation, widths: Mapping[int, int]) -> str:
         """Where the assembly has narrower instructions than the addresses allow, and because of which arguments."""
-        if not access.bits_a_lane or not self.machine.text_stage:
+        if not access.bits_per_thread or not self.machine.text_stage:
             return ""
         if not widths:
             where = "" if self.machine.by_operation else " at this line"
             return f"the {self.machine.text_stage} has no such access{where}" if access.launch.units[1] else ""
-        if access.bits_a_lane >= access.possible_bits:
+        if access.bits_per_thread >= access.possible_bits:
             return ""
         real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
         allowed = f"the {self.machine.text_stage} has {real}, these addresses allow {access.possible_bits}"
@@ -177,19 +177,19 @@ def _summary(access: Access) -> str:
     total = access.launch
     if not total.executions[1]:
         return "is never executed in this launch"
-    if total.units[1] >= MOST and not total.units[0] and not access.bits_a_lane:
+    if total.units[1] >= MOST and not total.units[0] and not access.bits_per_thread:
         return f"it is not known what it asks for: {access.basis}"
     unit = "sectors" if access.unit_bytes == _SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
-    width = f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block, asked for by one thread"
+    width = f"{access.bits_per_thread} bits per thread" if access.bits_per_thread else "a tile, issued by one thread"
     endless = total.executions[1] >= MOST
     shown = access.each if endless else total
     parts = [
-        f"{width}: {_text(shown.units)} {unit} (ideal {_text(shown.ideal_units)}, least {_text(shown.least_units)})"
+        f"{width}: {_text(shown.units)} {unit} (ideal {_text(shown.ideal_units)}, minimum {_text(shown.least_units)})"
     ]
     if access.line_bytes != access.unit_bytes:
         parts.append(f"{_text(shown.lines)} lines")
     if shown.masked_lanes[1]:
-        parts.append(f"{_text(shown.masked_lanes)} {'lanes masked off' if access.bits_a_lane else 'out of bounds'}")
+        parts.append(f"{_text(shown.masked_lanes)} {'lanes masked off' if access.bits_per_thread else 'out of bounds'}")
     if endless:
         return f"{', '.join(parts)}; each time, it is not known how often"
     return f"{', '.join(parts)}; {access.mark}"
@@ -208,7 +208,7 @@ def _pattern(access: Access, described: DescribedLayout | None) -> str:
     if not total.executions[1] or total.units[0] <= total.least_units[0] or not described or not described.threads:
         return ""
     if 2 * total.distinct_bytes[1] <= total.bytes[0]:
-        return f"each byte is asked for {total.bytes[0] / total.distinct_bytes[1]:.3g} times by a program"
+        return f"each byte is requested {total.bytes[0] / total.distinct_bytes[1]:.3g} times by a program"
     size = max(access.possible_bits // 8, 1)
     along = fastest_dimension(described.threads)
     near = [

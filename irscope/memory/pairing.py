@@ -18,9 +18,7 @@ def paired_lines(text: str, other: str, names: Collection[str]) -> dict[int, int
     paired in order, if both texts have equally many of them.
 
     Args:
-        text: an MLIR module.
         other: the module as it was before or after some passes.
-        names: the operations that are paired.
     """
     ours, theirs = _alike(text, names), _alike(other, names)
     return {

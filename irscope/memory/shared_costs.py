@@ -186,12 +186,12 @@ class _Reader:
         ]
         # Of several choices the compiler takes the best or, before Triton 3.9, the first.
         access, first = min(found, key=lambda one: one.wavefronts), found[0]
-        narrow = {width: number for width, number in widths.items() if 0 < width < access.bits_a_lane}
+        narrow = {width: number for width, number in widths.items() if 0 < width < access.bits_per_thread}
         if narrow and self.target.backend == "hip":
             # Which lanes are served together depends on the instruction.
             access = first = shared_access(threads, memory, store=store, target=self.target, widest_bits=min(narrow))
-        how = ("stmatrix" if store else "ldmatrix") if choices else f"{access.bits_a_lane} bits per lane"
-        least = f"(least {access.minimum_wavefronts}, {access.banks} banks)"
+        how = ("stmatrix" if store else "ldmatrix") if choices else f"{access.bits_per_thread} bits per lane"
+        least = f"(minimum {access.minimum_wavefronts}, {access.banks} banks)"
         text = f"{how}, {_range(access.wavefronts, first.wavefronts)} wavefronts per warp {least}"
         if first.ways > 1:
             text += f": {_range(round(access.ways, 2), round(first.ways, 2))}-way conflicts"

@@ -134,8 +134,8 @@ class LinearLayout:
 RefusalCode = Literal[
     "unasked", "no-triton", "unknown-encoding", "shape", "unreadable", "unsupported", "crash", "error", "damaged"
 ]
-"""`unasked`: the compiler was not asked, or could not be. `no-triton`: no Triton is installed there.
-`unknown-encoding`: irscope does not know where such an encoding puts its elements. `shape`: a size is not a power of
+"""`unasked`: the compiler was not queried, or could not be. `no-triton`: no Triton is installed there.
+`unknown-encoding`: irscope has no rule for where such an encoding puts its elements. `shape`: a size is not a power of
 two. `unreadable`: the compiler does not parse the type. `unsupported`: this version of Triton gives no map of it.
 `crash`: the compiler's process ended or hung at the question. `error`: the compiler raised. `damaged`: the stored bases
 are not a linear layout."""
@@ -165,7 +165,7 @@ class LayoutRefusal:
 
 LayoutAnswer = LayoutMap | LayoutRefusal
 
-UNASKED = LayoutRefusal("unasked", "the compiler was not asked")
+UNASKED = LayoutRefusal("unasked", "the compiler was not queried")
 
 
 @dataclass(frozen=True, slots=True)

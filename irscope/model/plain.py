@@ -8,8 +8,6 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar, cast
 
-__all__ = ["ANY_VALUE", "built", "finite", "is_storable", "storable", "tupled"]
-
 _Value = TypeVar("_Value")
 
 ANY_VALUE = {"any_value": True}

@@ -17,8 +17,6 @@ from irscope.model.capture import SnapshotLevel
 from irscope.plan import PassPlan
 from irscope.target import Target
 
-__all__ = ["Flag", "RecordingOptions"]
-
 
 class Flag(NamedTuple):
     """How the command line gives a value, or a part of it."""

@@ -42,12 +42,10 @@ class Rect(NamedTuple):
 
     @property
     def right(self) -> float:
-        """Its right edge."""
         return self.left + self.width
 
     @property
     def bottom(self) -> float:
-        """Its lower edge."""
         return self.top + self.height
 
     def meets(self, other: Rect) -> bool:
@@ -60,7 +58,6 @@ class Rect(NamedTuple):
         return Rect(self.left - _MARGIN, self.top, self.width + 2 * _MARGIN, self.height)
 
     def holds(self, other: Rect) -> bool:
-        """Whether the other lies within it."""
         across = self.left <= other.left and other.right <= self.right
         return across and self.top <= other.top and other.bottom <= self.bottom
 
@@ -133,7 +130,6 @@ def luminance(color: Rgb) -> float:
 
 
 def mix(color: Rgb, ground: Rgb, share: float) -> Rgb:
-    """A share of a colour on a ground."""
     red, green, blue = (round(a * share + b * (1 - share)) for a, b in zip(color, ground, strict=True))
     return red, green, blue
 
@@ -183,14 +179,10 @@ class Canvas:
         Args:
             x: where it is anchored.
             y: its base line.
-            text: what it reads.
-            look: the classes of its colour.
             size: in pixels.
             anchor: which part of it stands at `x`.
             room: pixels that it is cut to.
-            bold: whether it is bold, in the proportional font.
             angle: degrees that it is turned by, around its place.
-            behind: a fainter text behind it.
         """
         shown = visible(text)
         if room is not None and width_of(shown, size, bold=bold) > room:
@@ -243,22 +235,18 @@ class Canvas:
         self.parts.append(f'<rect class="{look}" {place} {size}{rounded}{inner}')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, look: str) -> None:
-        """Draw a straight line."""
         self.path(f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", look)
 
     def path(self, path: str, look: str, *, tip: str = "") -> None:
-        """Draw a path."""
         inner = f">{_title(tip)}</path>" if tip else "/>"
         self.parts.append(f'<path class="{look}" d="{path}"{inner}')
 
     def disc(self, x: float, y: float, radius: float, look: str, *, tip: str = "") -> None:
-        """Draw a circle."""
         wide = number(2 * radius)
         arc = f"a{number(radius)} {number(radius)} 0 1 0"
         self.path(f"M{number(x - radius)} {number(y)}{arc} {wide} 0{arc} -{wide} 0", look, tip=tip)
 
     def outline(self, area: Rect, look: str) -> None:
-        """Draw the outline of a rectangle."""
         self.path(f"M{area.left:.1f} {area.top:.1f}h{area.width:.1f}v{area.height:.1f}h{-area.width:.1f}Z", look)
 
     def legend(
@@ -347,8 +335,6 @@ _LABEL_GAP = 4.0
 
 
 class Label(NamedTuple):
-    """A label with its place."""
-
     box: int
     """The number of its box, from 0."""
     lines: tuple[str, ...]
@@ -356,7 +342,6 @@ class Label(NamedTuple):
     inside: bool
 
     def baseline(self, line: int) -> float:
-        """The pixel on which a line stands."""
         return self.area.top + 10 + _LABEL_LINE * line
 
 
@@ -366,9 +351,7 @@ def placed_labels(
     """The labels for which there is room, the largest boxes' first.
 
     Args:
-        boxes: what they are for.
         texts: for each box its label in lines, in forms from the longest to the shortest.
-        frame: no label leaves it.
         lines: what no label may meet either.
     """
     order = sorted(range(len(boxes)), key=lambda index: -boxes[index].width * boxes[index].height)
@@ -536,7 +519,6 @@ class _Theme:
 
     @property
     def is_dark(self) -> bool:
-        """Whether its grounds are dark."""
         return self.name == "dark"
 
 

@@ -92,8 +92,6 @@ def _details(use: WarpRingUse) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WarpsPicture:
-    """A picture of partitions."""
-
     svg: str
     lines: Mapping[str, tuple[int, ...]]
     """Name of an operation in it -> its line of the TTGIR, 1-based."""
@@ -118,7 +116,7 @@ def warps_picture(capture: Capture, theme: str = "light") -> WarpsPicture | None
 _PARTS: Mapping[Part, str] = {
     "before": "before the partitions begin",
     "begin": "in the partitions, before their loops",
-    "loop": "one turn of the loops",
+    "loop": "one iteration of the loops",
     "end": "in the partitions, behind their loops",
     "behind": "behind the partitions",
 }
@@ -146,7 +144,6 @@ def warps_svg(
     """The partitions of a specialisation as one SVG of 1280×720, or larger where there is more to show.
 
     Args:
-        found: what to draw.
         title: what it is of, and what stands on the right.
         theme: `light`, `dark` or `print`.
         lines: line of the TTGIR -> the line of Python that it comes from, as a text.
@@ -165,7 +162,6 @@ class _Picture:
         self.rings = {one.line: one for one in (*found.buffers, *found.barriers)}
 
     def svg(self, title: tuple[str, str]) -> str:
-        """Draw all of it."""
         canvas, grid = self.canvas, self.grid
         canvas.head(title[0], "", title[1])
         warps = sum(one.warps or 0 for one in self.found.partitions)
@@ -291,7 +287,7 @@ class _Picture:
                 canvas.rect(Rect(x - wide / 2, begin[0], wide, y - begin[0]), f"f{begin[1]}")
             is_taken = True
         if not is_taken:
-            # What is handed over to the next turn.
+            # What is handed over to the next iteration.
             canvas.path(f"M{x:.1f} {begin[0]:.1f}V{bottom:.1f}", "off")
             canvas.path(f"M{x - 3:.1f} {bottom - 4:.1f}h6l-3 6Z", "m")
 
@@ -361,7 +357,6 @@ class _Picture:
                 canvas.text(box.left + 7, row.top + grid.row / 2 + 3, text, look="m", size=LEAST, room=box.width - 12)
 
     def _barriers(self) -> list[WarpRing]:
-        """Those in the picture."""
         return [ring for ring in self.found.barriers if ring.line in self.grid.rings]
 
     def _is_barrier(self, ring: WarpRing) -> bool:
@@ -378,7 +373,7 @@ class _Picture:
             ("square", "buffer: written, read"),
             ("full", "barrier: its waits need data"),
             ("empty", "barrier: its waits need a free slot, at first they pass"),
-            ("off", "from before, or to the next turn"),
+            ("off", "from before, or to the next iteration"),
         )
         barriers = self._barriers()
         if any(not self._state(ring) for ring in barriers):

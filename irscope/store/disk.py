@@ -8,8 +8,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["cannot_write", "default_folder", "machine_key", "write_atomically"]
-
 _KEY = "key"
 _KEY_BYTES = 32
 

@@ -12,8 +12,6 @@ from irscope.model.capture import Capture
 from irscope.store.disk import default_folder
 from irscope.store.recent import EDIT, CaptureStore
 
-__all__ = ["edits_folder", "free_name", "named", "refuse_taken"]
-
 # wider   coalesce-1   canonicalizer#2-1
 _NAME = re.compile(r"[A-Za-z_][\w#-]{0,63}")
 _ID = re.compile(r"[0-9a-f]{4,16}")

@@ -229,7 +229,6 @@ class CaptureStore:
         self._write(self.folder / _LAST, json.dumps([path.name for path in paths]).encode())
 
     def path_of(self, capture: Capture) -> Path:
-        """Where a capture is stored, or would be."""
         return self.folder / file_name(capture)
 
     def paths(self) -> list[Path]:
@@ -292,7 +291,6 @@ class CaptureStore:
         return next((self.folder / row.file for row in self.rows() if (EDIT, name) in row.facts.origin), None)
 
     def load(self, text: str) -> Capture:
-        """Load what `find` finds."""
         return load(self.find(text))
 
     def _prune(self, keep: Path) -> None:

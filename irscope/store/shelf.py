@@ -76,7 +76,6 @@ class CaptureFacts:
 
     @staticmethod
     def of(capture: Capture) -> CaptureFacts:
-        """The facts of a capture in memory."""
         launch = capture.launch
         return CaptureFacts(
             capture.id,
@@ -204,7 +203,6 @@ class Shelf:
         self._latest: Callable[[], CaptureFile | None] = lambda: None
 
     def use(self, file: CaptureFile) -> None:
-        """Make this the capture in memory."""
         latest = self._latest()
         if latest is not None and latest is not file:
             latest.release()
@@ -222,7 +220,6 @@ class Shelf:
         return offset, len(data)
 
     def spilled(self, part: tuple[int, int]) -> bytes:
-        """What `spill` wrote."""
         offset, size = part
         return b"" if self._spilled is None else os.pread(self._spilled.fileno(), size, offset)
 
@@ -271,37 +268,30 @@ class CaptureFile:
 
     @property
     def id(self) -> str:
-        """Of the capture."""
         return self.facts.id
 
     @property
     def name(self) -> str:
-        """Of the kernel."""
         return self.facts.name
 
     @property
     def target(self) -> Target:
-        """What it was compiled for."""
         return self.facts.target
 
     @property
     def status(self) -> CaptureStatus:
-        """Whether it failed."""
         return self.facts.status
 
     @property
     def has_compiled(self) -> bool:
-        """Whether there is a binary."""
         return self.facts.has_compiled
 
     @property
     def autotuning(self) -> Autotuning | None:
-        """The configuration that it is of, if it was autotuned."""
         return self.facts.autotuning
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages it holds."""
         return self.facts.stages
 
     def outline(self) -> _Outline:
@@ -355,7 +345,6 @@ class CaptureFile:
 
     @property
     def _name(self) -> str:
-        """What an error calls it."""
         return "the capture" if self.path is None else repr(str(self.path))
 
     def _data(self) -> bytes | None:
@@ -392,7 +381,6 @@ class StoredCaptures(Sequence[Capture]):
 
     @staticmethod
     def of(captures: Iterable[Capture]) -> StoredCaptures:
-        """Captures that are in memory, and stay there."""
         return StoredCaptures(CaptureFile(Shelf(), capture) for capture in captures)
 
     @overload

@@ -16,8 +16,6 @@ from irscope.model.trial import SweepRow
 from irscope.store.disk import write_atomically
 from irscope.store.schema import converted
 
-__all__ = ["TABLE_SUFFIXES", "Journal", "check_table", "load_table", "save_table"]
-
 _KINDS = {item.name: str(item.type) for item in fields(SweepRow)}
 _NUMBERS: dict[str, type[int | float]] = {"int": int, "int | None": int, "float | None": float}
 """The type of a column of numbers, by that of its field."""
@@ -61,7 +59,6 @@ class Journal:
         self.path = table.with_name(f"{table.name}.partial")
 
     def rows(self) -> Iterator[SweepRow]:
-        """The rows that are whole."""
         try:
             lines = self.path.read_bytes().split(b"\n")
         except OSError:
@@ -74,7 +71,6 @@ class Journal:
                 continue
 
     def add(self, row: SweepRow) -> None:
-        """Write a row at the end."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             # What was cut short stays a line of its own.
@@ -84,7 +80,6 @@ class Journal:
             os.fsync(file.fileno())
 
     def remove(self) -> None:
-        """The table is there."""
         self.path.unlink(missing_ok=True)
 
 

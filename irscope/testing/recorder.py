@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from irscope.analysis.checks.assertions import (
     NoFinding,
     NoSpills,
     Pipelined,
+    Safe,
     Uses,
 )
 from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
@@ -31,6 +33,7 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 from irscope.record.process.annotations import disassembled
+from irscope.record.triton.identity import run_filecheck
 from irscope.render.checks import breach_lines
 
 
@@ -173,6 +176,17 @@ class CheckedKernel:
         return self.verdict(Pipelined())
 
     @property
+    def safe(self) -> Verdict:
+        """Whether `irscope verify` finds nothing wrong in its launch, and decides all of it."""
+        return self.verdict(Safe())
+
+    def assert_safe(self) -> None:
+        """Raise AssertionError where `safe` does not hold, with each violation and its accesses."""
+        verdict = self.safe
+        if not verdict:
+            raise AssertionError(verdict.text)
+
+    @property
     def loads(self) -> Accesses:
         """The loads of tensors from global memory, asynchronous copies among them."""
         return Accesses(self._subject, "load", self._name)
@@ -193,7 +207,6 @@ class CheckedKernel:
 
     def filecheck(self, patterns: str | PathLike[str], stage: str) -> Verdict:
         """Whether FileCheck accepts the text of a stage. `patterns`: a file of them, or a text that has `CHECK`."""
-        from irscope.record.triton.identity import run_filecheck
 
         if not isinstance(patterns, str) or "CHECK" not in patterns:
             return self.verdict(FileChecked(fspath(patterns), stage, run_filecheck))
@@ -300,7 +313,6 @@ def _with_arguments_of(
     function: Callable[_Parameters, object], call: Callable[[Mapping[str, Any]], _Result]
 ) -> Callable[_Parameters, _Result]:
     """A function with the arguments of another, which gets them by name."""
-    import inspect
 
     signature = inspect.signature(function)
 

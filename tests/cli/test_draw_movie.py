@@ -32,7 +32,8 @@ def test_a_file_a_stage_and_a_frame(irscope: Run, matmul: Path, tmp_path: Path) 
     (data,) = json.loads(out)
     assert code == 0
     stages = [frame["stage"] for frame in data["frames"][1:]]
-    assert frames == [len(data["frames"]), stages.count("ttgir") + 1, 0]
+    assert frames == [len(data["frames"]), stages.count("ttgir") + 2, 0]
+    assert data["frames"][0]["passes"][-1].startswith("ttgir:")
     assert ElementTree.parse(part).getroot().get("width") == "640"
     assert "#101216" in part.read_text()
 

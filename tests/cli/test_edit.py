@@ -133,7 +133,7 @@ def test_a_foreign_kernels_python_is_run_only_if_trusted(tmp_path: Path, irscope
     path = put(stored("chains", "cuda:90"), tmp_path)
     code, _, err = irscope("edit", path, "--at", "source", "--edited", path)
     assert code == 2
-    assert "was not recorded here, nor made of what was" in " ".join(err.split())
+    assert "was not recorded here, nor derived from one that was" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

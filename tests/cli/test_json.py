@@ -266,14 +266,14 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "llir")
     check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")
-    check(reference, irscope, "source", "source", MATMUL_AMD, "--beside", "all")
+    check(reference, irscope, "source", "source", MATMUL_AMD, "--annotate", "all")
     specialised = Artifact("ttgir", (DATA / "warps" / "ws_matmul.ttgir").read_text())
     launch = Launch(Kernel("ws_matmul"))
     warps = save(Capture(launch, Target("cuda", "100", 32), artifacts=(specialised,)), tmp_path / "warps.irscope")
     check(reference, irscope, "dump", "show", warps)
     check(reference, irscope, "draw warps", "draw", "warps", warps)
     profiled = DATA / "counters" / "softmax_kernel.irscope"
-    check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--beside", "all")
+    check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--annotate", "all")
     chains = tmp_path / "chains.irscope"
     save(stored("chains", "cuda:90"), chains)
     check(reference, irscope, "draw control-flow", "draw", "control-flow", chains, "--stage", "ptx")

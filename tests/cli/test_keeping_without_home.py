@@ -137,4 +137,4 @@ def test_what_is_recorded_is_shown(without_home: Callable[..., Done], words: tup
     assert done.returncode == 0
     assert done.stdout
     assert done.stderr.count(NOT_KEPT) == 1
-    assert ("was not recorded here, nor made of what was" in done.stderr) == (SOFTMAX in words)
+    assert ("was not recorded here, nor derived from one that was" in done.stderr) == (SOFTMAX in words)

@@ -119,7 +119,7 @@ def test_wrong_input_is_said(irscope: Run, tmp_path: Path) -> None:
         ("reduce", path, "--vs", "num_warps=8", "--differs", "share"): "Did you mean",
         ("reduce", path, "--vs", "kernel=other"): "both sides compile one text",
         ("reduce", path, "--vs", "triton=nowhere"): "neither a Python",
-        ("reduce", path, "--vs", "num_warps=8", "--result"): "need a GPU",
+        ("reduce", path, "--vs", "num_warps=8", "--result"): "the CPU cannot judge the result",
         ("reduce", path, "--check", "true", "--python-output", tmp_path / "a.py"): "give --trust too",
         ("dump", ir, "--into", "ttgir"): "--into is for a file of MLIR",
     }

@@ -32,7 +32,9 @@ def test_the_file_is_written_without_triton(tmp_path: Path, capsys: pytest.Captu
     path = put(stored("chains", "cuda:90"), tmp_path)
     assert run(["reproduce", path, "-o", str(tmp_path / "file.py")]) == 0
     assert run(["reproduce", path, "--verify"]) == 2
-    assert "was not recorded here, nor made of what was, and --verify runs its Python" in capsys.readouterr().err
+    assert (
+        "was not recorded here, nor derived from one that was, and --verify runs its Python" in capsys.readouterr().err
+    )
     text = (tmp_path / "file.py").read_text("utf-8")
     assert "irscope" not in re.sub(r'^""".*?"""', "", text, flags=re.DOTALL)
     assert text.index("def scaled(x, factor)") < text.index("def chains(x_ptr")
@@ -200,7 +202,7 @@ def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.C
     )
     assert run(["reproduce", str(script), "--target", "cuda:90", "--data"]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "what helps is a machine with a GPU, or a script that gives the tensors values" in said
+    assert "what is needed: a machine with a GPU, or a script that gives the tensors values" in said
     assert "irscope reproduce FILE.py --data" not in said
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from irscope.record.gpu.on_machine import session_on_machine
+from irscope.store.recent import CaptureStore
 from tests.cli.product import ROOT, Run
 
 SCRIPT = ROOT / "tests" / "gpu" / "scripts" / "row_sum.py"
@@ -117,3 +120,29 @@ def test_variants_of_the_command_line() -> None:
     assert two.plan == PassPlan.parse("-combine -ttgir:coalesce")
     assert three.options == (("num_warps", 8), ("maxnreg", 128))
     assert variants_of(PassPlan(), []) == []
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.triton
+def test_without_a_gpu_the_cpu_judges_variants(irscope: Run, tmp_path: Path) -> None:
+    """An edit that stores something else is told from one that does not, by what the launch leaves."""
+    pytest.importorskip("torch", reason="the script makes tensors of torch")
+    assert irscope("record", ROOT / "examples" / "vector_add.py", "--target", "cuda:90", "--launch", "1")[0] == 0
+    code, out, err = irscope(
+        "ablate", "last::add_kernel", "--pass", "coalesce", "--pass", "reorder_instructions", "--json"
+    )
+    ablation = out
+    rows = json.loads(out)["variants"]
+    assert (code, {row["agreement"]["verdict"] for row in rows}) == (0, {"identical"})
+    assert "the CPU (ttgir" in err
+    code, _, err = irscope("ablate", "last::add_kernel", "--check", "result", "--stage", "ttgir")
+    assert (code, "the CPU (ttgir" in err) == (1, True)
+    code, _, err = irscope("ablate", "last::add_kernel", "--check", "time=2", "--stage", "ttgir")
+    assert (code, "need a GPU" in err) == (1, True)
+
+    session = session_on_machine(CaptureStore().load(json.loads(ablation)["capture"]))
+    right = session.baseline
+    wrong = right.text("ttgir").replace("arith.addf", "arith.subf")
+    artifacts = tuple(replace(one, data=wrong) if one.stage == "ttgir" else one for one in right.artifacts)
+    assert session.check(right).verdict == "identical"
+    assert session.check(replace(right, artifacts=artifacts)).verdict == "different"

@@ -80,7 +80,7 @@ def test_saves(tmp_path: Path) -> None:
     assert pauses == 4
 
 
-def test_what_was_saved_while_it_was_not_looked_at(tmp_path: Path) -> None:
+def test_what_was_saved_while_it_was_not_compared(tmp_path: Path) -> None:
     """A save during a recording is recorded next: files keep the stamps that they had before."""
     file = tmp_path / "a.py"
     file.write_text("1")

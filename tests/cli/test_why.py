@@ -31,7 +31,7 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert (found["code"], found["place"][0]["line"], found["operation"]) == ("IRS101", line, "tt.load")
     assert {"assembly", "log", "evaluated", "launch"} == {cause["evidence"] for cause in found["causes"]}
     (suggestion,) = found["suggestions"]
-    assert suggestion["outcome"] == "helps"
+    assert suggestion["outcome"] == "better"
     assert suggestion["effects"][0] == "16 bits per thread → 128 bits per thread"
 
     # What was compiled is not compiled again.
@@ -87,7 +87,7 @@ def test_another_layout_is_tried_in_the_ir_after_the_pass_that_chose_it(irscope:
     assert code == 0, err
     ((found,),) = (one["findings"] for one in json.loads(out))
     (suggestion,) = found["suggestions"]
-    assert (found["code"], suggestion["outcome"]) == ("IRS401", "helps")
+    assert (found["code"], suggestion["outcome"]) == ("IRS401", "better")
     assert suggestion["changes"] == ["sizePerThread [4] → [1]"]
     assert suggestion["effects"][0] == "2 stores to shared memory → 0 stores to shared memory"
 

@@ -92,7 +92,10 @@ def test_a_merge_is_compiled(irscope: Run, reference: Reference, tmp_path: Path)
     assert len(store.paths()) == 2
     code, out, _ = irscope("why", "--variants", kernels)
     assert code == 0
-    assert f"    compiled so: the same machine code as {next(k for k, v in by_id.items() if 'un' in v)[:8]}" in out
+    assert (
+        f"    compiled with this change: the same machine code as {next(k for k, v in by_id.items() if 'un' in v)[:8]}"
+        in out
+    )
 
 
 @pytest.mark.triton

@@ -16,6 +16,6 @@ def test_a_mend_that_holds_in_the_launch_is_timed() -> None:
     assert answer.returncode == 0, answer.stderr
     ((found,),) = [one["findings"] for one in json.loads(answer.stdout)]
     (suggestion,) = found["suggestions"]
-    assert (found["code"], suggestion["outcome"]) == ("IRS101", "helps")
+    assert (found["code"], suggestion["outcome"]) == ("IRS101", "better")
     assert suggestion["time"]["verdict"] == "identical"
     assert suggestion["time"]["ratio"]["low"] <= suggestion["time"]["ratio"]["value"]

@@ -88,7 +88,7 @@ def test_the_first_access_touches_all_banks_at_most_so_often(registers: str, sha
     assert all(any(owner.warp == 0 for owner in threads.owners_at(element)) for element in elements)
     found = between(described(registers), described(shared))
     assert isinstance(found, Access)
-    assert len(elements) * 16 == len(lanes) * found.bits_a_lane
+    assert len(elements) * 16 == len(lanes) * found.bits_per_thread
     words: dict[int, set[int]] = {}
     for element in elements:
         byte = memory.place(element)[1]

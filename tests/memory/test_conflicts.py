@@ -131,7 +131,7 @@ def test_wavefronts_of_waves_of_64_are_those_of_the_addresses(
     memory = MemoryMap.of(rows_of(*shared), 16)
     threads = layout_in_registers(*WAVE[registers], (64, 64))
     access = shared_access(threads, memory, store=store, target=Target.parse(target))
-    assert (access.bits_a_lane, access.wavefronts) == counted(threads, memory, Target.parse(target), store)
+    assert (access.bits_per_thread, access.wavefronts) == counted(threads, memory, Target.parse(target), store)
 
 
 def test_reads_of_16_bytes_conflict_otherwise_than_writes() -> None:

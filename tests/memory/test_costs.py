@@ -46,7 +46,7 @@ def test_waves_of_64_lanes() -> None:
     store = next(cost for cost in costs if cost.operation == "amdg.buffer_store")
     # Four rows of an mfma lie in four registers: 8 bytes a lane, half a sector each.
     assert store.access is not None
-    assert store.access.bits_a_lane == 64
+    assert store.access.bits_per_thread == 64
     assert (store.access.unit_bytes, store.access.line_bytes) == (128, 128)
     assert store.figures["assembly_bits"] == {"64": 16}
     shared = [cost for cost in costs if cost.kind == "shared"]

@@ -39,7 +39,7 @@ SWIZZLED = MemoryMap.of(
 def test_a_column_of_words_meets_one_bank() -> None:
     rows = threads_of(across(1, 5), down(1, 5))
     conflicting = shared_access(rows, PLAIN)
-    assert conflicting.bits_a_lane == 128
+    assert conflicting.bits_per_thread == 128
     assert conflicting.ways == 8  # 16 bytes a lane: 8 lanes a part, all in the same four banks
     one_by_one = threads_of(across(1, 5), down(1, 5))
     assert shared_access(one_by_one, SWIZZLED).ways == 1

@@ -122,7 +122,7 @@ def test_a_narrow_copy_is_pointed_out_with_its_argument() -> None:
         assert copies
         for cost in copies:
             assert cost.access is not None
-            assert (cost.access.bits_a_lane, cost.access.possible_bits) == (32, 128)
+            assert (cost.access.bits_per_thread, cost.access.possible_bits) == (32, 128)
             assert cost.excess > 0
             assert cause in cost.hint
 

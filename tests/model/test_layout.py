@@ -32,7 +32,7 @@ def test_a_row_comes_back_as_it_was(row: LayoutRow) -> None:
         ("the compiler does not survive the question: the process was ended by signal 6", "crash"),
         ("the compiler says: incompatible function arguments", "error"),
         ("the compiler could not be asked: the process took more than 20 s", "unasked"),
-        ("the compiler was not asked", "unasked"),
+        ("the compiler was not queried", "unasked"),
         ("RuntimeError: no", "unasked"),
     ],
 )

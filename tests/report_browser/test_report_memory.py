@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 MOST = 2**62
 FIGURES = ("executions", "bytes", "units", "ideal_units", "wasted", "least_units", "lines", "masked_lanes")
-SHARED = ("bits_a_lane", "wavefronts", "minimum_wavefronts", "banks")
+SHARED = ("bits_per_thread", "wavefronts", "minimum_wavefronts", "banks")
 AMD = Path(__file__).parents[1] / "data" / "layouts" / "matmul-hip-gfx942.irscope"
 
 READ_GLOBAL = """() => [...document.querySelectorAll('[aria-label="Accesses to global memory"] tbody')].map((body) => ({
@@ -108,7 +108,7 @@ def test_the_figures_are_the_commands(open_report: Open, tmp_path: Path, name: s
                 assert mark == (named if known and named == "exact" else f"{named}: {access['basis']}")
             else:
                 assert (mark == "exact") == known
-        assert f"{access['bits_a_lane']} bits a lane" in one["text"]
+        assert f"{access['bits_per_thread']} bits per thread" in one["text"]
     if name in ("bounds", "not recorded"):
         assert "range" in marks
     if name == "wasted":

@@ -26,7 +26,7 @@ READ = """() => ({
 
 def test_its_numbers_are_those_of_the_analysis(open_report: Open) -> None:
     movie = movie_of(softmax())
-    page = open_report([softmax()], "tab=movie")
+    page = open_report([softmax()], "tab=movie&frame=0")
     page.wait_for_selector(".movie .counters")
     assert len(movie.frames) > 10
     for at, frame in enumerate(movie.frames):

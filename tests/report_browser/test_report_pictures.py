@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.source.beside import beside
+from irscope.analysis.source.annotations import annotate
 from irscope.model.capture import Artifact, Capture
 from irscope.render.canvas import Rect
 from irscope.render.warps import warps_picture
@@ -66,7 +66,7 @@ def test_the_pictures_of_the_commands_are_in_the_page(open_report: Open, tmp_pat
 
 def test_live_registers_stand_beside_machine_code_and_python(open_report: Open) -> None:
     capture = softmax()
-    found = beside(capture)
+    found = annotate(capture)
     page = open_report([capture], "tab=stages&panes=py0,sass")
     until(page, "document.querySelectorAll('.stage-pane .cm-labels').length >= 4")
     live, numbers = page.evaluate(_GUTTERS)[:2]

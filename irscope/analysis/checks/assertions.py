@@ -43,7 +43,6 @@ class Compiled:
         return "compiles"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The failure of its compile, if there is one."""
         failure = subject.capture.failure
         if failure is None and subject.capture.status == "ok":
             return ()
@@ -52,6 +51,30 @@ class Compiled:
             return (of_kernel(self, subject, text, ["IRS503"]),)
         more = failure.message.strip().splitlines()[1:12] if failure is not None else ()
         return (at_place(self, subject, (), text, more),)
+
+
+@dataclass(frozen=True, slots=True)
+class Safe:
+    """`irscope verify` finds nothing wrong in the launch; what it cannot decide breaks the assertion, too."""
+
+    rule: ClassVar[str] = "safe"
+
+    def __str__(self) -> str:
+        return "--safe"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """Each violation with its accesses, and what is not decided."""
+        from irscope.verify.safety import verify_launch
+
+        verdict = verify_launch(subject.capture)
+        found = [
+            at_place(self, subject, one.place, f"{one.code} {one.kind}: {one.detail}", one.evidence)
+            for one in verdict.violations
+        ]
+        if verdict.answer == "not decided":
+            reasons = verdict.undecided or (f"{verdict.programs} of {verdict.all_programs} programs were executed",)
+            found.append(at_place(self, subject, (), "not decided whether it is safe", reasons))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +203,6 @@ class Uses:
         return f"--uses {self.name}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """The kernel, with what it uses instead."""
         if is_of_dialect(self.name):
             return self._of_operation(subject)
         families = instruction_families(subject.capture)
@@ -354,7 +376,6 @@ class FileChecked:
         return f"--filecheck {self.path}:{self.stage}"
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
-        """What FileCheck says."""
         if self.stage not in subject.capture.texts:
             return (_without_stage(self, subject, self.stage),)
         said = self.run(self.path, subject.capture.text(self.stage))

@@ -163,7 +163,6 @@ class _NotWorse:
         return f"--baseline {self.path}"
 
     def changes(self, subject: Subject) -> tuple[FactChange, ...]:
-        """What got worse, or better."""
         return compared(self.before, subject.facts(kept_facts), self.tolerances)
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
@@ -229,7 +228,6 @@ class Checked:
 
     @property
     def breaches(self) -> tuple[Breach, ...]:
-        """Those of all assertions."""
         return tuple(breach for one in self.outcomes for breach in one.breaches or ())
 
     @property

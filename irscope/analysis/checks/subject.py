@@ -146,7 +146,6 @@ class Subject:
 
     @cached_property
     def kernel_place(self) -> Place:
-        """The kernel's `def`."""
         kernel = self.capture.launch.kernel
         return ((kernel.file, kernel.line),) if kernel.file and kernel.line else ()
 

@@ -127,7 +127,7 @@ class _Join:
         self.instructions = matched_instructions(capture)
         known = next((row for row in capture.operations if row.stage == "sass"), None)
         self.operation_of = known.by_line if known is not None else ()
-        self.why_not = known.reason if known is not None else "nobody found out which they are"
+        self.why_not = known.reason if known is not None else "which ones they are is not known"
         self.uncompared = _why_uncompared(capture, self.instructions)
         self.chains = capture_locations(capture, capture.text("sass"), "sass")
         uses = read_uses(capture.texts.get("ttgir", ""))

@@ -42,7 +42,6 @@ class CounterComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether they agree."""
         if self.least == self.measured == self.most:
             return "equal"
         if self.least < self.most and self.least <= self.measured <= self.most:
@@ -58,20 +57,11 @@ def comparisons_of(
     machine: Machine,
     programs: int,
 ) -> tuple[CounterComparison, ...]:
-    """The comparisons of one operation.
-
-    Args:
-        costs: its own.
-        own: its instructions.
-        kernel: all instructions.
-        machine: the instructions of the PTX, by operation.
-        programs: of the launch.
-    """
     found: list[CounterComparison] = []
     for cost in costs:
         access = cost.access
         # A block of a descriptor is asked for by one thread, and its sectors are counted at no instruction.
-        if access is not None and access.bits_a_lane:
+        if access is not None and access.bits_per_thread:
             in_ptx = machine.count(access.line, *_GLOBAL_ACTIONS) if machine.by_operation else 0
             found += _global(access, own, kernel, in_ptx)
         elif access is None:
@@ -151,7 +141,7 @@ def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: in
     figures = cost.figures
     # Some loads are there for their side effect alone: @!PT LDS RZ, [RZ].
     own = [one for one in instructions if one.opcode in _SHARED and not one.text.startswith("@!PT")]
-    moved = sum(_bits_a_lane(one) * (one.counters.executed or 0) for one in own)
+    moved = sum(_bits_per_thread(one) * (one.counters.executed or 0) for one in own)
     total = Counters.sum([one.counters for one in own])
     if not moved or total.wavefronts is None:
         return
@@ -160,14 +150,14 @@ def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: in
         yield CounterComparison("wavefronts", predicted, predicted, total.wavefronts)
     if "minimum_wavefronts" not in figures:
         return
-    least = figures["minimum_wavefronts"] / (figures["instructions"] * figures["bits_a_lane"])
+    least = figures["minimum_wavefronts"] / (figures["instructions"] * figures["bits_per_thread"])
     left = next((one for one in own if one.counters.threads != _WARP_LANES * (one.counters.executed or 0)), None)
     why = f"lanes had left before {left.text!r} ({left.offset:04x})" if left is not None else ""
     ways = total.wavefronts / moved / least
     yield CounterComparison("ways", figures["ways"], figures["ways"], ways, why if ways < figures["ways"] else "")
 
 
-def _bits_a_lane(one: MatchedInstruction) -> int:
+def _bits_per_thread(one: MatchedInstruction) -> int:
     """As the access has it; of ldmatrix and stmatrix, for which Nsight Compute says 128, by the number of matrices."""
     if one.opcode not in ("LDSM", "STSM"):
         return one.access_bits
@@ -193,9 +183,6 @@ def executed_instructions(
     these are linear equations.
 
     Args:
-        capture: with a grid.
-        graph: of its SASS.
-        costs: of the capture.
         operations: the TTGIR line of the operation of each line of SASS.
     """
     grid, warps = capture.launch.grid, warps_of(capture.launch)
@@ -205,7 +192,7 @@ def executed_instructions(
     if any(block.calls for block in graph.blocks) or any(jump.target == UNKNOWN for jump in graph.jumps):
         return None
     equations = _Equations(graph, warps)
-    accesses = [cost.access for cost in costs if cost.access is not None and cost.access.bits_a_lane]
+    accesses = [cost.access for cost in costs if cost.access is not None and cost.access.bits_per_thread]
     # Warps that have nothing to store may end before they load what the others store.
     leaving = any(one.action in ("store", "atomic") and not _is_of_all_warps(one) for one in accesses)
     for access in accesses:

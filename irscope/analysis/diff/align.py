@@ -26,7 +26,6 @@ _WINDOW = 4
 
 
 def _keys_with_operands(body: Body, lines: Iterable[int], key: _LineKey) -> dict[int, int]:
-    """Keys of a line and of the lines that define its operands."""
     definers, uses = body.definers, body.uses
     keys: dict[int, int] = {}
     for line in lines:
@@ -286,7 +285,6 @@ class Aligner:
         self.to_left[right_line] = left_line
 
     def part(self, left_line: int) -> None:
-        """Undo a pair."""
         self.to_left[self.to_right[left_line]] = -1
         self.to_right[left_line] = -1
         self.moved.discard(left_line)
@@ -400,7 +398,6 @@ class Aligner:
         )
 
     def _windows(self, gaps: list[Gap], key: _LineKey, length: int = _WINDOW) -> tuple[dict[int, int], dict[int, int]]:
-        """Keys of a line and the next ones of its gap."""
         return (
             _keys_of_windows(self.left, [gap[0] for gap in gaps], key, length),
             _keys_of_windows(self.right, [gap[1] for gap in gaps], key, length),

@@ -61,7 +61,6 @@ def diff_schedules(left: str, right: str, text_diff: TextDiff | None) -> Schedul
 
     Args:
         left: SASS in irscope's normal form, or as nvdisasm writes it with encodings.
-        right: the other one.
         text_diff: the comparison of both, which says what are partners; None where the texts are identical.
     """
     ours, theirs = _by_line(left), _by_line(right)
@@ -211,8 +210,6 @@ def diff(
     """Compare two captures.
 
     Args:
-        left: the one before.
-        right: the one after.
         ignore: what does not count in texts: `locations`, `names` (of symbols), `attributes`.
         stages: compare the texts of these only; the rest is counted, not aligned. None: all of them.
     """

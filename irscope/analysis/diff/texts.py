@@ -328,7 +328,6 @@ class TextDiff:
 
     @property
     def summary(self) -> str:
-        """One sentence."""
         return self._sentence(self.counts)
 
     @property

@@ -84,8 +84,6 @@ def is_seen(studied: Studied, finding: Finding) -> bool:
 
 
 class _AccessReader:
-    """One access."""
-
     def __init__(self, studied: Studied, operation: Operation, threads: ThreadMap, bits: int) -> None:
         self._studied = studied
         self._capture = studied.capture
@@ -239,7 +237,6 @@ class _AccessReader:
         return [divisibility_cause(self._capture, name) for name in names]
 
     def _said(self) -> list[Cause]:
-        """What `coalesce` said of it."""
         said = self._studied.said(self._line, ThreadWidth)
         found = [one for one in said if one.at_once * one.element_bytes * 8 < self._possible]
         return [self._studied.logged(one) for one in found[:1]]
@@ -253,7 +250,7 @@ class _AccessReader:
         widths = ", ".join(f"{number} of {width} bits" for width, number in sorted(self._widths.items()))
         stage = self._studied.machine.text_stage
         many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
-        first = Cause(f"its instructions: {widths}", "assembly", f"{stage} of line {self._line} of ttgir")
+        first = Cause(f"compiled to: {widths}", "assembly", f"{stage} of line {self._line} of ttgir")
         return self._studied.finding(
             "IRS102" if stores else "IRS101",
             self._line,
@@ -335,8 +332,8 @@ class _AccessReader:
         wide = self._reach(self._undivided)
         names = self._needed((), wide) if wide > self._reach() else []
         unseen = self._evaluated(
-            f"what {CHOSEN_BY} knows of the arguments does not tell that neighbours along dimension {axis} are "
-            f"contiguous: it takes dimension {along} then"
+            f"{CHOSEN_BY} cannot derive from the arguments that dimension {axis} is contiguous: it takes "
+            f"dimension {along} then"
         )
         is_store = ACCESSES[self._operation.name] == "store"
         text = (
@@ -400,7 +397,7 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     if is_small_sum:
         fixes.append("add up in float32: the atomic addition of it is an instruction")
     causes = [
-        Cause(f"its instructions: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
+        Cause(f"compiled to: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
         studied.in_ir(why, line),
     ]
     return studied.finding(

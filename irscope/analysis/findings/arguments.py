@@ -131,10 +131,7 @@ def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple
     """The name of a constant, or the number itself, and that it keeps an access narrow.
 
     Args:
-        studied: the capture.
         line: that of a product or comparison with it, in the TTGIR.
-        value: the constant.
-        divisor: what does not divide it.
     """
     operation, _ = studied.operations[line]
     module = studied.uses.module

@@ -131,9 +131,6 @@ def laid_along(layout: str, threads: ThreadMap, axis: int, run: int) -> str:
     """A blocked layout with its threads along a dimension first, as Triton's builder gives them out; empty for others.
 
     Args:
-        layout: the layout, as text.
-        threads: its map for the tensor's shape.
-        axis: the dimension.
         run: how many elements in a row of it a thread has.
 
     Source: the builder of BlockedEncodingAttr with a shape, TritonGPUAttrDefs.td.

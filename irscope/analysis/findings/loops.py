@@ -471,7 +471,7 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
         if all(widened):
             continue
         causes = [
-            studied.in_ir(f"its instructions: {rounded} of TF32", use.line, "assembly"),
+            studied.in_ir(f"compiled to: {rounded} of TF32", use.line, "assembly"),
             studied.in_ir('its input_precision is "tf32", which is the default', dot.first_line, stage="ttir"),
         ]
         for number, one in enumerate(widened):

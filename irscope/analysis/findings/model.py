@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from irscope.analysis.source.map import python_line
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.locations.model import Chain
 from irscope.ir.mlir.attributes import read_encoding
@@ -166,8 +165,6 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding."""
-
     code: str
     operation: str
     """`tt.load`; empty if it is about the whole kernel."""
@@ -196,7 +193,6 @@ class Finding:
 
     @property
     def kind(self) -> _FindingKind:
-        """The row of `KINDS`."""
         return KINDS[self.code]
 
 
@@ -225,6 +221,9 @@ def is_silenced(finding: Finding, capture: Capture) -> bool:
     """Whether a comment silences a finding: on a line that it comes from, or on the kernel's `def` for the kernel's."""
     kernel = capture.launch.kernel
     places = finding.place or ((kernel.file, kernel.line),)
+    # The locations of all stages are not needed where nothing was found.
+    from irscope.analysis.source.map import python_line
+
     return any(_is_named(finding, python_line(capture, file, line)) for file, line in places)
 
 

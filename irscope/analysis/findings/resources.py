@@ -128,7 +128,6 @@ class _Assembly:
 
     @cached_property
     def live(self) -> LiveValues:
-        """The live values of each line of `live.body`."""
         return live_values(read_body(self.text, self.stage, frozenset[Ignored]()))
 
     def chain_at(self, number: int) -> Chain:

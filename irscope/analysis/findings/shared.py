@@ -110,7 +110,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
     )
     causes = [
         Cause(
-            f"its instructions: {stores} stores to shared memory, {loads} loads",
+            f"compiled to: {stores} stores to shared memory, {loads} loads",
             "assembly",
             f"{studied.machine.text_stage} of line {cost.line} of ttgir",
         ),

@@ -21,7 +21,7 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
-from irscope.memory.machine import ACCESSES
+from irscope.memory.machine import ACCESSES, Machine, Places, places_by_line, read_machine
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
-    from irscope.memory.machine import Machine, Places
 
 
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
@@ -72,7 +71,6 @@ class Studied:
 
     @cached_property
     def module(self) -> MlirModule:
-        """The TTGIR."""
         return parse_mlir(self.ttgir)
 
     @property
@@ -127,13 +125,11 @@ class Studied:
 
     @cached_property
     def traffic(self) -> GlobalTraffic:
-        """What it asks global memory for."""
         return GlobalTraffic(self.uses)
 
     @cached_property
     def machine(self) -> Machine:
         """The memory instructions of its assembly."""
-        from irscope.memory.machine import read_machine
 
         return read_machine(self.capture)
 
@@ -176,7 +172,6 @@ class Studied:
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """The aliases of the TTGIR."""
         return dict(read_aliases(self.ttgir))
 
     @cached_property
@@ -187,7 +182,6 @@ class Studied:
         return {(item.encoding.text, item.shape): item for item in rows}
 
     def layout_of(self, operation: Operation) -> DescribedLayout | None:
-        """The layout of an access's pointers."""
         from irscope.memory.global_costs import layout_of_access
 
         return layout_of_access(operation, self._layouts, self.aliases)
@@ -222,7 +216,6 @@ class Studied:
 
     def _instructions_by_place(self, stage: str) -> dict[int, list[Instruction]]:
         """Those at an operation's place in Python, of the operations that are the only ones of their name there."""
-        from irscope.memory.machine import places_by_line
 
         texts = self.capture.texts
         origins, at = places_by_line(texts, stage)
@@ -249,7 +242,6 @@ class Studied:
         return found[0] if len(found) == 1 else None
 
     def logged(self, decision: Decision) -> Cause:
-        """What the log says, as a cause."""
         label = next(
             (one.label for one in self.capture.passes() if one.index == decision.index), f"stage {decision.stage}"
         )
@@ -362,7 +354,7 @@ class GlobalTraffic:
         if loop is not None:
             has_inner = any(self._loops.get(at) in inside for at in self._sizes)
             where = f"in an iteration{', besides those of its inner loops' if has_inner else ''}"
-        return f"global memory is asked for tiles of {size} bytes {where}"
+        return f"global accesses move tiles of {size} bytes {where}"
 
 
 def _repeated(size: int, loops: int) -> int:
@@ -378,8 +370,6 @@ def _bytes_of(use: OperationUse) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions of one compile."""
-
     all: tuple[Decision, ...]
     """In the order of the passes."""
 

@@ -67,9 +67,7 @@ def tried(
     fixes, no other is tried, and other options are left out.
 
     Args:
-        studied: the capture.
         findings: what was found in it, the worst first.
-        compile_trials: compiles them.
         budget: how many compiles there are; changes of arguments share one where there would be more.
         timer: with it, every compile makes a binary.
         predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
@@ -171,8 +169,6 @@ class _Tried:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """One compile."""
-
     changes: Changes
     tried: tuple[Changes, ...]
     """The changes of several suggestions, which it tries at once."""
@@ -363,7 +359,6 @@ def _is_searched(finding: Finding) -> bool:
 
 
 def _is_fixed(finding: Finding) -> bool:
-    """Whether a suggestion was tried that helps."""
     return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
 
 

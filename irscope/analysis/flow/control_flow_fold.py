@@ -52,9 +52,7 @@ def fold_flows(flows: tuple[ControlFlow, ...], level: int | None = None, most: i
     """Fold as little as leaves at most `most` blocks, and about twice as many jumps: what dot can lay out.
 
     Args:
-        flows: the graphs.
         level: 0 to 4, the least to fold; by default nothing.
-        most: blocks that are few enough.
     """
     blocks, instructions = sum(len(flow.blocks) for flow in flows), sum(flow.instructions for flow in flows)
     level = min(level or 0, HARDEST)
@@ -155,9 +153,7 @@ def blocks_around(flows: tuple[ControlFlow, ...], place: str, depth: int) -> tup
     """The blocks within some steps of one, up and down.
 
     Args:
-        flows: the graphs.
         place: a label, `block 3`, or a register: then the blocks with instructions that name it.
-        depth: steps along jumps.
 
     Raises UsageError where nothing has that name.
     """

@@ -118,7 +118,6 @@ _COLLAPSED: tuple[OperationKind | None, ...] = ("reduction", "scan", "arithmetic
 
 
 def role_of(operation: Operation) -> Role:
-    """The role of an operation in a picture."""
     info = operation.info
     if info is None:
         return "plain"
@@ -234,7 +233,6 @@ class _Reader:
         return yielded
 
     def flow(self) -> Dataflow:
-        """The finished graph."""
         for loop, body in self.loops:
             self._loop(loop, body)
         for node, branch in self.jumps:
@@ -311,7 +309,6 @@ def _detail(operation: Operation) -> str:
 
 
 def _title(operation: Operation, region: Region) -> str:
-    """What stands above the frame of a region."""
     if operation.kind == "module":
         return ""
     if operation.kind == "function":
@@ -351,7 +348,6 @@ class _LlvmReader:
         self.node_of: dict[int, int] = {}
 
     def line(self, line: int) -> None:
-        """Take in one line."""
         shape = self.body.shapes[line]
         number = self.body.numbers[line]
         if shape.name == "define":
@@ -394,7 +390,6 @@ class _LlvmReader:
         return len(self.scopes) - 1
 
     def flow(self) -> Dataflow:
-        """The finished graph."""
         edges: list[Edge] = []
         for line, target in self.node_of.items():
             if line < 0:

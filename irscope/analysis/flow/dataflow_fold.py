@@ -61,8 +61,6 @@ def fold(
         flow: the graph, as `read_dataflow` gives it.
         lines: text line -> the line of Python that it comes from, as a text.
         level: 0 to 7, the least to fold; by default 1. Harder levels follow only if they are needed.
-        most: nodes that are few enough.
-        most_edges: edges that are few enough.
     """
     operations = len(flow.nodes)
     level = 1 if level is None else level
@@ -124,7 +122,6 @@ class _Sets:
         self._leader = {node.number: node.number for node in flow.nodes}
 
     def find(self, number: int) -> int:
-        """The leader of a node's set."""
         while self._leader[number] != number:
             self._leader[number] = self._leader[self._leader[number]]
             number = self._leader[number]
@@ -135,7 +132,6 @@ class _Sets:
         self._leader[number] = target
 
     def groups(self) -> dict[int, Hashable]:
-        """Each node's leader."""
         return {number: self.find(number) for number in self._leader}
 
 
@@ -239,9 +235,7 @@ def around(flow: Dataflow, value: str, depth: int) -> Dataflow:
     """What stands within `depth` steps of a value, up and down.
 
     Args:
-        flow: the graph.
         value: `%acc_153` or `acc_153`; the name alone of a block argument or a result, one of several as `%a#1`.
-        depth: steps along edges.
 
     Raises UsageError where no node makes that value.
     """

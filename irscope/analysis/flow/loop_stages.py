@@ -11,8 +11,6 @@ from irscope.ir.mlir.types import short_type
 
 @dataclass(frozen=True, slots=True)
 class ScheduledOperation:
-    """An operation of a loop, and the stage it is in."""
-
     name: str
     value: str
     """The value it makes, or an empty string."""

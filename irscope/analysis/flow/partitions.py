@@ -83,14 +83,11 @@ class WarpRing:
     uses: tuple[WarpRingUse, ...]
 
     def by(self, action: Action) -> tuple[WarpRingUse, ...]:
-        """The uses with an action."""
         return tuple(use for use in self.uses if use.action == action)
 
 
 @dataclass(frozen=True, slots=True)
 class WarpSpecialization:
-    """One `ttg.warp_specialize`."""
-
     line: int
     partitions: tuple[Partition, ...]
     buffers: tuple[WarpRing, ...]
@@ -520,7 +517,6 @@ def _members(groups: dict[int, int], group: int) -> set[int]:
 
 
 def _used_barriers(found: WarpSpecialization) -> tuple[WarpRing, ...]:
-    """Those that a partition uses."""
     return tuple(ring for ring in found.barriers if any(use.partition for use in ring.uses))
 
 

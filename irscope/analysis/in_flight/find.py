@@ -20,8 +20,6 @@ from irscope.memory.addresses.evaluate import run_kernel
 from irscope.memory.addresses.held import Programs
 from irscope.model.capture import Capture, Launch
 
-__all__ = ["as_json", "follow", "in_flight"]
-
 
 def follow(
     module: MlirModule,
@@ -35,11 +33,9 @@ def follow(
     """Follow the last program of a launch, or the first, through a loop, or through the whole kernel.
 
     Args:
-        module: a TTGIR module with a kernel.
         loop: an `scf.for` of it; of others nothing is followed.
         launch: what it was given; what its record does not hold is unknown, with all that it decides.
         place_at: line of the TTGIR -> `file:line` of the Python source.
-        is_first: whether it is the first program.
         specialised: the partitions to follow side by side, one of which has the loop; None if there are none.
     """
     kernel = module.kernel
@@ -74,7 +70,6 @@ def follow(
 
 
 def _title(loop: Operation) -> str:
-    """`for %k = %c0 to %n step %c64`."""
     return loop.text.partition("scf.")[2].partition(" iter_args")[0].partition(" {")[0].partition(" : ")[0].strip()
 
 

@@ -17,8 +17,6 @@ from irscope.memory.addresses.kinds import kinds_of_results
 from irscope.memory.addresses.numbers import Number, Source, add, atom, constant, multiply
 from irscope.memory.programs.runner import predicate_of
 
-__all__ = ["UNKNOWN_TURNS", "Follower", "number_of_turns"]
-
 _MOST_TURNS = 512
 """Turns that are followed one by one."""
 UNKNOWN_TURNS = 6
@@ -57,7 +55,6 @@ class Follower(Runner):
         """Key of a value that was made of one other alone -> the key of that."""
 
     def do(self, one: Doing) -> None:
-        """Note an execution."""
         self.log.do(one)
 
     # Operations

@@ -15,9 +15,6 @@ from irscope.analysis.in_flight.model import BEFORE, Ring, Slot, Stay, Step, Ste
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 
-__all__ = ["Barrier", "Buffer", "Doing", "Log"]
-
-
 # ttng.barrier_expect %full, 32768, %true : …      ttng.arrive_barrier %b, 1 : …
 _NUMBER = re.compile(r"%[\w#]+, (\d{1,18})\b")
 _TMA = "ttng.async_tma_"
@@ -113,7 +110,6 @@ class Buffer:
 
     @property
     def is_barrier(self) -> bool:
-        """Whether it holds barriers."""
         return self.element == "i64"
 
     @property
@@ -243,7 +239,6 @@ class Log:
         return self._opened.setdefault(self.partition, _Open())
 
     def barrier(self, at: Slot) -> Barrier:
-        """The barrier in a slot."""
         return self.barriers.setdefault(at, Barrier())
 
     def is_held(self, one: Doing) -> bool:
@@ -251,7 +246,6 @@ class Log:
         return one.phase is not None and any(not self.barrier(at).passes(one.phase) for at in one.barriers)
 
     def do(self, one: Doing) -> None:
-        """Note an execution."""
         self._land([self._loads[key] for key in one.keys if key in self._loads], len(self.steps))
         if one.kind is not None:
             self._step(one, one.kind)

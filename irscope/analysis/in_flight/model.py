@@ -9,9 +9,6 @@ from irscope.analysis.flow.partitions import Partition
 from irscope.ir.mlir.model import Operation
 from irscope.memory.machine import ACCESSES
 
-__all__ = ["BEFORE", "DOTS", "InFlight", "Ring", "Slot", "Stay", "Step", "StepKind", "kind_of_step"]
-
-
 StepKind = Literal["copy", "load", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic"]
 """`copy` begins one into shared memory, `load` one into registers; `tensor` moves to and from tensor memory."""
 

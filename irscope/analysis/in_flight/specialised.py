@@ -19,8 +19,6 @@ from irscope.memory.addresses.evaluate import TooMuch
 from irscope.memory.addresses.held import Held, Place, Programs
 from irscope.memory.addresses.numbers import Number, Source, add, atom, constant, multiply
 
-__all__ = ["SpecialisedFollower"]
-
 _MOST_TURNS = 96
 """Turns of its innermost loops that a partition is followed through."""
 _UNKNOWN_OUTER_TURNS = 2
@@ -251,7 +249,6 @@ class SpecialisedFollower(Follower):
 
 
 def _variable(start: Number, step: Number, turn: int) -> Number:
-    """The variable of a loop in a turn."""
     if start.value is None or step.value is None:
         return atom(Source("turn", f"turn {turn}"), start.bits)
     return add(start, multiply(constant(turn, start.bits), step))

@@ -40,7 +40,6 @@ class Step:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is one pass."""
         return len(self.passes) == 1
 
 
@@ -382,7 +381,6 @@ class _Side:
         return self if body is self.body else _Side(body, self._locations)
 
     def results(self, line: int) -> list[int]:
-        """The values that a line defines."""
         return _defined(self.body, line)
 
     def readers(self, line: int) -> list[tuple[int, int]]:

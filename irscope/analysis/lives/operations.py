@@ -18,8 +18,6 @@ from irscope.model.capture import Capture, StageKind
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An operation in one text."""
-
     name: str
     """`ttg.convert_layout`."""
     line: int
@@ -85,7 +83,6 @@ class OperationLife:
         return self.counted_from <= step and (self.removal is None or step < self.removal.step)
 
     def line_after(self, step: int) -> int:
-        """Its line in the text after a step, in which it is."""
         return next(line for index, line in reversed(self.lines) if index <= step)
 
 

@@ -26,7 +26,6 @@ def movie_of(capture: Capture, followed: Followed | None = None) -> Movie:
 
     Args:
         capture: with the texts of its passes, as far as they were kept.
-        followed: its operations, if they were followed already.
     """
     followed = followed or follow(capture)
     trail = followed.lives.trail
@@ -130,7 +129,7 @@ def _kinds(tiles: Iterable[Tile]) -> set[tuple[object, ...]]:
     return {(tile.shape, tile.element, tile.encoding) for tile in tiles}
 
 
-# ── what came and went ────────────────────────────────────────────────────────────────────────────────────────────
+# ── operations added and removed ───────────────────────────────────────────────────────────────────────────────
 
 
 def _frame(

@@ -1,11 +1,9 @@
-"""The nouns of a movie: frames, what is counted in them, what came and went, and the main values."""
+"""The nouns of a movie: frames, what is counted in them, operations added and removed, and the main values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-
-__all__ = ["COUNTERS", "Change", "Counts", "Frame", "Held", "MainValue", "Movie", "Role", "Tile"]
 
 Role = Literal["loaded", "first operand", "second operand", "result", "stored"]
 """What a value is to its operation: of a load; of a dot, either operand and the result; of a store."""
@@ -115,7 +113,7 @@ class Frame:
     held: tuple[Held, ...]
     """One for each main value."""
     changes: tuple[Change, ...] = ()
-    """The operations that came and went, those of which most did first; without those of `net`."""
+    """Operations added and removed, the most frequent first; without those of `net`."""
     net: tuple[tuple[str, int], ...] = ()
     """(operation, change of its count) of what is not followed one by one: the dialects of LLVM."""
     families: tuple[tuple[str, int], ...] = ()
@@ -123,7 +121,7 @@ class Frame:
 
     @property
     def made(self) -> int:
-        """Operations that came; of what is not followed, the net change."""
+        """Operations added; of what is not followed, the net change."""
         return sum(one.made for one in self.changes) + sum(max(change, 0) for _, change in self.net)
 
     @property

@@ -46,8 +46,6 @@ COUNT_NAMES: tuple[str, ...] = tuple(field.name for field in fields(RowCounts))
 
 @dataclass(frozen=True, slots=True)
 class AblationRow:
-    """One compile of an ablation."""
-
     off: tuple[str, ...]
     """The passes that are off, as `PassSnapshot.label`; empty for the baseline."""
     plan: str
@@ -75,7 +73,6 @@ class AblationRow:
 
     @property
     def compiles(self) -> bool:
-        """Whether it got to a binary."""
         return not self.failed_in
 
     @property
@@ -188,7 +185,6 @@ class Ablation:
 
 
 def count_capture(capture: Capture) -> RowCounts:
-    """Count one compile."""
     resources = capture.resources
     found = occupancy_of(capture)
     return RowCounts(

@@ -49,7 +49,6 @@ class BisectQuestion:
 
     @property
     def judgement(self) -> Judgement:
-        """That of the verdict."""
         return self.verdict.judgement
 
 
@@ -80,7 +79,6 @@ class Judge:
         self._known: dict[Off, BisectQuestion] = {}
 
     def __call__(self, off: Off) -> BisectQuestion:
-        """The question with its answer."""
         if off not in self._known:
             self._known[off] = BisectQuestion(off, self._ask(off))
         return self._known[off]
@@ -93,11 +91,6 @@ class Judge:
 
 def first_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip:
     """The pass whose presence flips the judgement, counted from the front: the first N on, and one less.
-
-    Args:
-        judge: asks.
-        count: how many passes there are.
-        kept: passes that are never switched off.
 
     Asks 2 + log2(count) questions, rounded up, where each can be judged.
     """
@@ -224,8 +217,6 @@ class GuiltyDiff:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """What a bisection found."""
-
     base: Capture
     """The kernel with every pass on."""
     check: str
@@ -365,7 +356,7 @@ def count_check(name: str, most: int) -> Check:
 
 
 def result_check(session: Session) -> Check:
-    """Whether the launch computes the same on the GPU as with every pass on."""
+    """Whether the launch computes the same as with every pass on."""
 
     def check(capture: Capture, path: Path) -> BisectVerdict:
         agreement = session.check(capture)
@@ -384,6 +375,8 @@ def time_check(session: Session, most: float, rounds: int) -> Check:
         if agreement.verdict in ("fault", "timeout", "failed"):
             return BisectVerdict("skip", agreement.detail or agreement.verdict)
         ((_, ratio),) = session.time([capture], rounds=rounds)
+        if ratio is None:
+            return BisectVerdict("skip", "not timed")
         return BisectVerdict("good" if ratio.value <= most else "bad", ratio.text)
 
     return check

@@ -18,8 +18,6 @@ _OPERATION = re.compile(r'\s*(?:%[\w$.:#, %-]+ = )?"?((?:[A-Za-z_]\w*)(?:\.[A-Za
 
 @dataclass(frozen=True, slots=True)
 class _TextCounts:
-    """What is counted in one IR text."""
-
     lines: int
     operations: Counter[str]
     """By full name: `ttg.convert_layout`."""

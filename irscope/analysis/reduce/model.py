@@ -45,7 +45,6 @@ class _Result:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it was not interrupted."""
         return not self.signal
 
 
@@ -125,7 +124,6 @@ class Likeness:
         return ": ".join(filter(None, [self.where or self.kind, self.said]))
 
     def is_of(self, failure: Failure | None) -> bool:
-        """Whether a failure is the same one."""
         return failure is not None and likeness_of(failure) == self
 
 

@@ -75,8 +75,6 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One candidate."""
-
     text: str
     pipeline: Pipeline
     options: tuple[tuple[str, Any], ...] = ()
@@ -109,7 +107,6 @@ class Op:
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a function with a body."""
         return self.kind == "function" and bool(self.regions) and bool(self.regions[0])
 
     @property
@@ -146,7 +143,6 @@ class Op:
                 yield from operation.walk()
 
     def copy(self) -> Op:
-        """A copy with all that is nested in it."""
         regions = [[block.copy() for block in region] for region in self.regions]
         return Op(
             self.key, self.name, [*self.results], [*self.operands], [*self.successors], {**self.properties},
@@ -156,14 +152,11 @@ class Op:
 
 @dataclass(slots=True)
 class OpBlock:
-    """A basic block."""
-
     key: int
     arguments: list[int]
     operations: list[Op]
 
     def copy(self) -> OpBlock:
-        """A copy with all operations."""
         return OpBlock(self.key, [*self.arguments], [one.copy() for one in self.operations])
 
 
@@ -198,7 +191,6 @@ class Program:
         )
 
     def case(self) -> Case:
-        """The candidate that it is."""
         return Case(write_program(self), self.pipeline, self.options)
 
     def walk(self) -> Iterator[Op]:
@@ -213,7 +205,6 @@ class Program:
 
     @property
     def functions(self) -> list[Op]:
-        """The functions that have a body."""
         return [one for one in self.walk() if one.is_function]
 
     def new_key(self) -> int:
@@ -222,7 +213,6 @@ class Program:
         return self.next_number - 1
 
     def new_value(self, kind: str) -> int:
-        """A new value of a type."""
         number = self.new_key()
         self.types[number] = kind
         return number

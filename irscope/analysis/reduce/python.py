@@ -23,7 +23,6 @@ class PythonCase:
 
     @property
     def signature(self) -> str:
-        """The types, as `--signature` takes them."""
         return ", ".join(text for _, text, is_constant in self.parameters if not is_constant)
 
     @property
@@ -51,7 +50,6 @@ class PythonProgram:
         return PythonProgram(copy.deepcopy(self.tree), self.kernel, self.parameters)
 
     def case(self) -> PythonCase:
-        """The candidate that it is."""
         return PythonCase(ast.unparse(ast.fix_missing_locations(self.tree)) + "\n", self.parameters)
 
     @property
@@ -72,7 +70,6 @@ def _change(program: PythonProgram, chosen: frozenset[Edit]) -> None:
 
 
 def _parameters(program: PythonProgram) -> Sequence[Edit]:
-    """The parameters that nothing uses."""
     used = {node.id for node in program.nodes if isinstance(node, ast.Name)}
     return [name for name, _, _ in program.parameters if name not in used]
 

@@ -16,15 +16,11 @@ Edit = int | str | tuple[int | str, ...]
 
 
 class _Shrinkable(Protocol):
-    """What a search shrinks."""
-
     def copy(self: _Self) -> _Self:
         """A copy that can be edited on its own."""
         ...
 
-    def case(self) -> object:
-        """What is judged of it."""
-        ...
+    def case(self) -> object: ...
 
 
 _Program = TypeVar("_Program", bound=_Shrinkable)

@@ -98,7 +98,6 @@ def _functions(program: Program) -> Sequence[Edit]:
 
 
 def _remove_functions(program: Program, chosen: frozenset[Edit]) -> None:
-    """Leave functions out, and their calls."""
     names = {one.symbol for one in program.walk() if one.key in chosen and one.symbol}
     calls = {one.key for one in program.walk() if one.properties.get("callee", "") in names}
     _remove("argument", program, chosen | calls)
@@ -315,7 +314,6 @@ def _blocks(program: Program) -> Sequence[Edit]:
 
 
 def _end(function: Op) -> Op | None:
-    """An operation that returns nothing, from a function."""
     ends = (block.operations[-1] for block in function.regions[0] if block.operations)
     return next((one for one in ends if one.kind == "return" and not one.operands), None)
 

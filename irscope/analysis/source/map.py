@@ -297,7 +297,6 @@ class StageCount:
 
     @property
     def total(self) -> int:
-        """All that became of the line."""
         return self.own + self.called
 
 
@@ -368,7 +367,6 @@ def source_map(capture: Capture, stages: Iterable[str] = ()) -> SourceMap:
     """The source map of a capture, in time and size linear in its texts.
 
     Args:
-        capture: what was recorded.
         stages: only these; by default every stage that has a text.
     """
     wanted = set(stages)

@@ -47,13 +47,9 @@ def _guilty_pass(
     """The pass of a stage to blame; both compile it from one artifact.
 
     Args:
-        before: the compile by the one compiler.
-        after: that by the other.
         begun: the stage whose artifact both begin with, which is that of the side other than `by`.
-        stage: the stage to blame.
         by: who has the change if it compiles on from there, and has not from the stage after.
         judge: whose fact came of a compile.
-        with_sass: whether that needs the SASS.
     """
     failed = _failed(before, after, stage)
     if stage not in _MLIR_STAGES:
@@ -98,7 +94,6 @@ def _whole_stage(before: Capture, after: Capture, stage: str) -> Guilty:
 
 
 def _switched(before: Capture, after: Capture, stage: str, name: str) -> tuple[str, str]:
-    """Whether an optimiser runs on each side."""
     one = PassSnapshot(0, stage, name, 1)
     found = ["skipped" if side.plan.skips(one) else "ran" for side in (before, after)]
     return found[0], found[1]
@@ -273,12 +268,10 @@ class _Point:
 
     @property
     def options(self) -> tuple[str, str]:
-        """(before, after)."""
         found = [one.options if one else "" for one in (self.before, self.after)]
         return found[0], found[1]
 
     def text(self, side: Side) -> str:
-        """The IR of a side."""
         return self.texts[side == "after"]
 
 

@@ -54,12 +54,8 @@ def upgraded(
     """Compile captures by two compilers, compare, and blame.
 
     Args:
-        captures: what both compile.
-        before: the one compiler.
-        after: the other.
         recorded: what a program launched under each of the two, which is not compiled again.
         blames: whether the stage and the pass are looked for that each change comes from.
-        progress: called as compiles end.
     """
     ours, theirs = (compiled(captures, compiler, progress) for compiler in (before, after))
     pairs = [*zip(ours, theirs, strict=True), *pairs_of(*recorded)]

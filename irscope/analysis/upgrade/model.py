@@ -13,8 +13,6 @@ from irscope.device.measurement import Measurement
 from irscope.model.capture import Capture
 from irscope.model.trial import Graft, Side
 
-__all__ = ["Asking", "Blame", "Compiler", "Guilty", "Probe", "Row", "Upgrade"]
-
 _Found = TypeVar("_Found")
 Asking = Generator[Graft, Capture | None, _Found]
 """What asks for one compile after another, and gets each one's capture, or None where the compiler refuses."""
@@ -24,9 +22,7 @@ class Compiler(Protocol):
     """One Triton, as an upgrade needs it; `irscope.record.variants.grafts` has it."""
 
     @property
-    def version(self) -> str:
-        """Its Triton's version."""
-        ...
+    def version(self) -> str: ...
 
     def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
         """(place, its compile) of the source of each capture, in any order; a failed capture where it refuses."""
@@ -118,7 +114,6 @@ class Row:
 
     @property
     def capture(self) -> Capture:
-        """One that is there."""
         capture = self.after or self.before
         if capture is None:
             raise ValueError("a row of no capture")

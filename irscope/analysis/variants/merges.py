@@ -231,9 +231,6 @@ def without_attributes(source: str, names: Sequence[str], name: str, *, only_ali
     """The front end's IR as it is without what a parameter was specialised on; None if it cannot be found there.
 
     Args:
-        source: the IR.
-        names: the parameter of each argument of the kernel.
-        name: the parameter.
         only_alignment: whether all but the divisibility stays.
     """
     kernel = parse_mlir(source).kernel

@@ -36,7 +36,6 @@ class KernelText:
         return name in self.constexprs if self.is_known else None
 
     def lines_of(self, name: str) -> tuple[int, ...]:
-        """The lines that read a parameter."""
         return tuple(dict.fromkeys(line for other, line in self.reads if other == name))
 
     def guard_of(self, name: str) -> tuple[int, int] | None:
@@ -145,8 +144,6 @@ def _specialisation_of(capture: Capture, text: KernelText, runtime: frozenset[st
     """The specialisation of a capture.
 
     Args:
-        capture: of the launch.
-        text: the kernel's Python.
         runtime: the parameters that are arguments of the IR in some variant, so that a constant is a specialised value.
     """
     values: dict[Key, str] = {}
@@ -209,8 +206,6 @@ _NOT_OPTIONS = frozenset({"arch", "backend_name", "warp_size"})
 
 @dataclass(frozen=True, slots=True)
 class KernelVariant:
-    """One compile of a kernel."""
-
     id: str
     launch: Launch
     specialisation: _Specialisation
@@ -251,7 +246,6 @@ class VariantCause:
 
     @property
     def aspects(self) -> tuple[str, ...]:
-        """What of it differs."""
         return tuple(aspect for aspect, _ in self.keys)
 
 

@@ -12,9 +12,6 @@ from typing import Any, Literal, cast
 from irscope.errors import CaptureNotFound
 from irscope.store.recent import CaptureStore
 
-__all__ = ["MOST_BYTES", "Answer", "KeptAnswers", "Offered", "call_of", "call_text"]
-
-
 MOST_BYTES = 8000
 _HEAD_BYTES = 4000
 _ROW_BYTES = 5000

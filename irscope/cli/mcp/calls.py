@@ -22,18 +22,6 @@ from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
 
-__all__ = [
-    "capture_subject",
-    "command_json",
-    "error_text",
-    "numbered_lines",
-    "program_subject",
-    "quiet",
-    "refuse_foreign",
-    "rows_of",
-]
-
-
 _one_at_a_time = threading.RLock()
 """What commands say goes to the one standard error of the process."""
 

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from irscope.api.edits import PYTHON, EditPlace, place_at
-from irscope.cli.captures import run_request
+from irscope.cli.captures import captures_of, run_request, tell_failures
 from irscope.cli.mcp.answers import Answer, call_of, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, program_subject, quiet
 from irscope.cli.streams import say
+from irscope.cli.subject import stored_capture
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.disk import write_atomically
 from irscope.store.edits import edits_folder, free_name, refuse_taken
-
-__all__ = ["edit", "edit_python", "recompile", "record"]
 
 
 def record(
@@ -100,7 +99,6 @@ def recompile(
 def _captured(subject: str, asked: RecordingOptions, start: int) -> Answer:
     """The captures of a subject with these options, as rows of the table."""
     from irscope.analysis.resources import table
-    from irscope.cli.captures import captures_of, tell_failures
 
     with quiet() as said:
         captures = captures_of(subject, dataclasses.replace(asked, disassemble=False))
@@ -180,14 +178,14 @@ def edit_python(
         return Answer(head, "lines", rows, f"irscope edit {capture} --at source --text", start)
     if not place.capture.environment.is_trusted:
         raise UsageError(
-            f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor made of what was: "
-            f"this tool runs no Python of others. Next: {call_text('edit', {'capture': capture, 'at': 'ttir'})}"
+            f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor derived from one "
+            "that was: this tool runs no Python of others. Next: "
+            f"{call_text('edit', {'capture': capture, 'at': 'ttir'})}"
         )
     return _edited(subject, place, _with_edits(before, lines, replace, text), variant, start)
 
 
 def _one(subject: str) -> Capture:
-    from irscope.cli.subject import stored_capture
 
     return stored_capture(subject)
 

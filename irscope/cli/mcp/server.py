@@ -19,8 +19,6 @@ from irscope.cli.mcp.answers import KeptAnswers, Offered
 from irscope.cli.mcp.calls import error_text
 from irscope.cli.mcp.tools import TOOLS
 
-__all__ = ["mcp_server"]
-
 _INSTRUCTIONS = (
     "irscope shows what the Triton compiler did to a GPU kernel; no GPU is needed. Begin with list, or with record, "
     "which runs a Python file. Every other tool takes the id of a capture, which stays valid. why says what is slow "

@@ -9,9 +9,10 @@ from irscope.cli.mcp.answers import Answer, Offered, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, numbered_lines, quiet, refuse_foreign, rows_of
 from irscope.cli.mcp.making import edit, edit_python, recompile, record
 from irscope.cli.streams import say
-from irscope.cli.subject import stored_captures
+from irscope.cli.subject import stored_capture, stored_captures
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.record.variants.completing import with_sass
 
 __all__ = ["TOOLS", "Offered"]
 
@@ -308,6 +309,25 @@ def _check(
     return Answer(head, "assertions", rows, whole, start, notes=said)
 
 
+def _verify(capture: str, all_programs: bool = False, start: int = 0) -> Answer:
+    """Verify a launch: accesses out of bounds, races, missing barriers and fences, lost order, endless waits.
+
+    The launch is executed on the CPU, as far as its addresses need it; no code of the user's runs. The answer is
+    'safe', 'wrong' with each violation and its two accesses, or 'not decided' with what is missing.
+
+    Args:
+    capture: the id of a capture, a .irscope file, or 'last'.
+    all_programs: execute all programs of the launch, however many there are.
+    start: the first row to show.
+    """
+    words = ["verify", capture_subject(capture), *(["--all-programs"] if all_programs else [])]
+    document, said = command_json(words)
+    (row, *others) = rows_of(document)
+    _refuse_several(capture, [row, *others])
+    whole = f"irscope {' '.join(words)} --json"
+    return Answer(row, "violations", row.pop("violations"), whole, start, notes=said)
+
+
 TOOLS = (
     Offered("record", record, "runs the file"),
     Offered("recompile", recompile, "compiles"),
@@ -318,6 +338,7 @@ TOOLS = (
     Offered("passes", _passes, "reads"),
     Offered("diff", _diff, "reads"),
     Offered("why", _why, "reads"),
+    Offered("verify", _verify, "reads"),
     Offered("layouts", _layouts, "reads"),
     Offered("costs", _costs, "reads"),
     Offered("check", _check, "reads"),
@@ -344,8 +365,6 @@ def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _one(subject: str, *, sass: bool = False) -> Capture:
-    from irscope.cli.subject import stored_capture
-    from irscope.record.variants.completing import with_sass
 
     capture = stored_capture(subject)
     return with_sass(capture, tell=say) if sass else capture

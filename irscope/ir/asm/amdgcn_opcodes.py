@@ -12,40 +12,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from irscope.ir.asm.operands import Access, ExecChange, Flow, Mode, split_operands, word_set
+from irscope.ir.asm.operands import Access, ExecChange, Flow, Mode, opcode_rows, split_operands, word_set
 
-__all__ = ["amdgcn_access", "amdgcn_family", "amdgcn_flow"]
-
-# Family, the units that begin an opcode, and beginnings of what stands behind. The first row that fits decides; `{}`
-# stands for the width in bits. `dual_` counts for nothing.
-_TABLE: tuple[tuple[str, str, str], ...] = (
-    ("mfma", "v", "mfma smfma"),
-    ("wmma", "v", "wmma swmma"),
-    ("move", "v", "accvgpr"),
-    ("cp.async.{}", "global buffer", "load_lds load_to_lds load_async_lds load_async_to_lds"),
-    ("ld.global.tr.{}", "global buffer", "load_tr"),
-    ("ld.global.{}", "global buffer tbuffer image", "load sample"),
-    ("st.global.{}", "global buffer tbuffer image", "store"),
-    ("atomic.global", "global buffer flat image", "atomic"),
-    ("fence", "global buffer", "inv wb gl0_inv gl1_inv"),
-    ("fence", "s", "dcache_inv gl1_inv"),
-    ("ld.generic.{}", "flat", "load"),
-    ("st.generic.{}", "flat", "store"),
-    ("ld.local.{}", "scratch", "load"),
-    ("st.local.{}", "scratch", "store"),
-    ("ld.constant.{}", "s", "load buffer_load"),
-    ("shuffle", "ds", "bpermute permute swizzle"),
-    ("shuffle", "v", "permlane"),
-    ("ld.shared.{}", "ds", "read load"),
-    ("atomic.shared", "ds", "add sub rsub inc dec min max and or xor cmpst wrxchg storexchg pk_add cond_sub"),
-    ("st.shared.{}", "ds", "write store"),
-    ("readlane", "v", "readlane readfirstlane writelane"),
-    ("barrier", "s", "barrier"),
-    ("wait", "s", "wait delay_alu"),
-    ("special", "v", "exp_ log_ rcp_ rsq_ sqrt_ sin_ cos_ tanh_ s_exp s_log s_rcp s_rsq s_sqrt"),
-    ("convert", "v s", "cvt"),
-    ("control", "s", "branch cbranch endpgm setpc swappc call trap sleep sendmsg setprio nop clause sethalt code_end"),
-)
 _MOVES = ("mov", "cndmask", "perm", "swap", "cselect", "cmov", "pack", "alignb")
 # What the arithmetic of the rest is in, by a word of the opcode: the first that is there decides.
 _TYPES = (
@@ -63,7 +31,7 @@ def _family(opcode: str) -> str | None:
     rest = rest.removeprefix("dual_")
     if opcode.endswith(("_dpp", "_dpp8", "_dpp16")):
         return "shuffle"
-    for family, units, beginnings in _TABLE:
+    for family, units, beginnings in opcode_rows("amdgcn"):
         if unit in units.split() and rest.startswith(tuple(beginnings.split())):
             return "ld.shared.tr.{}" if family == "ld.shared.{}" and "_tr" in rest else family
     if unit not in ("s", "v"):
@@ -119,27 +87,8 @@ _PLAIN = re.compile(r"(?:\x01[vas]\d*|(?:vcc|exec)(?:_lo|_hi)?|m0|scc|null|off|f
 # op_sel:[0,0,1]: the result goes to the upper half of the register
 _UPPER_HALF = re.compile(r"\bop_sel:\[(?:\d,)+1\]")
 
-# The first word, or the first two, behind the unit of every opcode whose registers are known.
-_KNOWN = {
-    "v": word_set(
-        "accvgpr add add3 addc alignbit alignbyte and ashr ashrrev bcnt bfe bfi bfm bfrev bitop3 ceil cls clz "
-        "cmp cmpx cndmask cos ctz cubeid cubema cubesc cubetc cvt div dual exp ffbh ffbl floor fma fmaak fmac "
-        "fmamk fract frexp ldexp lerp log lshl lshlrev lshr lshrrev mac mad madak madmk max max3 maximum "
-        "maximum3 maximumminimum maxmin mbcnt med3 mfma min min3 minimum minimum3 minimummaximum minmax mov "
-        "mqsad msad mul mullit nop not or or3 pack perm permlane16 permlane32 permlane64 permlanex16 pk prng "
-        "qsad rcp readfirstlane readlane rndne rsq s sad sat sin smfmac sqrt sub subb subbrev subrev swap "
-        "swmmac trig trunc wmma writelane xad xnor xor xor3"
-    ),
-    "s": word_set(
-        "abs absdiff add addc addk and andn1 andn2 ashr barrier bcnt0 bcnt1 bfe bfm bitcmp0 bitcmp1 "
-        "bitreplicate bitset0 bitset1 branch brev buffer_load buffer_prefetch buffer_store cbranch ceil "
-        "clause clz cls cmov cmovk cmp cmpk code cselect ctz cvt dcache delay denorm endpgm ff0 ff1 flbit "
-        "floor fmaak fmac fmamk get getpc getreg gl1 icache inst load lshl lshl1 lshl2 lshl3 lshl4 lshr max "
-        "maximum memrealtime memtime min minimum mov movk mul mulk nand nop nor not or orn1 orn2 pack "
-        "prefetch quadmask rndne round scratch sendmsg sendmsghalt set sethalt setkill setpc setprio setreg "
-        "sext singleuse sleep store sub subb trap trunc ttracedata version wait waitcnt wakeup wqm xnor xor"
-    ),
-}
+_KNOWN = {unit: word_set(words) for unit, words in opcode_rows("amdgcn-known")}
+"""The first word, or the first two, behind the unit of every opcode whose registers are known."""
 _MEMORY_UNITS = ("ds", "buffer", "tbuffer", "global", "flat", "scratch")
 # What chooses its registers by number.
 _INDIRECT = ("v_movrel", "s_movrel", "v_swaprel", "s_swaprel", "v_set_gpr_idx", "s_set_gpr_idx")

@@ -80,7 +80,6 @@ class ControlFlow:
 
     @property
     def instructions(self) -> int:
-        """How many instructions it has."""
         return sum(len(block.instructions) for block in self.blocks)
 
 
@@ -108,14 +107,12 @@ def read_control_flow(text: str, kind: StageKind) -> tuple[ControlFlow, ...]:
     """The control flow of each function of a text that has instructions. Never raises.
 
     Args:
-        text: a stage's text.
         kind: `ptx`, `sass`, `amdgcn` or `llvm`; nothing is found in any other.
     """
     return tuple(control_flow_of(function) for function in read_functions(text, kind) if function.instructions)
 
 
 def control_flow_of(function: Function) -> ControlFlow:
-    """The control flow of one function."""
     code = function.instructions
     branches = {index: branch for index, item in enumerate(code) if (branch := item.branch) is not None}
     labels: dict[int, list[str]] = {}

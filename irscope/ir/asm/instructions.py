@@ -68,7 +68,6 @@ def columns_of(line: str) -> tuple[str, ...]:
 
 
 def column_meaning(column: str) -> str:
-    """One of `columns_of`, in words."""
     live = _LIVE.fullmatch(column)
     if live is not None:
         general, predicates, uniform = map(int, live.groups())
@@ -138,7 +137,6 @@ class ControlInfo:
 
     @property
     def waits_for(self) -> tuple[int, ...]:
-        """The scoreboards it waits for."""
         return tuple(n for n in range(6) if self.wait_mask >> n & 1)
 
 
@@ -188,8 +186,6 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction."""
-
     opcode: str
     """With every suffix: `ld.global.v4.b32`, `v_add_f32_e32`, `LDG.E.128`; of LLVM IR `add`, `call`."""
     operands: tuple[str, ...] = ()
@@ -227,7 +223,6 @@ class Instruction:
 
     @property
     def effect(self) -> MemoryEffect:
-        """What it does to memory."""
         return effect_of(self.family)
 
     @property
@@ -262,7 +257,6 @@ class Instruction:
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The registers it writes."""
         return tuple([name for name, mode in self.registers if mode != "r"])
 
     @property
@@ -316,8 +310,6 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function with its code."""
-
     name: str
     instructions: tuple[Instruction, ...] = ()
     labels: tuple[Label, ...] = ()
@@ -365,7 +357,6 @@ def _llvm_values(text: str) -> tuple[tuple[str, Mode], ...]:
 
 
 def _branch(item: Instruction) -> Branch | None:
-    """Of PTX and SASS."""
     flow = ptx_opcode(item.opcode).flow if item.kind == "ptx" else sass_flow(item.opcode)
     if flow == "next":
         return None

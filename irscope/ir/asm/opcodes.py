@@ -11,43 +11,13 @@ from functools import lru_cache
 from typing import Literal
 
 from irscope.ir.asm.amdgcn_opcodes import amdgcn_family
-from irscope.ir.asm.operands import Flow, Mode, Operand, word_set
+from irscope.ir.asm.operands import Flow, Mode, Operand, opcode_rows, word_set
 from irscope.ir.asm.sass_opcodes import sass_family
 from irscope.model.capture import StageKind
 
 # ── The table of PTX: what each opcode is, its types and its memory space, whether it writes its first operand ──────
 # Source: NVIDIA's "PTX ISA", chapter 9: the forms of the instructions.
 
-# Family, and beginnings of opcodes, each up to a dot or a part of a word. The first row that fits decides; `{}` stands
-# for the width in bits.
-_TABLE: tuple[tuple[str, str], ...] = (
-    ("tcgen05.mma", "tcgen05.mma"),
-    ("tcgen05.ld", "tcgen05.ld"),
-    ("tcgen05.st", "tcgen05.st"),
-    ("tcgen05.cp", "tcgen05.cp"),
-    ("tcgen05.control", "tcgen05."),
-    ("wgmma", "wgmma.mma_async"),
-    ("wgmma.control", "wgmma."),
-    ("mma", "mma. wmma."),
-    ("ldmatrix", "ldmatrix"),
-    ("stmatrix", "stmatrix"),
-    ("tma.control", "cp.async.bulk.wait_group cp.async.bulk.commit_group"),
-    ("tma.prefetch", "cp.async.bulk.prefetch"),
-    ("tma.reduce", "cp.reduce.async.bulk"),
-    ("tma.load", " ".join(f"cp.async.bulk.tensor.{rank}d.shared" for rank in range(1, 6))),
-    ("tma.store", " ".join(f"cp.async.bulk.tensor.{rank}d.global" for rank in range(1, 6))),
-    ("tma.copy", "cp.async.bulk"),
-    ("cp.async.wait", "cp.async.wait cp.async.commit cp.async.mbarrier"),
-    ("cp.async.{}", "cp.async."),
-    ("shuffle", "shfl. movmatrix."),
-    ("warp.reduce", "redux."),
-    ("warp.vote", "vote. match. activemask elect."),
-    ("mbarrier", "mbarrier."),
-    ("barrier", "bar. barrier."),
-    ("fence", "membar. fence."),
-    ("special", "ex2. lg2. sin. cos. tanh. rcp. rsqrt. sqrt."),
-    ("convert", "cvt."),
-)
 _CONTROL = word_set("bra brx call ret exit trap brkpt nanosleep griddepcontrol setmaxnreg")
 _MOVES = frozenset(["mov", "selp", "prmt", "cvta", "mapa", "getctarank", "isspacep"])
 _FLOWS: dict[str, Flow] = {
@@ -131,7 +101,7 @@ def ptx_opcode(opcode: str) -> _PtxOpcode:
 
 
 def _family(opcode: str, name: str, space: str, types: tuple[str, ...]) -> str | None:
-    for family, beginnings in _TABLE:
+    for family, beginnings in opcode_rows("ptx"):
         if opcode.startswith(tuple(beginnings.split())):
             return family
     if name in ("ld", "ldu", "st") and "." in opcode:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Literal
 
 from irscope.model.capture import StageKind
@@ -29,6 +30,14 @@ _SASS_REGISTER = re.compile(r"\b(U?[RP]|B)\d+\b")
 # v12   s[4:7]
 _AMD_REGISTER = re.compile(r"\b([vas])(?:\d+\b|\[(\d+):(\d+)\])")
 _OPENING, _CLOSING = "([{", ")]}"
+
+
+@cache
+def opcode_rows(table: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a table of `opcodes.txt`, in their order: the columns behind its name."""
+    text = Path(__file__).with_name("opcodes.txt").read_text("utf-8").replace("\n    ", " ")
+    rows = (tuple(part.strip() for part in line.split("|")) for line in text.splitlines())
+    return tuple([tuple(columns) for name, *columns in rows if name == table])
 
 
 def word_set(text: str) -> frozenset[str]:

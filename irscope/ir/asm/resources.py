@@ -38,8 +38,6 @@ _SYMBOL_KINDS = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 3: "SECTION", 4: "FILE"}
 
 @dataclass(frozen=True, slots=True)
 class _ElfSection:
-    """One section header."""
-
     name: str
     type: str
     """`PROGBITS`, `NOBITS`, …; a number in hexadecimal where the type has no name."""

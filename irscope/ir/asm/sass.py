@@ -24,8 +24,6 @@ from irscope.ir.asm.operands import split_operands
 from irscope.ir.locations.model import Chain, Frame
 from irscope.ir.quoted import without_padding
 
-__all__ = ["OpaqueLine", "SassFunction", "format_sass", "parse_sass", "parse_sass_instruction", "with_live_registers"]
-
 #         .target	sm_90a
 # 	.headerflags	@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM80 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM80)"
 # 	.section	.text.add_kernel,"ax",@progbits        .section .text.add_kernel  // 42 instructions

@@ -11,80 +11,12 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from irscope.ir.asm.operands import Access, Flow, Mode, split_operands, word_set
-
-__all__ = ["sass_access", "sass_family", "sass_flow"]
+from irscope.ir.asm.operands import Access, Flow, Mode, opcode_rows, split_operands, word_set
 
 Results = Literal["none", "first", "predicates", "usual"]
 """Which operands an opcode writes: none, only the first, one or two predicates, or what the kinds of the first tell."""
 
-# Family, what is written, opcodes without their modifiers. `{}` stands for the width in bits; no family: an empty one.
-_TABLE: tuple[tuple[str, Results, str], ...] = (
-    ("mma", "usual", "BMMA DMMA HMMA IMMA OMMA QMMA"),
-    ("wgmma", "usual", "BGMMA HGMMA IGMMA QGMMA"),
-    ("wgmma.control", "none", "WARPGROUP WARPGROUPSET"),
-    ("tcgen05.mma", "none", "UTCHMMA UTCIMMA UTCMXQMMA UTCOMMA UTCQMMA"),
-    ("tcgen05.ld", "usual", "LDTM"),
-    ("tcgen05.st", "none", "STTM"),
-    ("tcgen05.cp", "none", "UTCCP"),
-    ("tcgen05.control", "none", "UTCBAR UTCSHIFT UVIRTCOUNT"),
-    ("tcgen05.control", "usual", "UTCATOMSWS"),
-    ("ldmatrix", "usual", "LDSM"),
-    ("stmatrix", "none", "STSM"),
-    ("cp.async.{}", "none", "LDGSTS"),
-    ("cp.async.wait", "none", "ARRIVES DEPBAR LDGDEPBAR"),
-    ("tma.load", "none", "UTMALDG"),
-    ("tma.store", "none", "UTMASTG"),
-    ("tma.reduce", "none", "UBLKRED UTMAREDG"),
-    ("tma.prefetch", "none", "UBLKPF UTMAPF"),
-    ("tma.copy", "none", "UBLKCP"),
-    ("tma.control", "none", "UTMACCTL UTMACMDFLUSH"),
-    ("ld.global.{}", "usual", "LDG"),
-    ("st.global.{}", "none", "STG"),
-    ("ld.shared.{}", "usual", "LDS"),
-    ("st.shared.{}", "none", "STS"),
-    ("ld.local.{}", "usual", "LDL"),
-    ("st.local.{}", "none", "STL"),
-    ("ld.generic.{}", "usual", "LD"),
-    ("st.generic.{}", "none", "ST"),
-    ("ld.constant.{}", "usual", "LDC LDCU ULDC"),
-    ("atomic.shared", "usual", "ATOMS"),
-    ("atomic.global", "usual", "ATOM ATOMG"),
-    ("atomic.shared", "none", "REDS"),
-    ("atomic.global", "none", "RED REDG UREDGR"),
-    ("shuffle", "usual", "MOVM SHFL"),
-    ("warp.reduce", "usual", "CREDUX REDUX"),
-    ("warp.vote", "usual", "ELECT MATCH VOTE VOTEU"),
-    ("barrier", "usual", "B2R"),
-    ("barrier", "none", "BAR UCGABAR_ARV UCGABAR_WAIT"),
-    ("mbarrier", "first", "SYNCS"),
-    ("fence", "none", "CCTL CCTLL ERRBAR FENCE MEMBAR"),
-    ("special", "usual", "MUFU"),
-    ("convert", "usual", "F2F F2FP F2I F2IP FRND I2F I2FP I2I I2IP UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP"),
-    ("fp64", "usual", "DADD DFMA DMNMX DMUL DSET"),
-    ("fp64", "predicates", "DSETP"),
-    ("fp16", "usual", "HADD2 HADD2_32I HFMA2 HFMA2_32I HMNMX2 HMUL2 HMUL2_32I HSET2"),
-    ("fp16", "predicates", "HSETP2"),
-    ("fp32", "usual", "FADD FADD2 FADD32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FMUL FMUL2 FMUL32I FSEL FSET FSWZADD"),
-    ("fp32", "usual", "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET"),
-    ("fp32", "predicates", "FSETP UFSETP"),
-    ("fp32", "first", "FCHK"),
-    ("integer", "usual", "BMSK BREV FLO IABS IADD IADD3 IADD32I IDP IDP4A IMAD IMNMX IMUL IMUL32I ISCADD ISCADD32I"),
-    ("integer", "usual", "LEA LOP LOP3 LOP32I POPC SGXT SHF SHL SHR VABSDIFF VABSDIFF4 VIADD VIADDMNMX VIMNMX"),
-    ("integer", "usual", "UBMSK UBREV UCLEA UFLO UIABS UIADD3 UIMAD UIMNMX ULEA ULOP ULOP3 ULOP32I UPOPC USGXT USHF"),
-    ("integer", "usual", "VIMNMX3 USHL USHR UVIADD UVIMNMX"),
-    ("integer", "predicates", "ISETP UISETP"),
-    ("move", "usual", "CS2R CS2UR MOV MOV32I PRMT R2UR S2R S2UR SEL UMOV UPRMT UR2R UR2UP USEL"),
-    ("move", "predicates", "PLOP3 PSETP UPLOP3 UPSETP"),
-    ("move", "first", "P2R R2P UP2UR"),
-    ("control", "usual", "BMOV BSSY"),
-    ("control", "none", "BPT BRA BREAK BRX BRXU BSYNC CALL EXIT JMP JMX JMXU KILL NANOSLEEP RET RPCMOV WARPSYNC YIELD"),
-    ("", "usual", "ATOMGAS FHADD FHFMA GETLMEMBASE LEPC R2B UGETNEXTWORKID VHMNMX"),
-    ("", "none", "ACQBULK CCTLT CGAERRBAR ENDCOLLECTIVE LDGMC NOP PMTRIG PREEXIT REDAS RTT SETCTAID SETLMEMBASE"),
-    ("", "none", "USETMAXREG"),
-    ("", "first", "QSPC"),
-)  # fmt: skip
-_ROWS = {opcode: (family, results) for family, results, opcodes in _TABLE for opcode in opcodes.split()}
+_ROWS = {opcode: (family, results) for family, results, opcodes in opcode_rows("sass") for opcode in opcodes.split()}
 _FLOWS: dict[str, Flow] = {
     "BRA": "branch", "JMP": "branch", "BRX": "anywhere", "BRXU": "anywhere", "JMX": "anywhere", "JMXU": "anywhere",
     "EXIT": "end", "KILL": "end", "RET": "return", "CALL": "call",
@@ -176,7 +108,6 @@ def _unknown(template: str) -> Access:
 
 
 def _results(base: str, operands: tuple[str, ...]) -> frozenset[int]:
-    """Which operands are destinations."""
     rule = _ROWS[base][1]
     if rule == "none" or not operands:
         return frozenset()

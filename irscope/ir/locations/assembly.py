@@ -132,7 +132,6 @@ def read_ptx(text: str, llir: str | None = None) -> TextLocations:
 
 
 def _ptx_lines(text: str, known: KnownChains) -> Iterator[_PtxLine]:
-    """The chains of each line of PTX."""
     lines = text_lines(text)
     sites = _InlineSites(_file_table(lines), _info_strings(lines), known)
     chain: Chain = ()
@@ -197,7 +196,6 @@ class _CountedLines:
         """The true chain of an instruction of SASS; None if its stated chain is true, or if that cannot be decided.
 
         Args:
-            chain: the chain that SASS states.
             opcode: the beginning of the PTX opcode that the instruction was assembled from; empty if unknown.
             shape: of a matrix multiplication, as in PTX: `m64n128k16`.
             sass: the whole SASS opcode, compared by family if `opcode` is unknown.
@@ -290,7 +288,6 @@ class _InlineSites:
 
 
 def _info_strings(lines: list[str]) -> dict[str, str]:
-    """The strings of `.debug_str` by their labels."""
     raw: dict[str, bytearray] = {}
     into: bytearray | None = None
     for line in lines:

@@ -88,7 +88,6 @@ class _DebugChains:
         return [self.chain(number) for number, node in self.nodes.items() if node.kind in kinds]
 
     def _place(self, scope: str) -> tuple[str, str]:
-        """The file and the function of a scope."""
         if scope not in self._places:
             self._places[scope] = self._find_place(scope)
         return self._places[scope]

@@ -91,8 +91,6 @@ def read_operation_lines(text: str, kind: StageKind, *, ptx: str | None = None) 
     An instruction that several operations share has none.
 
     Args:
-        text: PTX, SASS or AMDGCN.
-        kind: which of them.
         ptx: for SASS, the PTX that it was assembled from.
     """
     locations = read_locations(text, kind, ptx=ptx)
@@ -126,8 +124,6 @@ def with_loads_of_readers(by_line: Sequence[int], text: str, ttgir: str) -> tupl
 
     Args:
         by_line: the first line in the TTGIR of each line's operation; 0 for none.
-        text: the assembly.
-        ttgir: the TTGIR.
     """
     module = parse_mlir(ttgir)
     users = {operation.first_line: operation for operation in module.walk() if _only_uses(operation)}

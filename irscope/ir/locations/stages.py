@@ -24,7 +24,6 @@ def read_locations(text: str, kind: StageKind, *, llir: str | None = None, ptx: 
 
     Args:
         text: the stage's text; hostile, cut and foreign texts are read as far as possible, nothing is raised.
-        kind: the language it is in.
         llir: for PTX, SASS and AMDGCN, the LLVM IR that the assembly was compiled from, to complete its locations
             (see `read_ptx`, `read_sass` and `read_amdgcn`).
         ptx: for SASS, the PTX that it was compiled from, to recognise lines that LLVM made up.
@@ -67,7 +66,6 @@ def lines_selected(locations: TextLocations, in_file: Callable[[str], bool], lin
 
     Args:
         locations: what `read_locations` returned.
-        in_file: whether a frame's file is that Python file.
         lines: the wanted Python lines, 1-based, such as `range(23, 32)`.
 
     Returns 1-based text lines: those with a frame, the innermost or a caller, on the given lines.
@@ -103,8 +101,6 @@ def filter_lines(text: str, kind: StageKind, selected: Collection[int], *, witho
     """Keep selected lines of a text and their context; comments say how many lines are left out.
 
     Args:
-        text: the stage's text.
-        kind: the language it is in.
         selected: 1-based text lines, as `lines_selected` returns them.
         without_locations: also leave out assembly lines that hold only locations, uncounted.
 

@@ -93,7 +93,6 @@ def read_cache(
     """The captures of a cache, of a dump folder, or of one variant's folder, oldest first.
 
     Args:
-        folder: the cache, or the folder of one variant.
         variant: a prefix of the folder's name or of the hash.
         skipped: called with a message for each damaged or incomplete variant, instead of raising.
         kernel: only this kernel.

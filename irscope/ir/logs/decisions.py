@@ -36,8 +36,6 @@ class LoggedOperation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision."""
-
     stage: str
     index: int | None
     """The pass, by the index of its snapshot; None for what a stage said outside of its passes."""
@@ -53,12 +51,10 @@ class Decision:
 
     @property
     def chain(self) -> Chain:
-        """Where it is about."""
         return self.operation.chain if self.operation is not None else ()
 
     @property
     def said(self) -> str:
-        """The decision as a sentence."""
         raise NotImplementedError
 
 
@@ -142,7 +138,7 @@ class AsyncDot(Decision):
 
     @property
     def said(self) -> str:
-        return f"waited for at once: {self.reason}" if self.reason else "may stay under way: nothing is said against it"
+        return f"blocks at once: {self.reason}" if self.reason else "may stay under way: nothing is said against it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,6 @@ def _first_llvm_kernel(text: str) -> str:
 
 
 def _has_llvm_dump(text: str) -> bool:
-    """Whether a log holds dumps of LLVM's passes."""
     return _HEADER.search(text) is not None
 
 

@@ -6,59 +6,41 @@ next. A log does not mark where one compile ends and the next begins; the rules 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import attrgetter
-from typing import Literal
+from pathlib import Path
+from typing import Literal, TypedDict
 
 from irscope.ir.logs.launch_text import kernel_of_module, target_of_module
 from irscope.model.capture import Failure, PassSnapshot
 
 # ── The Triton name of a pass in an MLIR log, and the stage that ran it ─────────────────────────────────────────────
 # A dump names a pass by MLIR's argument (`tritongpu-remove-layout-conversions`); Triton's Python names the builder that
-# adds it (`remove_layout_conversions`). Most builder names follow from the argument; the table holds the exceptions, of
-# Triton 3.6 to 3.9 and both backends.
+# adds it (`remove_layout_conversions`). Most builder names follow from the argument; `passes.json` holds the
+# exceptions, of Triton 3.6 to 3.9 and both backends.
 
-_PREFIXES = (
-    "tritonamdgpu-", "triton-amdgpu-", "tritongpu-", "triton-nvidia-gpu-", "triton-nvidia-", "tritoninstrument-",
-    "triton-", "nvgpu-", "nvws-", "gluon-",
-)  # fmt: skip
 
-_BUILDERS = {
-    "allocate-amdgpu-shared-memory": "allocate_shared_memory",
-    "canonicalize": "canonicalizer",
-    "convert-arith-to-llvm": "arith_to_llvmir",
-    "convert-builtin-func-to-llvm": "builtin_func_to_llvmir",
-    "convert-cf-to-llvm": "cf_to_llvmir",
-    "convert-index-to-llvm": "index_to_llvmir",
-    "convert-nv-gpu-to-llvm": "nvgpu_to_llvm",
-    "convert-nvvm-to-llvm": "nvvm_to_llvm",
-    "convert-scf-to-cf": "scf_to_cf",
-    "convert-triton-amdgpu-to-llvm": "to_llvmir",
-    "convert-triton-gpu-to-llvm": "to_llvmir",
-    "convert-triton-to-tritongpu": "convert_to_ttgpuir",
-    "convert-warp-pipeline": "warp_pipeline_conversion",
-    "convert-warp-specialize-to-llvm": "warp_specialize_to_llvm",
-    "enable-line-info": "di_scope",
-    "extract-variable-info": "di_local_variable",
-    "gluon-canonicalize": "canonicalizer",
-    "gluon-inline": "inliner",
-    "inline": "inliner",
-    "loop-invariant-code-motion": "licm",
-    "nvgpu-warp-specialization": "hopper_warpspec",
-    "optimize-amd-lds-usage": "optimize_lds_usage",
-    "triton-amdgpu-convert-warp-specialize-to-llvm": "warp_specialize_to_llvm",
-    "triton-amdgpu-lower-insert-instruction-sched-hints": "lower_instruction_sched_hints",
-    "triton-licm": "triton_licm",
-    "triton-nvidia-mma-lowering": "lower_mma",
-    "triton-tensor-memory-allocation": "allocate_tensor_memory",
-    "tritonamdgpu-convert-buffer-ops": "convert_to_buffer_ops",
-    "tritonamdgpu-convert-tensor-ops": "convert_to_tensor_ops",
-    "tritongpu-F32DotTC": "f32_dot_tc",
-    "tritongpu-automatic-warp-specialization": "warp_specialize",
-    "tritongpu-global-scratch-memory-allocation": "allocate_global_scratch_memory",
-}
+class _PassNames(TypedDict):
+    """What `passes.json` holds; backend → arguments of passes in the last two."""
+
+    prefixes: list[str]
+    builders: dict[str, str]
+    """Argument → builder, where the one does not follow from the other."""
+    before_scf_to_cf: dict[str, list[str]]
+    """The passes that the llir stage may have before `convert-scf-to-cf`, in their order; none occurs twice there. The
+    ttgir stage of Gluon ends with some of the same, which is why each backend has its own."""
+    only_in_llir: dict[str, list[str]]
+    """Passes of the llir stage alone, for a log that was cut before `convert-scf-to-cf`."""
+
+
+@cache
+def _pass_names() -> _PassNames:
+    return json.loads(Path(__file__).with_name("passes.json").read_bytes())
+
 
 # TritonGPURemoveLayoutConversions  |  CSEPass  |  (anonymous namespace)::TestPass
 _CLASS_PREFIX = re.compile(r"^(?:.*::)?(?:TritonAMDGPU|TritonNvidiaGPU|TritonGPU|Triton)?(?=[A-Z])")
@@ -71,29 +53,6 @@ TTGIR_BEGINS = "convert-triton-to-tritongpu"
 SCF_TO_CF = "convert-scf-to-cf"
 """A pass near the beginning of the llir stage, in every version."""
 
-# The passes that the llir stage may have before `convert-scf-to-cf`, in their order; none occurs twice there. The
-# ttgir stage of Gluon ends with some of the same, which is why each backend has its own.
-_BEFORE_SCF_TO_CF = {
-    "cuda": (
-        "triton-nvidia-gpu-decompose-unsupported-conversions",
-        "tritoninstrument-global-sanitizer",
-        "tritongpu-combine-tensor-select-and-if",
-        "tritongpu-allocate-warp-groups",
-    ),
-    "hip": (
-        "decompose-unsupported-amd-conversions",
-        "tritonamdgpu-decompose-unsupported-conversions",
-        "tritonamdgpu-update-async-wait-count",
-        "optimize-amd-lds-usage",
-        "convert-warp-pipeline",
-    ),
-}
-# Passes of the llir stage alone, for a log that was cut before `convert-scf-to-cf`.
-_ONLY_IN_LLIR = {
-    "cuda": ("tritongpu-allocate-warp-groups", "allocate-shared-memory-nv", "allocate-shared-memory"),
-    "hip": ("tritonamdgpu-update-async-wait-count", "convert-warp-pipeline", "allocate-amdgpu-shared-memory"),
-}
-
 
 def builder_name(argument: str, class_name: str = "") -> str:
     """The name of the builder that adds a pass, without `add_`.
@@ -102,13 +61,14 @@ def builder_name(argument: str, class_name: str = "") -> str:
         argument: MLIR's argument of the pass; empty if the dump has none.
         class_name: the C++ class of the pass, from which a name is derived if there is no argument.
     """
+    names = _pass_names()
     if not argument:
         bare = _CLASS_PREFIX.sub("", class_name).removesuffix("Pass") or class_name
         name = re.sub(r"\W+", "_", _WORDS.sub("_", bare)).strip("_").lower()
-        return _BUILDERS.get(name.replace("_", "-"), name) or "unnamed"
-    if argument in _BUILDERS:
-        return _BUILDERS[argument]
-    prefix = next((prefix for prefix in _PREFIXES if argument.startswith(prefix)), "")
+        return names["builders"].get(name.replace("_", "-"), name) or "unnamed"
+    if argument in names["builders"]:
+        return names["builders"][argument]
+    prefix = next((prefix for prefix in names["prefixes"] if argument.startswith(prefix)), "")
     return argument.removeprefix(prefix).replace("-", "_").lower() or argument
 
 
@@ -129,9 +89,9 @@ def _stages_of(arguments: Sequence[str], first_stage: str, backend: str, in_llvm
     if SCF_TO_CF in arguments:
         begins = min(begins, arguments.index(SCF_TO_CF))
     else:
-        only = _ONLY_IN_LLIR.get(backend, ())
+        only = _pass_names()["only_in_llir"].get(backend, ())
         begins = min(begins, next((index for index, name in enumerate(arguments) if name in only), len(arguments)))
-    waiting = list(_BEFORE_SCF_TO_CF.get(backend, ()))
+    waiting = list(_pass_names()["before_scf_to_cf"].get(backend, ()))
     while 0 < begins < len(arguments) and arguments[begins - 1] in waiting:
         begins -= 1
         del waiting[waiting.index(arguments[begins]) :]
@@ -305,8 +265,6 @@ _REPRODUCER = re.compile(r"^(?:#\w+ = |module\b)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class DumpedCompile:
-    """One compile in a log."""
-
     kernel: str
     """The name of the kernel; empty if no printed module has one."""
     snapshots: tuple[PassSnapshot, ...]

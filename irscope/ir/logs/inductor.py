@@ -267,7 +267,6 @@ def _origins(kernels: Iterable[_GeneratedKernel]) -> tuple[GraphOrigin, ...]:
 
 
 def _uncompiled(kernels: Sequence[_GeneratedKernel]) -> Capture:
-    """A capture of a kernel's code alone."""
     first = kernels[0]
     start = first.code.find("@triton_heuristics")
     line = first.code.count("\n", 0, max(start, 0)) + 1

@@ -147,7 +147,6 @@ def _module_numbers(text: str) -> list[tuple[str, str]]:
 
 
 def _split_parameter(rest: str) -> tuple[str, str, str]:
-    """Type, attributes and location of one parameter."""
     kind, brace, behind = rest.partition(" {")
     if brace and "loc(" not in kind:
         dictionary, _, location = behind.partition("}")

@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["CountedInstruction", "CountedKernel", "Counters", "read_source_page"]
-
 # 7fb0a9c5d100    0x7fb0a9c5d100
 _ADDRESS = re.compile(r"(?:0x)?[0-9a-fA-F]{1,16}$")
 # 1,234    1234.5
@@ -53,7 +51,6 @@ class Counters:
 
     @staticmethod
     def sum(parts: Sequence[Counters]) -> Counters:
-        """All parts together."""
         stalls = Counter[str]()
         for part in parts:
             stalls.update(dict(part.stalls))
@@ -84,8 +81,6 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class CountedInstruction:
-    """One instruction with its counters."""
-
     offset: int
     """Bytes from the kernel's first instruction."""
     text: str

@@ -14,8 +14,6 @@ from irscope.ir.mlir.attributes import dictionary_span, parse_entries
 from irscope.ir.mlir.operations import OperationInfo, operation_info
 from irscope.ir.mlir.tokens import behind_arrow, closing, last_mark, parameters_of, split_commas, split_types
 
-__all__ = ["Form", "read_form"]
-
 VALUE, LABEL = "\x01", "\x02"
 
 
@@ -67,10 +65,8 @@ def read_form(name: str, head: str, closing_line: str, count: int) -> Form:
     """Read the template of an operation.
 
     Args:
-        name: of the operation, with its dialect.
         head: its lines up to its first region, results included, without a location.
         closing_line: the line that ends its last region; empty if it has none.
-        count: the number of its results.
 
     Never raises: what cannot be read is left out, and `is_read` is false.
     """

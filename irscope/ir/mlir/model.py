@@ -31,8 +31,6 @@ from irscope.ir.mlir.tokens import AliasTable, parameters_of, trailing_location,
 from irscope.ir.mlir.types import Type, parse_type
 from irscope.ir.syntax import Body
 
-__all__ = ["Block", "MlirModule", "Operation", "Region", "Value"]
-
 _UNKNOWN = Type("opaque", "")
 
 
@@ -50,8 +48,6 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """A basic block."""
-
     label: str
     """`^bb0`; empty if the block has none."""
     arguments: tuple[Value, ...]
@@ -280,7 +276,6 @@ class Operation:
 
     @property
     def first_line(self) -> int:
-        """1-based."""
         return self.lines[0]
 
     @property
@@ -342,8 +337,6 @@ class Operation:
 
 
 class MlirModule:
-    """A printed module."""
-
     operations: tuple[Operation, ...] = ()
     """The top-level ones; usually `module` alone."""
     kernel: Operation | None = None

@@ -63,7 +63,6 @@ class _Builder:
         self.stack = [_Frame([])]
 
     def build(self) -> MlirModule:
-        """The module."""
         line, count = 0, len(self.body.lines)
         while line < count:
             line = self._line(line)

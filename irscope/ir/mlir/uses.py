@@ -373,7 +373,6 @@ def _is_stored(values: Iterable[Value], users: Mapping[Value, Sequence[Operation
 
 
 def _is_loaded(value: Value, module: MlirModule) -> bool:
-    """Whether a value is as it was in memory."""
     maker = module.maker_of(value)
     if maker is None:
         return False

@@ -65,9 +65,6 @@ def loaded_data(addresses: Number, bits: int, source: Source, key: int, contents
     """What a load gives: what an argument held there, as far as that is known; elements of one address have one value.
 
     Args:
-        addresses: of the elements.
-        bits: of an element, an integer.
-        source: the load.
         key: tells this execution of it apart.
         contents: what the argument held that it points into; None if that is not known.
     """

@@ -68,7 +68,6 @@ def lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
     """The warp instructions of an access.
 
     Args:
-        threads: the layout of the pointers.
         width: elements of a lane's part of an instruction, a power of two.
         once: whether an element that several threads hold is accessed by one of them only.
 
@@ -135,11 +134,7 @@ def widest_vector(
     """The elements of the widest vector of consecutive registers whose addresses follow one another.
 
     Args:
-        threads: the layout of the pointers.
-        addresses: of each element.
         mask: a vector lies within it or outside; None for none.
-        element_bytes: the size of an element.
-        most: no vector has more elements.
         aligned: whether it must begin at a multiple of its size.
     """
     full = addresses.full()

@@ -73,7 +73,7 @@ class Loop:
     def of(runner: Runner, operation: Operation, place: Place) -> Loop:
         """The loop of an operation that a runner comes to; raises ValueError if a bound is no number."""
         start, stop, step = (runner.number(value) for value in operation.operands[:3])
-        source = Source("turn", f"the turn of the loop, line {operation.first_line} ({runner.fresh()})")
+        source = Source("turn", f"the iteration of the loop, line {operation.first_line} ({runner.fresh()})")
         return Loop(operation, place, start, stop, step, list(map(runner.value, operation.operands[3:])), source)
 
     def lost(self, runner: Runner) -> list[Held]:
@@ -203,7 +203,7 @@ class _LoopRun:
         else:
             turns = sorted({(most - 1) * number // (_SAMPLED_TURNS - 1) for number in range(_SAMPLED_TURNS)})
         self.runner.note(
-            f"{len(turns)} of {most} turns of the loop of line {self.loop.operation.first_line} were evaluated"
+            f"{len(turns)} of {most} iterations of the loop of line {self.loop.operation.first_line} were evaluated"
         )
         place = replace(self.place, share=self.place.share * len(turns) / most)
         if irregular:
@@ -248,11 +248,7 @@ def evaluate(
     """Evaluate a module's kernel.
 
     Args:
-        module: a TTGIR module.
         arguments: its parameters; one that is not among them is unknown.
-        programs: which programs.
-        rules: what operations give.
-        contents: what tensors held, by argument.
 
     Never raises for what the module holds: what cannot be evaluated is unknown.
     """
@@ -540,7 +536,7 @@ class Runner:
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
         carried = [self.value(value) for value in operation.operands]
-        unknown = Source("data", f"the number of turns of the scf.while of line {operation.first_line}")
+        unknown = Source("data", f"the number of iterations of the scf.while of line {operation.first_line}")
         executions = len(self.executions)
         for _ in range(_MOST_WHILE_TURNS):
             self._give(before.arguments, carried)

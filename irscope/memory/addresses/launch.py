@@ -53,10 +53,7 @@ def accesses_of(
     """Every access of a module's kernel to global memory, in the order of the text.
 
     Args:
-        module: a TTGIR module.
-        arguments: what its parameters are.
         grid: the programs of the launch; None if there was none.
-        hardware: the units that are counted.
         threads_of: the layout of an operation's pointers; None if there is none.
         width_of: bits per lane of an operation's instructions; 0 if they are not known.
         made_of: the instructions that the machine code has for an operation; None if they are not known.
@@ -131,7 +128,7 @@ class _Launch:
             return _Total(Traffic.unknown(), "range", "its addresses are not known")
         traffic = traffic or Traffic()
         if line in self._sampled():
-            return _Total(traffic, "sampled", f"{basis}, some turns of a loop")
+            return _Total(traffic, "sampled", f"{basis}, some iterations of a loop")
         return _Total(traffic, "exact" if traffic.is_known else "range", basis)
 
     def _sampled(self) -> set[int]:
@@ -240,7 +237,7 @@ class _Launch:
             line=line,
             action=ACCESSES[operation.name],
             argument=next((one.addresses.argument for one in executions), ""),
-            bits_a_lane=shape.bits,
+            bits_per_thread=shape.bits,
             possible_bits=shape.possible_bits,
             strides=shape.strides,
             unit_bytes=self.counter.hardware.unit_bytes,

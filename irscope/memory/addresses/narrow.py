@@ -75,11 +75,8 @@ class Limits:
         """The bits of the widest vector of an access under a layout; 0 if it is not executed.
 
         Args:
-            operation: the access.
-            threads: the layout of its pointers.
             aligned: arguments that are taken to be multiples of 16.
             ones: arguments that are taken to be 1.
-            masked: whether its mask counts.
             factors: (constant, the number in its place), wherever something is multiplied by it or compared with it.
         """
         supposed = self._supposing(operation, frozenset(aligned), frozenset(ones), factors)

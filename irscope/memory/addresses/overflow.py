@@ -68,8 +68,6 @@ def overflows_of(module: MlirModule, held: Mapping[Value, Held], grid: tuple[int
     """The overflows of a module's kernel that change an address: of each operation the first that is found.
 
     Args:
-        module: a TTGIR module.
-        held: its parameters.
         grid: the programs of the launch. Its last ones are evaluated; if others may overflow, some of them too.
     """
     if module.kernel is None or min(grid) < 1:

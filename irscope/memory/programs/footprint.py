@@ -234,8 +234,6 @@ def footprint_of(
     """The footprint of a launch.
 
     Args:
-        module: a TTGIR module.
-        arguments: what its parameters are.
         grid: the programs of the launch, at most `MOST_PROGRAMS`.
         room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
     """
@@ -488,6 +486,6 @@ def _words(sources: Iterable[Source]) -> dict[str, None]:
     said += [f"{text} is not evaluated" for text in of_kind["operation"]]
     # Programs and turns decide nothing by themselves where something else is not known.
     said = said or ["the programs differ in it"] * bool(of_kind["program"]) + [
-        "the turns of a loop differ in it"
+        "the iterations of a loop differ in it"
     ] * bool(of_kind["turn"])
     return dict.fromkeys(sorted(said))

@@ -489,7 +489,7 @@ class _Runner(Runner):
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
         carried = [self.value(value) for value in operation.operands]
-        source = Source("data", f"the number of turns of the scf.while of line {operation.first_line}")
+        source = Source("data", f"the number of iterations of the scf.while of line {operation.first_line}")
         given: list[Integers | None] = [np.zeros(1, np.int64) for _ in operation.results]
         self._lose(operation, source)
         weight, runs = self.weight, np.ones(1, np.bool_)

@@ -53,8 +53,6 @@ def deferred_kernel(source: Any, key: str, texts: Mapping[str, str], compiled: C
     """A kernel that is being compiled.
 
     Args:
-        source: what is compiled, Triton's ASTSource.
-        key: its key in Triton's cache.
         texts: the stages that are known, by name.
         compiled: waits for the kernel and returns it; raises what its compile raised.
     """
@@ -273,8 +271,6 @@ _LONGEST_PAUSE_S = 0.02
 
 
 class _Compile(Protocol):
-    """Of what `WatchedCompile` is."""
-
     number: int
     target: Target
     launch: Launch

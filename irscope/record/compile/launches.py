@@ -53,7 +53,6 @@ def describe_launch(src: Any) -> Launch:
 
 
 def _describe_kernel(function: Any) -> Kernel:
-    """A `@triton.jit` function."""
     code = function.fn.__code__
     lines, first = list(function.raw_src), int(function.starting_line_number)
     offset = next((number for number, line in enumerate(lines) if line.lstrip().startswith(("def ", "async def "))), 0)
@@ -83,7 +82,6 @@ def message_of(error: BaseException) -> str:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, the one that caused it, and so on."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -278,7 +276,6 @@ def describe_compile_error(error: BaseException) -> dict[str, str]:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost error's message, with its type."""
     *_, innermost = causes(error)
     if not _is_front_ends(innermost):
         return f"{type(innermost).__name__}: {message_of(innermost)}".rstrip(": ")

@@ -194,7 +194,7 @@ def _for_target(text: str, stage: str, launch: Launch, origin: Target, target: T
         notes += more
         text, unplaced = with_attributes(text, launch.kernel.name, dict(launch.signature), attributes)
         if unplaced:
-            notes.append(f"The attributes of {', '.join(unplaced)} are as recorded: the IR does not tell its argument.")
+            notes.append(f"The attributes of {', '.join(unplaced)} are as recorded: the IR does not hold its argument.")
             attributes = {path: rows for path, rows in attributes.items() if path not in unplaced}
         held = {**dict(launch.attributes), **dict.fromkeys(attributes, "")}
         held |= {path: ", ".join(f"{name}={value}" for name, value in rows) for path, rows in attributes.items()}
@@ -228,7 +228,7 @@ def _options(
         if key in origin_defaults and key in defaults and plain(value) != plain(origin_defaults[key])
     }
     note = (
-        f"The capture does not tell which options its script set: those that are not {origin}'s defaults are taken for "
+        f"The capture does not hold which options its script set: those that are not {origin}'s defaults are taken for "
         f"it ({', '.join(f'{key}={value}' for key, value in chosen.items()) or 'none'})."
     )
     return chosen, [note]
@@ -390,7 +390,7 @@ def _assumed(request: RecordRequest, target: Target) -> tuple[str, ...]:
         return ()
     given = ", ".join(f"{name}={value}" for name, value in request.options)
     what = f"of a {request.stage}" if not request.resume_stage else f"for the passes of {request.resume_stage}"
-    said = f"Compiled from a text {what}, which does not tell the launch's options: "
+    said = f"Compiled from a text {what}, which does not hold the launch's options: "
     return (f"{said}{f'{given} are given, ' if given else ''}what is not in the text is {target}'s default.",)
 
 

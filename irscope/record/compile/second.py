@@ -33,8 +33,6 @@ def find_operations(
     `run` raises.
 
     Args:
-        capture: a capture with TTGIR.
-        run: does the request.
         stages: the stages that are asked for; of PTX alone no code is assembled.
     """
     whole = request_from_capture(capture, RecordingOptions(plan=capture.plan, snapshots="none", layouts=False))
@@ -91,8 +89,6 @@ def find_log(
     and what `run` raises.
 
     Args:
-        capture: the capture.
-        run: does the request.
         parts: the debug types of the parts of Triton that print; by default all.
         last_stage: the stage after which the compile stops; by default it makes them all.
     """

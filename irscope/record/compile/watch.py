@@ -131,7 +131,6 @@ class _TappedPassManager:
         """The name of each pass, and the manager of its own."""
 
     def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Add what one builder adds, as one step."""
         manager = self._real(self._context)
         if self._debug:
             manager.enable_debug()
@@ -147,7 +146,6 @@ class _TappedPassManager:
         return self._real(self._context).enable_debug()
 
     def get_pipeline_str(self) -> str:
-        """The pipeline as MLIR writes it."""
         inner = [manager.get_pipeline_str().removeprefix("any(").removesuffix(")") for _, manager in self._steps]
         return f"any({','.join(inner)})"
 

@@ -157,7 +157,6 @@ class Watch:
         return vars(self._local).setdefault("compiles", [])
 
     def begin(self, target: Target) -> WatchedCompile:
-        """Begin a compile in this thread."""
         begun = WatchedCompile(self, next(self._numbers), target)
         self._compiles.append(begun)
         return begun
@@ -173,7 +172,6 @@ class Watch:
         self._compiles.pop()
 
     def report(self, event: events.RecordingEvent) -> None:
-        """Send an event."""
         if isinstance(event, events.Launched) and self.origin:
             event = replace(event, origin=self.origin)
         if isinstance(event, events.ScriptEnd):
@@ -233,7 +231,6 @@ class WatchedCompile:
         """Whether the module after the last pass was not printed for its snapshot."""
 
     def report(self, event: events.RecordingEvent) -> None:
-        """Send an event about this compile."""
         self.report_begin()
         self.watch.sink(event)
 
@@ -259,7 +256,6 @@ class WatchedCompile:
     # Stages
 
     def wrap_stages(self, stages: dict[str, Any]) -> None:
-        """Wrap every stage function."""
         names = self._stages = list(stages)
         # What a launch depends on, beside its source, is which arguments the kernel writes: the TTIR tells.
         made = "ttir" if "ttir" in names else "ttgir"

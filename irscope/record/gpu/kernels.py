@@ -40,7 +40,6 @@ class SeenLaunch:
 
     @property
     def names(self) -> list[str]:
-        """The names of the parameters."""
         return list(self.kernel.src.fn.arg_names)
 
     @property

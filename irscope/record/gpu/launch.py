@@ -122,7 +122,6 @@ class _NumberedCompiles:
         self.options: dict[int, dict[str, Any]] = {}
 
     def __call__(self, event: events.RecordingEvent) -> None:
-        """Pass an event on."""
         self._sink(event)
         if isinstance(event, events.CompileBegun):
             self._numbers[event.n] = len(self._numbers) + 1
@@ -149,7 +148,6 @@ class _PinnedLaunch:
         self._variants: dict[str, Any] = {}
 
     def run(self, kernel: Any, wait: bool = True) -> None:
-        """Launch a kernel on the copies."""
         launch(kernel, self.grid, self.kept.arguments)
         if wait:
             torch.cuda.synchronize()
@@ -184,7 +182,6 @@ class _PinnedLaunch:
             yield label, partial(self.run, kernel)
 
     def do(self, command: messages.Command, sink: EventSink) -> None:
-        """Do one command, and report the result."""
         alive = partial(sink, messages.Alive())
         match command:
             case messages.LoadVariant():
@@ -341,13 +338,11 @@ def _is_broken() -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """An error as one line."""
     text = str(error).strip().splitlines()
     return text[0].strip() if text else type(error).__name__
 
 
 def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -> None:
-    """Run the script and check its launches."""
     compiles = _NumberedCompiles(sink)
 
     @contextmanager

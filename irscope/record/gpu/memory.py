@@ -94,7 +94,6 @@ class _Storage:
 
     @property
     def bits(self) -> torch.Tensor:
-        """The copy, as `bits_of` reads it."""
         return bits_of(self.body, self.dtype)
 
     @property
@@ -119,7 +118,7 @@ class _Storage:
             self.body.copy_(self.pristine)
 
     def guards_are_whole(self) -> bool:
-        """Whether nothing was written beside it; mends what was."""
+        """Whether nothing was written next to it; restores what was."""
         edges = (self.buffer[:_GUARD_BYTES], self.buffer[-_GUARD_BYTES:])
         whole = all(bool((edge == _GUARD).all()) for edge in edges)
         if not whole:

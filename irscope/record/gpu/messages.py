@@ -34,8 +34,6 @@ class PinLaunch:
 
 @dataclass(frozen=True, slots=True)
 class LoadVariant:
-    """Load a variant's binary."""
-
     key: str
     metadata: dict[str, Any]
     data: bytes
@@ -122,8 +120,6 @@ COMMANDS: tuple[type[Command], ...] = get_args(Command)
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlace:
-    """One launch of a script."""
-
     launch: int
     """The number of its compile, from 1; 0 for a kernel that is not recorded."""
     count: int
@@ -142,8 +138,6 @@ class Alive(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class LaunchBegun(RecordingEvent):
-    """A launch begins."""
-
     where: LaunchPlace
 
 
@@ -154,13 +148,10 @@ class LaunchEnded(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class LaunchChecked(RecordingEvent):
-    """A launch was checked."""
-
     where: LaunchPlace
     agreement: Agreement
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON."""
         where = self.where
         place = {"launch": where.launch, "count": where.count, "kernel": where.kernel, "grid": where.grid}
         return place | self.agreement.as_json()
@@ -204,8 +195,6 @@ class VariantChecked(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class VariantsTimed(RecordingEvent):
-    """The answer to TimeVariants."""
-
     times_us: tuple[tuple[float, ...], ...]
     """Of the launch's own kernel, of that loaded once more, and of each variant: one for each round."""
 

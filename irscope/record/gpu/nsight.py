@@ -37,8 +37,6 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
 from irscope.tools import ToolLimits, run_tool
 
-__all__ = ["Nsight", "find_nsight", "profile_launch"]
-
 _PLACES = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _OPTIONS = ("--clock-control", "none", "--section", "SourceCounters", "--section", "InstructionStats")
 _EXPORT = ("--page", "source", "--csv", "--print-source", "sass")
@@ -111,7 +109,6 @@ def profile_launch(
     Args:
         nsight: what `find_nsight` found.
         request: the script, as `requests.request_for` makes it, with an empty plan.
-        number: of the launch's compile, from 1.
         captures: the launch as it was recorded, and variants of it; each is launched once, on the same inputs.
         progress: gets a text of what is under way.
         echo: gets what the script prints, as it comes.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
 import numpy as np
 
-from irscope.device.measurement import Agreement
+from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.errors import NotRun, UsageError, WrongProgram
 from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_by_one_ulp
 from irscope.machine.captured import Inputs, StageOfRun, captured_inputs, run_text, sampled_programs, text_at
@@ -20,17 +22,14 @@ from irscope.record.process.child import warm_children
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Progress, record_request
 
-__all__ = ["MachineRun", "check_script_on_machine"]
-
-
+_SAMPLED_PROGRAMS = 64
+"""Of a launch whose variants are compared one after the other."""
 _DATA_BYTES = 64 << 20
 """Of a tensor: the data of a larger one are not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineRun:
-    """What is run of each launch."""
-
     stage: StageOfRun = "ttgir"
     at: str = ""
     """A pass, after which the IR is run; empty for the end of the stage."""
@@ -57,7 +56,6 @@ def check_script_on_machine(
 
     Args:
         request: the script, as `requests.request_for` makes it.
-        run: what is run of each launch.
         launch: only the launch of this compile, from 1.
         progress, echo: as of `record_request`.
 
@@ -84,32 +82,99 @@ def check_script_on_machine(
 def _checked(capture: Capture, run: MachineRun) -> Agreement:
     if capture.failure is not None:
         return Agreement("failed", detail=capture.failure.why_not_run)
-    grid = capture.launch.grid
-    if grid is None:
-        return Agreement("failed", detail="it was compiled without a launch")
     try:
-        text = text_at(capture, run.stage, run.at)
-        baseline = _text_of_baseline(capture, run)
-        programs = sampled_programs(grid, run.programs)
-        before = captured_inputs(capture, seed=run.seed)
-        elements = {name: tensor.copy() for name, tensor in before.tensors.items()}
-        reference = run_text(baseline, grid, before, programs=programs)
-        moved = _moved_runs(capture, baseline, grid, run, programs)
+        return MachineSession(capture, run, _text_of_baseline(capture, run)).check(capture)
     except (NotRun, UsageError) as error:
         return Agreement("failed", detail=str(error))
-    except WrongProgram as error:
-        return Agreement("failed", detail=f"under the empty plan already: {error}")
-    try:
-        found = run_text(text, grid, captured_inputs(capture, seed=run.seed), programs=programs)
-    except NotRun as error:
-        return Agreement("failed", detail=str(error))
-    except WrongProgram as error:
-        return Agreement("fault", detail=str(error))
-    return agreement_of(elements, reference, moved, found, f"{MOVED_RUNS} runs on inputs moved by one unit")
+
+
+class MachineSession:
+    """A launch that the CPU runs, with the elements that its capture holds or that are drawn at random.
+
+    As a session of `irscope.record.gpu.session`, but for times: it has none.
+    """
+
+    def __init__(self, baseline: Capture, run: MachineRun = MachineRun(), text: str = "") -> None:
+        """Raises UsageError for a capture without a launch record.
+
+        Args:
+            baseline: the launch, with every pass on.
+            run: what is run of each variant.
+            text: the IR that is taken to be right; empty for the baseline's own.
+        """
+        if baseline.launch.grid is None or baseline.launch.record is None:
+            raise UsageError(f"{baseline.name} was compiled without a launch: nothing says what it is run on.")
+        self.baseline = baseline
+        self._run = run
+        self._grid = baseline.launch.grid
+        self._programs = sampled_programs(self._grid, run.programs)
+        self._text = text or text_at(baseline, run.stage, run.at)
+
+    @property
+    def name(self) -> str:
+        """Who judges, and what it sees."""
+        sample = f"{len(self._programs)} of {prod(self._grid)} programs" if self._programs else "all programs"
+        return f"the CPU ({self._run.stage}, {sample})"
+
+    @cached_property
+    def made_up(self) -> tuple[str, ...]:
+        """The tensors whose elements are drawn at random."""
+        return captured_inputs(self.baseline, seed=self._run.seed).made_up
+
+    @cached_property
+    def why_not_run(self) -> str:
+        """Why the baseline itself cannot be run; empty if it can."""
+        try:
+            _ = self._reference
+        except (NotRun, UsageError) as error:
+            return str(error)
+        except WrongProgram as error:
+            return f"under the empty plan already: {error}"
+        return ""
+
+    def check(self, capture: Capture) -> Agreement:
+        """Run a variant on the launch's inputs, and compare what it leaves with what the baseline leaves."""
+        if capture.failure is not None:
+            return Agreement("failed", detail=capture.failure.why_not_run)
+        if self.why_not_run:
+            return Agreement("failed", detail=self.why_not_run)
+        elements, reference, moved = self._reference
+        try:
+            text = text_at(capture, self._run.stage, self._run.at)
+            results = run_text(text, self._grid, self._inputs(), programs=self._programs)
+        except (NotRun, UsageError) as error:
+            return Agreement("failed", detail=str(error))
+        except WrongProgram as error:
+            return Agreement("fault", detail=str(error))
+        noise = f"{MOVED_RUNS} runs on inputs moved by one unit"
+        return agreement_of(elements, reference, moved, results, noise)
+
+    def time(
+        self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
+    ) -> tuple[tuple[Timing | None, Ratio | None], ...]:
+        """No times: the CPU's say nothing of a GPU's."""
+        return tuple((None, None) for _ in captures)
+
+    @cached_property
+    def _reference(self) -> tuple[dict[str, Array], dict[str, Array], list[dict[str, Array]]]:
+        """The elements before the launch, what the baseline leaves, and what it leaves on moved inputs."""
+        before = self._inputs()
+        elements = {name: tensor.copy() for name, tensor in before.tensors.items()}
+        reference = run_text(self._text, self._grid, before, programs=self._programs)
+        moved: list[dict[str, Array]] = []
+        for number in range(MOVED_RUNS):
+            random = np.random.default_rng((self._run.seed, number))
+            inputs = self._inputs()
+            for tensor in inputs.tensors.values():
+                tensor[...] = moved_by_one_ulp(tensor, random)
+            moved.append(run_text(self._text, self._grid, inputs, programs=self._programs))
+        return elements, reference, moved
+
+    def _inputs(self) -> Inputs:
+        return captured_inputs(self.baseline, seed=self._run.seed)
 
 
 def _text_of_baseline(capture: Capture, run: MachineRun) -> str:
-    """The IR that is taken to be right."""
     if not capture.plan:
         return capture.begun_text
     plain = RecordingOptions(snapshots="none", layouts=False, disassemble=False)
@@ -119,19 +184,6 @@ def _text_of_baseline(capture: Capture, run: MachineRun) -> str:
     return compiled.text(run.stage)
 
 
-def _moved_runs(
-    capture: Capture, text: str, grid: tuple[int, int, int], run: MachineRun, programs: Sequence[int] | None
-) -> list[dict[str, Array]]:
-    """What the baseline leaves on inputs that are moved by one unit in the last place."""
-    found: list[dict[str, Array]] = []
-    for number in range(MOVED_RUNS):
-        random = np.random.default_rng((run.seed, number))
-        inputs = captured_inputs(capture, seed=run.seed)
-        _move(inputs, random)
-        found.append(run_text(text, grid, inputs, programs=programs))
-    return found
-
-
-def _move(inputs: Inputs, random: np.random.Generator) -> None:
-    for tensor in inputs.tensors.values():
-        tensor[...] = moved_by_one_ulp(tensor, random)
+def session_on_machine(baseline: Capture) -> MachineSession:
+    """A launch of which the CPU runs the TTGIR, a sample of its programs; raises UsageError."""
+    return MachineSession(baseline, MachineRun(programs=_SAMPLED_PROGRAMS))

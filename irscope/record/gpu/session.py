@@ -233,12 +233,10 @@ class DeviceSession:
             raise DeviceFault(f"the ceilings were not measured in {self.launch_timeout_s:g} s.") from None
 
     def close(self) -> None:
-        """End the child."""
         self._child = None
         self._running.close()
 
     def _started(self) -> DeviceProcess:
-        """The child, started and at the launch."""
         if self._child is None:
             self.restarts += 1
             first = messages.PinLaunch(self.request, self._number)
@@ -263,7 +261,7 @@ class DeviceSession:
                 raise DeviceFault(f"{what} took longer than {limit:g} s and was ended.") from None
             if event is None:
                 raise RecordingError(
-                    f"{child.how_it_ended()} before the launch that was asked for.\n{child.last_lines()}".rstrip()
+                    f"{child.how_it_ended()} before the requested launch.\n{child.last_lines()}".rstrip()
                 )
             if isinstance(event, Refused):
                 raise replace(event, message=self._with_script_end(child, event.message)).as_error()
@@ -330,7 +328,6 @@ def device_session(
     Args:
         request: the script, as `requests.request_for` makes it, with an empty plan.
         launch: the number of its compile, from 1; None for the first launch that is not autotuning's.
-        launch_timeout_s: for one launch.
         progress: gets a text of what is under way.
 
     Raises NoDevice where there is no GPU, UsageError for what is no script or a plan, and RecordingError where the
@@ -473,7 +470,6 @@ def check_script_on_device(
         request: the script, as `requests.request_for` makes it.
         launch: only the launches of this compile, from 1.
         every: every launch, not only the first of each compile.
-        launch_timeout_s: for one launch.
         progress: gets a text of what is under way.
         echo: gets what the script prints, as it comes.
 

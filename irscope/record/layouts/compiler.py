@@ -95,7 +95,7 @@ class LayoutCompiler:
             encoding = parse_encoding(kind.encoding)
             if encoding.space == "unknown":
                 return LayoutRefusal(
-                    "unknown-encoding", f"irscope does not know where {encoding.name} puts its elements"
+                    "unknown-encoding", f"irscope has no rule for where {encoding.name} puts its elements"
                 )
             if any(size < 1 or size & (size - 1) for size in kind.shape):
                 sizes = "×".join(map(str, kind.shape))

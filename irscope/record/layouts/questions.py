@@ -17,8 +17,6 @@ from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
 from irscope.record.process.annotations import LayoutServer, Module
 
-__all__ = ["answered_rows", "ask_layout", "bank_conflicts", "layouts_of_text"]
-
 _ELEMENTS = {
     "fp16": "f16", "fp32": "f32", "fp64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2", "fp8": "f8E4M3FN", "u8": "i8", "uint8": "i8",
@@ -31,8 +29,6 @@ def layouts_of_text(
     """The layouts of a TTGIR module with the compiler's answers.
 
     Args:
-        text: the module.
-        target: what it is compiled for.
         known: rows with answers, such as a capture's: the same encoding and shape are not asked again.
         interpreter: the Python whose Triton is asked; None for this one.
 
@@ -79,7 +75,6 @@ def ask_layout(
         encoding_text: such as `#ttg.blocked<{…}>`.
         shape: of the tensor, powers of two.
         num_warps: per CTA; None for as many as the encoding says, or 4.
-        target: what it is for.
         dtype: MLIR's name of the element type, or Triton's (`fp16`).
         num_ctas: per cluster; None for as many as the encoding says.
         threads_per_warp: None for as many as the encoding says, which may be others than the target has.
@@ -163,7 +158,6 @@ def bank_conflicts(
 
 @contextmanager
 def _kept(server: LayoutServer | None) -> Iterator[LayoutServer]:
-    """The process that is kept, or one for this question."""
     if server is not None:
         yield server
         return

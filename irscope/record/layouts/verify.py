@@ -53,7 +53,6 @@ class Verified:
         return not self.differences and not self.failed
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON."""
         return asdict(self) | {"agrees": self.agrees}
 
     def __str__(self) -> str:

@@ -301,7 +301,6 @@ class Module:
 
     @staticmethod
     def of(target: Target, num_warps: int = 4, num_ctas: int = 1) -> Module:
-        """A module for a target."""
         return Module(str(target), target.warp_size, num_warps, num_ctas)
 
 
@@ -389,11 +388,9 @@ class LayoutJob:
         return tuple(self.answers.get(index, UNASKED) for index in range(len(self.types or ())))
 
     def answered_rows(self) -> tuple[LayoutRow, ...]:
-        """The rows of the text with their answers."""
         return tuple(replace(row, answer=answer) for row, answer in zip(self.rows, self.answered_types(), strict=True))
 
     def take(self, message: Message) -> None:
-        """Take one message of the child."""
         if message.state == "rows":
             self.rows = message.rows
             self._set_types(tuple(map(type_of_row, message.rows)))

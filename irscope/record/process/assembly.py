@@ -52,7 +52,6 @@ class LateFacts:
     """Of its launch's tensors, as `LaunchRecord.with_contents` takes them."""
 
     def added_to(self, capture: Capture) -> Capture:
-        """The compile's capture with these facts."""
         launch = replace(capture.launch, grid=self.grid, assumptions=self.assumptions, autotuning=self.autotuning)
         launch = _with_contents(launch, self.contents)
         environment = replace(capture.environment, origin=self.origin)
@@ -257,7 +256,6 @@ class Tally:
         self._expected = max(self._expected, self.begun)
 
     def ends(self, *, failed: bool) -> None:
-        """A compile ended."""
         self.ended += 1
         self.failed += failed
 
@@ -332,11 +330,9 @@ class Assembly:
 
     @property
     def compiling(self) -> bool:
-        """Whether a compile is under way."""
         return any(not item.ended for item in self._open.values())
 
     def feed(self, event: events.RecordingEvent) -> None:
-        """Take one event."""
         match event:
             case events.CompileBegun():
                 origin = (*self._process, *event.origin)

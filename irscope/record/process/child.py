@@ -55,8 +55,6 @@ _Message = TypeVar("_Message")
 
 
 class _SpawnedProcess(subprocess.Popen[bytes]):
-    """A new process."""
-
     def is_over(self) -> bool:
         """Whether it has ended; it is still to be waited for."""
         return self.returncode is not None or is_over(self.pid)
@@ -96,7 +94,6 @@ class MessageStream(Generic[_Message]):
         """Whether the other end is closed, and everything was read."""
 
     def fileno(self) -> int:
-        """The descriptor, for a selector."""
         return self._descriptor
 
     def has_data(self) -> bool:
@@ -116,14 +113,11 @@ class MessageStream(Generic[_Message]):
         return list(self._reader.feed(chunk))
 
     def close(self) -> None:
-        """Close this end."""
         os.close(self._descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a child process is to be."""
-
     module: str
     ahead: tuple[str, ...]
     """Modules that it will import, and that a process which it is forked from may have imported."""
@@ -213,7 +207,6 @@ class Child(Generic[_Message]):
         return Outcome(code)
 
     def close(self) -> None:
-        """End it, and close the socket."""
         self.end()
         self._echo_output()
         self._stream.at_end = True
@@ -394,7 +387,6 @@ class ForkServer:
         self.pid = child.pid
 
     def end(self) -> None:
-        """End it, and its forks."""
         self._child.end()
 
     def begin_import(self, modules: Iterable[str], function: str = "", *arguments: str) -> int:

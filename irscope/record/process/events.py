@@ -94,8 +94,6 @@ class Timed(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class ScriptEnd(RecordingEvent):
-    """How a script ended."""
-
     code: int = 0
     message: str = ""
     frames: str = ""
@@ -146,7 +144,6 @@ class Refused(RecordingEvent):
     message: str
 
     def as_error(self) -> IrscopeError:
-        """The error that the process ended with."""
         kind = getattr(errors, self.error, RecordingError)
         return (kind if issubclass(kind, IrscopeError) else RecordingError)(self.message)
 
@@ -169,8 +166,6 @@ class CompileEvent(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class CompileBegun(CompileEvent):
-    """A compile begins."""
-
     target: Target
     launch: Launch
     log: int = 0
@@ -232,8 +227,6 @@ class CompilerKnown(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class StageBegun(CompileEvent):
-    """A stage begins."""
-
     stage: str
     log: int = 0
 
@@ -284,8 +277,6 @@ class _PassEvent(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class PassBegun(_PassEvent):
-    """A pass begins."""
-
     log: int = 0
 
 
@@ -296,8 +287,6 @@ class PassSkipped(_PassEvent):
 
 @dataclass(frozen=True, slots=True)
 class PassEnded(_PassEvent):
-    """A pass ended well."""
-
     changed: bool | None = None
     duration_us: int | None = None
     data: str | None = None
@@ -306,8 +295,6 @@ class PassEnded(_PassEvent):
 
 @dataclass(frozen=True, slots=True)
 class PassFailed(_PassEvent):
-    """A pass failed."""
-
     message: str = ""
     diagnostics: str = ""
 
@@ -370,8 +357,6 @@ class CompileFailed(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class CompileEnded(CompileEvent):
-    """The compile ended well."""
-
     hash: str
     metadata: dict[str, Any]
     log: str

@@ -66,8 +66,6 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """The process was forked."""
-
     number: int
     pid: int
 

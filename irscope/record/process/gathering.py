@@ -74,7 +74,6 @@ class Completion:
         self._shelf = Shelf(spills=True, lease=keep)
 
     def __call__(self, event: RecordingEvent) -> None:
-        """Take one event."""
         self.annotations(event)
 
     def _take(self, event: RecordingEvent) -> None:
@@ -182,7 +181,6 @@ class Gathering:
         yield from (member.stream.fileno() for member in self._members)
 
     def read(self) -> None:
-        """Take what came."""
         with suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
@@ -263,7 +261,6 @@ def gathering(
 
 
 def read_request(folder: Path) -> RecordRequest:
-    """The request of the recording of a folder."""
     return next(MessageReader((RecordRequest,)).feed((folder / _REQUEST).read_bytes()))
 
 
@@ -322,7 +319,6 @@ class CompileWorkers:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is to be compiled."""
         return not self._waiting and all(worker.job is None for worker in self._workers)
 
     @property
@@ -340,7 +336,6 @@ class CompileWorkers:
         return (worker.child.fileno() for worker in self._workers if worker.job is not None)
 
     def take(self, event: HandedOver) -> None:
-        """Have a compile made."""
         self._waiting.append(replace(event.job, request=self._request))
         self._begin()
 

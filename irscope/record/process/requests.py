@@ -154,7 +154,6 @@ class RecordRequest(RecordingOptions):
 
     @staticmethod
     def of_options(record_options: RecordingOptions, **others: Any) -> RecordRequest:
-        """A request with these options."""
         return RecordRequest(
             **{item.name: getattr(record_options, item.name) for item in fields(RecordingOptions)}, **others
         )
@@ -364,7 +363,6 @@ def request_from_capture(
 def request_resumed(
     capture: Capture, after: PassSnapshot, edited: str, record_options: RecordingOptions
 ) -> RecordRequest:
-    """The request to compile on from a snapshot that was edited, from the pass after it."""
     behind = sum(1 for other in capture.passes() if other.stage == after.stage and other.index <= after.index)
     request = request_from_capture(capture, record_options)
     return replace(request, stage=after.stage, text=edited, resume_stage=after.stage, resume_after=behind)

@@ -34,7 +34,7 @@ from irscope.record.process.child import (
 from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.requests import RecordRequest, one_for_each_target
+from irscope.record.process.requests import RecordRequest, one_for_each_target, request_from_capture
 from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20
@@ -68,7 +68,6 @@ class Recording:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended it."""
         return self.signal_number != 0
 
     @property
@@ -81,7 +80,6 @@ Progress = Callable[[str], None]
 
 
 def compiled(request: RecordRequest) -> Capture:
-    """The capture of a request for one compile."""
     return record_request(request).captures[0]
 
 
@@ -210,7 +208,6 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
 
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
-    """Modules that the recording process will import."""
     if request.mode == "script" and imports_torch_ahead():
         with suppress(OSError):
             if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
@@ -224,7 +221,6 @@ def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str 
     The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
     from the capture's own source, pass by pass, with every text kept, in what is `left_s` of its time.
     """
-    from irscope.record.process.requests import request_from_capture
 
     failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
     if capture.failure is None or "source" not in capture.stages or not capture.snapshots:
@@ -349,7 +345,6 @@ class _Followed:
             self._progress(next(filter(None, texts), ""))
 
     def _wait(self) -> None:
-        """Wait until something comes."""
         descriptors = [*self.workers.descriptors(), *self.others.descriptors()]
         if not (self.workers.is_full or self.child.at_end):
             descriptors.append(self.child.fileno())

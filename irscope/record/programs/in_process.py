@@ -76,7 +76,6 @@ def _captured_launches(
     Nothing sticks: Triton's caches, on disk and in memory, are for the block alone.
 
     Args:
-        request: with the options.
         virtual: the target of a virtual GPU for the block; None for the GPU that is there.
         origin: what the captures say of where they are from.
     """

@@ -45,8 +45,6 @@ from irscope.record.programs.recording import SourceFiles, recorded_launches, re
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches, replaced_item
 
-__all__ = ["join", "program_environment", "recorded_processes", "watched_children"]
-
 _HOOK = Path(__file__).parent / "hook"
 _LONGEST_COMMAND = 120
 
@@ -66,7 +64,7 @@ def recorded_processes(watch: Watch, begun: Begun, folder: Path) -> Iterator[Non
             for name, value in program_environment(folder).items():
                 stack.enter_context(replaced_item(os.environ, name, value))
             after_fork = _Fork(watch, begun, folder).join
-        stack.enter_context(watched_children(watch, after_fork))
+        stack.enter_context(_watched_children(watch, after_fork))
         yield
 
 
@@ -174,7 +172,7 @@ _OWN = "irscope.record"
 
 
 @contextmanager
-def watched_children(watch: Watch, after_fork: Callable[[], None] | None = None) -> Iterator[None]:
+def _watched_children(watch: Watch, after_fork: Callable[[], None] | None = None) -> Iterator[None]:
     """Report at the end of the block which Python processes were started; a forked one that gets there is ended.
 
     `after_fork`: called in each forked process, which reports nothing otherwise.

@@ -36,8 +36,6 @@ from irscope.record.triton.reasons import print_reasons
 from irscope.record.triton.versions import refusal_of, require_names, triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
-__all__ = ["DEFAULT_TARGET", "SourceFiles", "describe_environment", "recorded_launches", "recording"]
-
 DEFAULT_TARGET = "cuda:90"
 _MOST_SOURCE_BYTES = 4 << 20
 

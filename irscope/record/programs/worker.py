@@ -47,8 +47,6 @@ from irscope.record.triton.identity import compiler_fingerprint
 from irscope.record.triton.patches import Patches
 from irscope.record.triton.versions import triton_version
 
-__all__ = ["import_compiler", "main", "read_tools", "work"]
-
 _INTERRUPTED, _UNWRITTEN = 130, 120
 """The exit codes of a program that a KeyboardInterrupt ends, as a shell tells it, and of one with unwritten output."""
 

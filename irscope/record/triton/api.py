@@ -64,7 +64,6 @@ def compile_owners() -> tuple[Any, ...]:
 
 
 def jit_function_class() -> Any:
-    """The class of a `@triton.jit` function."""
     from triton.runtime.jit import JITFunction
 
     return JITFunction
@@ -105,7 +104,6 @@ def backend_classes() -> tuple[type, ...]:
 
 
 def backend_names() -> list[str]:
-    """The names of the installed backends."""
     from triton.backends import backends
 
     return sorted(backends)
@@ -423,7 +421,6 @@ def compiler_state() -> Any:
 
 
 def cache_folder() -> str:
-    """The folder of Triton's cache."""
     from triton import knobs
 
     return str(knobs.cache.dir)

@@ -415,7 +415,6 @@ def install_driver(
 
 
 def _backend_name(part: DevicePart) -> str:
-    """The name of the backend's folder in Triton."""
     return "nvidia" if part.backend == "cuda" else "amd"
 
 

@@ -51,7 +51,6 @@ class Patches(ExitStack):
     """Replacements in other people's modules, undone together by `close`, the last one first."""
 
     def set(self, owner: Any, name: str, value: Any) -> None:
-        """Replace an attribute."""
         self.enter_context(replaced(owner, name, value))
 
     def set_known(self, owner: Any, values: dict[str, Any]) -> None:

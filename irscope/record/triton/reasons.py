@@ -29,8 +29,6 @@ from irscope.errors import ParseError
 from irscope.ir.asm.resources import section_headers
 from irscope.record.triton import api as triton_api
 
-__all__ = ["VARIABLES", "as_printed", "print_reasons", "text_of_verified", "write_errors"]
-
 # Triton keeps pointers into a list of strings that it moves as the list grows, and short strings move with it: in
 # front, the last two would name nothing.
 _DEBUG_TYPES = (

@@ -54,8 +54,6 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class _PrivateName:
-    """One name of Triton's."""
-
     module: str
     name: str
     """In the module, with dots: `JITFunction._pack_args`; empty for the module itself."""
@@ -73,7 +71,6 @@ class _PrivateName:
         return f"{self.module}.{self.name}".rstrip(".")
 
     def is_present(self) -> bool:
-        """Whether the installed Triton has it."""
         try:
             value: Any = importlib.import_module(self.module)
         except ImportError:

@@ -15,8 +15,6 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.compiles import lasts
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Candidates", "Judge", "settled"]
-
 Judge = Callable[[RecordRequest, tuple[Capture, ...]], "RecordRequest | bool"]
 """Whether a request is interesting, by what was compiled for it so far (at first nothing); or what is to be compiled
 next to tell. It is asked again once that is there."""

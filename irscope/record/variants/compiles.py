@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
     from irscope.record.variants.pool import VariantPool
 
-__all__ = ["LIMIT_BYTES", "Compiles", "KeptCaptures", "Variants", "lasts"]
-
 LIMIT_BYTES = 256 << 20
 """What all kept captures may take before the folders that were used longest ago are dropped."""
 
@@ -41,7 +39,7 @@ class Compiles:
         self._held = ExitStack()
         self._pool: VariantPool | None = None
         self._capture: Capture | None = None
-        self._kept: KeptCaptures | None = None
+        self._kept: _KeptCaptures | None = None
 
     def __enter__(self) -> Compiles:
         return self
@@ -54,7 +52,6 @@ class Compiles:
         self._capture, self._kept = capture, None
 
     def one(self, request: RecordRequest) -> Capture:
-        """The capture of a request."""
         ((_, capture),) = self.all((request,))
         return capture
 
@@ -87,12 +84,12 @@ class Compiles:
         for index, after in self.all(requests):
             yield index, replace(after, launch=replace(after.launch, grid=launch.grid, record=launch.record))
 
-    def _kept_captures(self) -> KeptCaptures | None:
+    def _kept_captures(self) -> _KeptCaptures | None:
         if self._kept is None and self._capture is not None:
             from irscope.record.triton.identity import installed_identity
 
             if identity := installed_identity():
-                self._kept = KeptCaptures(("why", self._capture.id, identity))
+                self._kept = _KeptCaptures(("why", self._capture.id, identity))
         return self._kept
 
     def _started(self) -> VariantPool:
@@ -114,7 +111,7 @@ class Variants:
         """`fresh`: forget what is kept."""
         self._pool = pool
         self._capture = capture
-        self._kept = KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
+        self._kept = _KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
 
     @property
     def not_kept(self) -> OSError | None:
@@ -123,7 +120,6 @@ class Variants:
 
     @property
     def folder(self) -> Path:
-        """Where they are kept."""
         return self._kept.folder
 
     def path_of(self, plan: PassPlan) -> Path:
@@ -135,7 +131,6 @@ class Variants:
         return self._kept.load(str(plan))
 
     def compile(self, plan: PassPlan) -> Capture:
-        """One variant."""
         ((_, capture, _),) = self.compile_all((plan,))
         return capture
 
@@ -153,7 +148,7 @@ class Variants:
 
 
 def _kept_or_compiled(
-    kept: KeptCaptures | None, keys: Sequence[str], compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]]
+    kept: _KeptCaptures | None, keys: Sequence[str], compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]]
 ) -> Iterator[tuple[int, Capture, bool]]:
     """(place of the key, its capture, whether it was kept), the kept ones first, the others as they are made.
 
@@ -179,7 +174,7 @@ def lasts(failure: Failure | None) -> bool:
     return failure is None or (failure.kind in _LASTING_FAILURES and "SIGKILL" not in failure.message)
 
 
-class KeptCaptures:
+class _KeptCaptures:
     """The captures of one identity (of a capture, of the compiler) and of this irscope, each under a key of its own."""
 
     def __init__(self, identity: Sequence[str], otherwise: Path | None = None, *, fresh: bool = False) -> None:

@@ -15,25 +15,10 @@ from typing import TYPE_CHECKING
 from irscope.errors import CaptureFormatError, IrscopeError, StageNotFound
 from irscope.model.capture import Capture
 from irscope.store.recent import CaptureStore
+from irscope.store.shelf import CaptureFile
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
-    from irscope.store.shelf import CaptureFile
-
-__all__ = [
-    "Run",
-    "Tell",
-    "compiled",
-    "tell_not_kept",
-    "tell_origin",
-    "update_stored",
-    "warned",
-    "with_all_texts",
-    "with_layouts",
-    "with_log",
-    "with_operations",
-    "with_sass",
-]
 
 Tell = Callable[[str], None]
 _told: set[tuple[str, str]] = set()
@@ -154,8 +139,8 @@ def tell_origin(capture: Capture, tell: Tell = warned) -> None:
 @cache
 def _tell_foreign(name: str, id_: str, tell: Tell) -> None:
     tell(
-        f"{name} ({id_}) was not recorded here, nor made of what was: compiling it again runs Triton, LLVM and "
-        "the assembler on text that somebody else may have written (docs/security.md)."
+        f"{name} ({id_}) was not recorded here, nor derived from one that was: compiling it again runs Triton, LLVM "
+        "and the assembler on text that somebody else may have written (docs/security.md)."
     )
 
 
@@ -165,7 +150,6 @@ def update_stored(before: Capture, full: Capture, tell: Tell = warned) -> None:
     A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
 
     Args:
-        before: the capture as it was read.
         full: the same, with what was found out of it here.
         tell: is given why it could not be written.
     """

@@ -15,8 +15,6 @@ from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Compiler", "own_request", "with_what_came_before"]
-
 
 def own_request(capture: Capture, asked: RecordingOptions, version: str) -> RecordRequest:
     """The request to compile a capture's own source by the Triton of a version, with that version's defaults."""

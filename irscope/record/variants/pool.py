@@ -191,7 +191,6 @@ class VariantPool:
                 yield index, made
 
     def compile_one(self, request: RecordRequest) -> Capture:
-        """The capture of one request."""
         ((_, capture),) = self.compile((request,))
         return capture
 

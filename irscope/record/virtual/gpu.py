@@ -29,8 +29,6 @@ from irscope.record.virtual.placeholders import Following, follow
 from irscope.record.virtual.rewrite import install_rewriting
 from irscope.record.virtual.torch.streams import BareInterface
 
-__all__ = ["virtual_gpu"]
-
 
 @contextmanager
 def virtual_gpu(

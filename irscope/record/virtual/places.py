@@ -27,8 +27,6 @@ _TEXT = 48
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlace:
-    """A place in a program."""
-
     file: str = ""
     line: int = 0
     text: str = ""
@@ -144,7 +142,6 @@ def _described(file: str, line: int, column: int | None) -> ProgramPlace:
 
 
 def _statement(file: str, line: int) -> ast.stmt | None:
-    """The innermost statement that a line belongs to."""
     best: ast.stmt | None = None
     for node in _statements(file):
         if node.lineno <= line <= (node.end_lineno or node.lineno) and (best is None or node.lineno >= best.lineno):

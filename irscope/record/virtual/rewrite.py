@@ -176,14 +176,12 @@ class Calls:
         return read_date(function, args, options)
 
     def loop(self, kind: Any, *bounds: Any) -> Any:
-        """`range(*bounds)`."""
         if kind is range and (reads := reads_of(bounds)):
             current_following().decide("loop", reads)
             bounds = plain(bounds)
         return kind(*bounds)
 
     def mark(self) -> int:
-        """Before a test."""
         return current_following().mark()
 
     def settle(self, required: bool, mark: int, value: Any) -> Any:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization
+from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization, read_partitions
 from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
@@ -91,7 +91,6 @@ def _kernel(origin: GraphOrigin, id_: str, capture: Capture, *, detailed: bool) 
 
 
 def _place_text(node: GraphNode) -> str:
-    """`model.py:12`"""
     return f"{node.file.replace(chr(92), '/').rpartition('/')[2]}:{node.line}"
 
 
@@ -125,14 +124,13 @@ def _choice_text(tuning: Autotuning | None) -> list[str]:
     return lines
 
 
-PARTITIONS = ("partition", "warps", "registers", "ttgir", "operations")
-BUFFERS = ("buffer", "ttgir", "slots", "of", "written by", "read by")
-BARRIERS = ("barrier", "ttgir", "slots", "arrivals", "arrived at by", "waited for by", "phase")
+_PARTITIONS = ("partition", "warps", "registers", "ttgir", "operations")
+_BUFFERS = ("buffer", "ttgir", "slots", "of", "written by", "read by")
+_BARRIERS = ("barrier", "ttgir", "slots", "arrivals", "arrived at by", "waited for by", "phase")
 _OUTSIDE = "before or after"
 
 
 def partition_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object, ...]]:
-    """Rows of `PARTITIONS`."""
     for one in found:
         for partition in one.partitions:
             operations = ", ".join(f"{name} ×{count}" for name, count in partition.operations)
@@ -149,13 +147,11 @@ def _warps(partition: Partition) -> str:
 
 
 def buffer_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object, ...]]:
-    """Rows of `BUFFERS`."""
     for ring in (ring for one in found for ring in one.buffers):
         yield ring.value, ring.line, ring.slots, ring.what, _users(ring.by("writes")), _users(ring.by("reads"))
 
 
 def barrier_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object, ...]]:
-    """Rows of `BARRIERS`."""
     for ring in (ring for one in found for ring in one.barriers):
         waits = ring.by("waits")
         phases = ", ".join(dict.fromkeys(use.phase for use in waits))
@@ -350,17 +346,14 @@ def _stages(capture: Capture) -> Iterator[tuple[str, str, str]]:
 
 
 def _warps_of_page(page: _Page, capture: Capture) -> Iterator[str]:
-    """The sections of a warp-specialised kernel."""
     text = capture.texts.get("ttgir", "")
     if "warp_specialize" not in text:
-        # What reads partitions is a tenth of all that this command imports.
         return
-    from irscope.analysis.flow.partitions import read_partitions
 
     if found := read_partitions(text):
-        yield page.rows("Warp specialisation", partition_rows(found), PARTITIONS)
-        yield page.rows("Buffers between partitions", buffer_rows(found), BUFFERS)
-        yield page.rows("Barriers", barrier_rows(found), BARRIERS)
+        yield page.rows("Warp specialisation", partition_rows(found), _PARTITIONS)
+        yield page.rows("Buffers between partitions", buffer_rows(found), _BUFFERS)
+        yield page.rows("Barriers", barrier_rows(found), _BARRIERS)
         yield page.lines("", waits_in_vain(found))
 
 

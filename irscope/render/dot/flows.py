@@ -63,10 +63,6 @@ def render_blocks(
     """The control flow of a text's functions as a graph of graphviz.
 
     Args:
-        flows: one graph per function.
-        kind: the text's language.
-        title: what it is of.
-        notes: lines below the title.
         lines: text line -> the line of Python that it comes from, as a text.
         register: the instructions that name it are shown in place of what stands out.
     """
@@ -249,8 +245,6 @@ def render_dataflow(
     """A dataflow as a graph of graphviz.
 
     Args:
-        flow: what to draw.
-        title: what it is of.
         notes: lines below the title: what was folded, what was chosen.
         lines: text line -> the line of Python that it comes from, as a text.
     """

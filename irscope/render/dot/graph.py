@@ -97,7 +97,10 @@ def render_bytes(
         return source.encode("utf-8", "replace")
     if format_ == "svg":
         svg = _run(["dot", "-Tsvg"], source, seconds)
-        return svg if width is None else sized(svg.decode("utf-8", "replace"), width).encode()
+        if width is not None:
+            return sized(svg.decode("utf-8", "replace"), width).encode()
+        # A browser that opens the file shows all of it: the graph of a kernel is wider than a window.
+        return svg.replace(b"<svg ", b'<svg style="max-width:100%;max-height:100%" ', 1)
     # A picture grows until one of its sides is as long as its size says.
     wide = ["-Gdpi=96", f"-Gsize={width / 96:.6f},10000!"] if width is not None else []
     resolution = ["-Gdpi=110"] if format_ == "png" else []
@@ -136,12 +139,10 @@ class Drawing:
     """A directed graph, or a frame within one."""
 
     def __init__(self, graph: Any) -> None:
-        """Draw into a `graphviz.Digraph`."""
         self._graph = graph
 
     @property
     def source(self) -> str:
-        """The graph in the DOT language."""
         return str(self._graph.source)
 
     def node(self, name: str, label: str, **style: str) -> None:
@@ -149,7 +150,6 @@ class Drawing:
         self._graph.node(name, label=label, **style)
 
     def edge(self, source: str, target: str, label: str = "", **style: str) -> None:
-        """Add an edge."""
         self._graph.edge(source, target, label=label, **style)
 
     def same_rank(self, names: Iterable[str]) -> None:
@@ -206,7 +206,6 @@ def cell(content: str, attributes: str = 'ALIGN="LEFT"') -> str:
 
 
 def row(*cells: str) -> str:
-    """A row of cells."""
     return f"<TR>{''.join(cells)}</TR>"
 
 

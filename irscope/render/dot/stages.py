@@ -54,13 +54,7 @@ _IN_A_BOX = 3
 
 
 def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[str] = ()) -> Drawing:
-    """The passes in the order they ran, by stage; `p7` is the box that begins with the eighth.
-
-    Args:
-        effects: the passes, each with what it changed.
-        title: what it is of.
-        notes: lines below the title.
-    """
+    """The passes in the order they ran, by stage; `p7` is the box that begins with the eighth."""
     changed = sum(1 for effect in effects if effect.snapshot.changed)
     total = milliseconds(sum(effect.snapshot.duration_us or 0 for effect in effects))
     counts = f"{len(effects)} passes, {changed} changed the IR (green), {total} ms"
@@ -156,12 +150,12 @@ def render_loops(
     """The scheduled loops, each as a table of turns and iterations.
 
     Args:
-        schedules: the loops, cut into stages.
         pipelined: the loops that resulted, in the same order if there are as many.
-        title: what it is of.
         lines: line of the scheduled text -> the line of Python that it comes from, as a text.
     """
-    note = "Stage s of iteration i runs in turn i + s. A column is one turn: what stands in it is in flight together."
+    note = (
+        "Stage s of iteration i runs in step i + s of the pipelined loop; what one column holds is in flight together."
+    )
     graph = new_drawing("loops", title, (note,), rankdir="TB")
     paired = dict(zip(schedules, pipelined, strict=True)) if len(schedules) == len(pipelined) else {}
     previous = ""
@@ -188,7 +182,7 @@ def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[
     loop = f'<TD COLSPAN="{steady}" BGCOLOR="{STEADY}"><B>the loop</B></TD>'
     rows = [
         row(_filled("", PAPER), *beside("prologue"), loop, *beside("epilogue")),
-        row(_filled("", PAPER), *(_filled(f"turn {turn}", PLAIN) for turn in range(turns))),
+        row(_filled("", PAPER), *(_filled(f"step {turn}", PLAIN) for turn in range(turns))),
     ]
     for iteration in range(iterations):
         cells = [_filled(f"iteration {iteration}", PLAIN)]
@@ -262,7 +256,7 @@ def _described(operation: ScheduledOperation) -> str:
 
 def _in_flight(result: PipelinedLoop) -> str:
     begun = ", ".join(f"{_plain(name)} {value}".strip() for name, value in result.copies[:6])
-    parts = [f"the pipelined loop begins {begun} each turn"]
+    parts = [f"the pipelined loop starts {begun} in each step"]
     if result.prologue:
         parts.append(f"{result.prologue} copies stand before it")
     waits = dict.fromkeys(f"{_plain(name)} leaves {left}" for name, left in result.waits if left)
@@ -275,8 +269,6 @@ def _in_flight(result: PipelinedLoop) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageGraph:
-    """A graph of a stage's text."""
-
     drawing: Drawing
     lines: Mapping[str, tuple[int, ...]]
     """Name of a node -> the 1-based lines of the text that it stands for."""

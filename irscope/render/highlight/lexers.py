@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pygments.lexer import Lexer
 
-from irscope.render.highlight.grammars import AMDGCN, MLIR, SASS, Grammar, TokenType
+from irscope.render.highlight.grammars import GRAMMARS, Grammar, TokenType
 
 
 class GrammarLexer(Lexer):
@@ -31,7 +31,7 @@ class MlirLexer(GrammarLexer):
     filenames: ClassVar[Sequence[str]] = ["*.mlir", "*.ttir", "*.ttgir", "*.glir"]
     mimetypes: ClassVar[Sequence[str]] = ["text/x-mlir"]
     url = "https://mlir.llvm.org"
-    grammar = MLIR
+    grammar = GRAMMARS["mlir"]
 
 
 class SassLexer(GrammarLexer):
@@ -40,7 +40,7 @@ class SassLexer(GrammarLexer):
     name = "SASS"
     aliases: ClassVar[Sequence[str]] = ["nvsass"]
     url = "https://docs.nvidia.com/cuda/cuda-binary-utilities"
-    grammar = SASS
+    grammar = GRAMMARS["sass"]
 
 
 class AmdgcnLexer(GrammarLexer):
@@ -50,4 +50,4 @@ class AmdgcnLexer(GrammarLexer):
     aliases: ClassVar[Sequence[str]] = ["amdgcn"]
     filenames: ClassVar[Sequence[str]] = ["*.amdgcn"]
     url = "https://llvm.org/docs/AMDGPUUsage.html"
-    grammar = AMDGCN
+    grammar = GRAMMARS["amdgcn"]

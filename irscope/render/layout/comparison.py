@@ -31,7 +31,6 @@ def make_pair(
 
     Args:
         first: a layout in registers or in shared memory.
-        second: another one of the same shape.
         color_by: the colouring of those it fits; None for the one that shows most.
         compiler_ways: the compiler's count of bank conflicts, plus one, if it is known.
     """

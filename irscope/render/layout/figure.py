@@ -107,11 +107,8 @@ def _make_runs(
     """The runs of a plane, cut to a window if there are too many.
 
     Args:
-        plane: what is shown.
-        vertical: whether runs go down.
         joined: whether an element (by row-major index) is in one run with the next one, to the right or below.
         make: the run at (row, column), of a first element and a length.
-        most: the most runs that are shown.
     """
     rows, columns = plane.rows, plane.columns
     while rows * columns > _MOST_ELEMENTS:
@@ -291,7 +288,6 @@ def make_figure(
     """The figure of a layout.
 
     Args:
-        described: the layout.
         color_by: `warp`, `lane`, `register`, `bank` or `vector`; None for the one that shows most.
         window: what is shown and framed; None for the unit that repeats.
         facts: more lines for under the title.

@@ -52,13 +52,11 @@ class _Panel:
     """Pixels of an element, down."""
 
     def box(self, figure: Figure, run: Run) -> tuple[float, float, float, float]:
-        """x, y, width and height of a run."""
         w, h = (1, run.length) if figure.vertical else (run.length, 1)
         x, y = self.x + (run.column - self.column) * self.cell, self.y + (run.row - self.row) * self.line
         return x, y, w * self.cell, h * self.line
 
     def holds(self, run: Run) -> bool:
-        """Whether a run begins in it."""
         down, right = run.row - self.row, run.column - self.column
         return 0 <= down < self.rows and 0 <= right < self.columns
 
@@ -197,7 +195,6 @@ def render_svg(
     """One SVG of figures.
 
     Args:
-        figures: what it shows.
         theme: `light`, `dark` or `print`; None follows the reader's system.
         width: in pixels.
         beside: whether the figures stand beside one another, at one scale, in an SVG that is half as wide again; they

@@ -27,8 +27,6 @@ def render_terminal(figure: Figure, *, width: int = 100, color: bool = False, sc
     """The figure as lines of text.
 
     Args:
-        figure: what to show.
-        width: columns of the terminal.
         color: whether to use 24-bit colours; without them every label names what its colour stands for.
         scale: the least columns of the terminal for an element.
     """
@@ -201,7 +199,7 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
     rows = list(costs)
     if not rows:
         return "no operation of this kernel's TTGIR moves anything through a layout that has a map\n"
-    head = ["above least", "loops", "Python", "TTGIR", "operation", "layouts", "cost"]
+    head = ["above minimum", "loops", "Python", "TTGIR", "operation", "layouts", "cost"]
     cells = [
         [
             cost.excess or "–",
@@ -224,7 +222,7 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
             lines.append(f"{'':13}{' < '.join(_place(frame, '') for frame in cost.chain)}")
     lines += [
         "",
-        "above least: sectors or lines (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
+        "above minimum: sectors or lines (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
         "ideal: if each instruction's distinct bytes were packed; least: if those of a warp were. Sums of the launch.",
         "TTGIR: the lines of irscope show ID --stage ttgir --loc.",
         *(["Counts are of the PTX: ptxas may make equal accesses once, or leave some out."] if _of_ptx(rows) else []),

@@ -175,11 +175,9 @@ class _Panel:
         return _LEFT + (step - self.first) / max(self.last - self.first, 1) * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, offset: float) -> float:
-        """The pixel of an offset."""
         return self.base - offset / self.extent * _HEIGHT
 
     def draw(self, title: str) -> None:
-        """Draw it."""
         memory, canvas = self.memory, self.canvas
         canvas.text(28, self.top, f"{title} · {memory.space} memory", size=19, bold=True)
         canvas.text(28, self.top + 20, f"{headline(memory)} · {peak_line(memory)}", look="m", size=12.5)
@@ -197,7 +195,6 @@ class _Panel:
             self._key(index)
 
     def _depth(self, loop: tuple[int, int]) -> int:
-        """The number of loops around a loop."""
         return sum(one != loop and one[0] <= loop[0] and loop[1] <= one[1] for one in self.loops)
 
     def _loop_area(self, loop: tuple[int, int]) -> Rect:
@@ -320,5 +317,4 @@ class _Panel:
 
 
 def _letters(columns: int) -> int:
-    """The characters of a line of the key."""
     return int(((_WIDTH - 56) / columns - 24) / width_of("0", LEAST))

@@ -43,7 +43,7 @@ _ROW = 40.0
 _FAMILY = 34.0
 """Pixels of a family of instructions, at most."""
 _LINE = 17.0
-_BARS = "operations made above the line, removed below; heights by square root, cut where LLVM's dialects begin"
+_BARS = "operations added above the line, removed below; heights by square root, cut where LLVM's dialects begin"
 _KEY = (
     "a colour: a warp, or banks of shared memory · dark: what the first thread holds · blue frame: changed by this pass"
 )
@@ -72,11 +72,10 @@ class _Scene:
     # ── what stays ────────────────────────────────────────────────────────────────────────────────────────────
 
     def still(self) -> str:
-        """What all frames share."""
         draw_head(self.canvas, self._capture)
         self.canvas.text(WIDTH - _MARGIN, 60, _KEY, look="m", size=LEAST, anchor="end")
         self._counters()
-        self.canvas.panel(self._changes_area, "Came and went in this pass")
+        self.canvas.panel(self._changes_area, "Operations added and removed")
         self._timeline()
         return self._taken()
 
@@ -124,7 +123,6 @@ class _Scene:
             self.canvas.path(path, "curve")
 
     def _spark(self, number: int) -> Rect:
-        """The room of a counter's curve."""
         left = _SIDE_LEFT + 150
         return Rect(left, _TOP + 34 + 4 + number * _ROW + 2, _SIDE - 150 - 14, _ROW - 12)
 
@@ -136,7 +134,7 @@ class _Scene:
     def _timeline(self) -> None:
         frames, canvas = self._movie.frames, self.canvas
         area = Rect(_MARGIN, _BELOW, WIDTH - 2 * _MARGIN, _END - _BELOW)
-        canvas.panel(area, "Passes that changed it", _BARS)
+        canvas.panel(area, "Passes that changed the IR", _BARS)
         # What an earlier pass made of the first frame is not shown.
         made, gone = [0, *(frame.made for frame in frames[1:])], [0, *(frame.removed for frame in frames[1:])]
         # In the dialects of LLVM there are so many that nothing else would be seen.
@@ -333,7 +331,6 @@ def render_gif(frames: Iterable[tuple[str, float]]) -> bytes:
 
 
 def _beside(image: Any, pictures: list[Any]) -> Any:
-    """Every picture on one, at half its size."""
     wide, high = (max(size // 2, 1) for size in pictures[0].size)
     whole = image.new("RGB", (wide, high * len(pictures)))
     for number, one in enumerate(pictures):
@@ -355,10 +352,7 @@ def movie_svg(
     Who asked for less motion sees the first frame too.
 
     Args:
-        capture: what the movie is of.
-        movie: with at least one frame.
         theme: `light`, `dark` or `print`.
-        seconds: of each frame.
         answers: the maps of layouts; those missing are computed from their texts, as far as these tell.
 
     Raises UsageError for a theme or a time that is none.

@@ -183,11 +183,7 @@ def _colored(places: Preimage, rows: int, columns: int, decides: int, key: Calla
 
     Args:
         places: of each element its place; it is linear over GF(2).
-        rows: of the tile.
-        columns: of the tile.
         decides: the bits of a place that decide its key.
-        key: of a place.
-        caption: what the colours mean.
     """
     wide, high = _alike(places, columns, 1, decides), _alike(places, rows, columns, decides)
     shown_rows = _shown(rows, high, HIGH, _size(rows, columns)[1])

@@ -62,12 +62,10 @@ class Facts:
 
     @property
     def conversions(self) -> tuple[Cost, ...]:
-        """The costs of layout conversions."""
         return tuple(one for one in self.costs if one.kind == "conversion")
 
     @property
     def accesses(self) -> tuple[Cost, ...]:
-        """The costs of accesses to global memory."""
         return tuple(one for one in self.costs if one.kind == "global")
 
 

@@ -361,7 +361,7 @@ def _turn_name(flight: InFlight, column: _Column) -> str:
         return "before" if column.width > 48 else ""
     if flight.turns is not None and column.turn >= flight.turns:
         return "behind" if column.width > 48 else ""
-    return f"turn {column.turn}" if column.width > 50 else str(column.turn)
+    return f"iteration {column.turn}" if column.width > 78 else str(column.turn)
 
 
 def _phases(flight: InFlight) -> dict[int, str]:
@@ -483,28 +483,27 @@ def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, i
 
 
 def title_of(flight: InFlight) -> tuple[str, str]:
-    """The title of the panel, and what it is of."""
     if not flight.line:
         return "The kernel from load to store", _program(flight)
     if flight.partitions:
-        return "Partitions, turn by turn", _of_partitions(flight)
+        return "Partitions, iteration by iteration", _of_partitions(flight)
     place = short_name(flight.place)
-    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "turns not known"
+    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "trip count not known"
     if flight.turns is None and flight.launch_turns is not None:
-        turns = f"as if it turned often: in this launch it {_times(flight.launch_turns)}"
-    nested = "in the first turn of the loop around it" if flight.is_nested else ""
+        turns = f"drawn for many iterations, this launch has {_times(flight.launch_turns)}"
+    nested = "in the first iteration of the enclosing loop" if flight.is_nested else ""
     several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
-    return "The loop, turn by turn", " · ".join(filter(None, (place, turns, several, nested, flight.note)))
+    return "The loop, iteration by iteration", " · ".join(filter(None, (place, turns, several, nested, flight.note)))
 
 
 def _of_partitions(flight: InFlight) -> str:
     place = short_name(flight.place)
-    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "its first turns"
+    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "its first iterations"
     return " · ".join(filter(None, (place, turns, "each as far as barriers let it", flight.note)))
 
 
 def _times(turns: int) -> str:
-    return {0: "never turns", 1: "turns once", 2: "turns twice"}.get(turns, f"turns {turns} times")
+    return f"{turns} iteration{'s' * (turns != 1)}"
 
 
 def _program(flight: InFlight) -> str:

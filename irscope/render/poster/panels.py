@@ -54,8 +54,10 @@ def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
     where = _where(row)
     canvas.text(area.left, y + 12, _what(row), size=LEAST, room=area.width - len(where) * 7 - 6)
     canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width)
-    width = _width(row).replace(" bits a lane", "-bit")
-    text = ", ".join(filter(None, (width, _units(row).replace(", the least", ", least").replace("× the", "×"))))
+    width = _width(row).replace(" bits per thread", "-bit")
+    text = ", ".join(
+        filter(None, (width, _units(row).replace(", the minimum", ", min").replace("× the minimum", "× min")))
+    )
     canvas.text(area.left, y + 26, text, look="warn" if row.excess else "m", size=LEAST, room=area.width)
     return _NARROW
 
@@ -89,11 +91,11 @@ def _width(row: Cost) -> str:
     access = row.access
     if access is None or not access.launch.executions[1]:
         return ""
-    return f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block"
+    return f"{access.bits_per_thread} bits per thread" if access.bits_per_thread else "a tile"
 
 
 def _units(row: Cost) -> str:
-    """`24,576 sectors, the least`, `65,536 sectors, 2× the least`."""
+    """`24,576 sectors, the minimum`, `65,536 sectors, 2× the minimum`."""
     access = row.access
     if access is None:
         return ""
@@ -108,10 +110,10 @@ def _units(row: Cost) -> str:
 
 def _against(access: Access, units: tuple[int, int], least: tuple[int, int]) -> str:
     if units[0] != units[1] or not least[1]:
-        return access.certainty if access.certainty != "exact" else "a range"
+        return access.certainty if access.certainty != "exact" else "bounds"
     if units[0] <= least[1]:
-        return "the least"
-    return f"{units[0] / least[1]:.3g}× the least"
+        return "the minimum"
+    return f"{units[0] / least[1]:.3g}× the minimum"
 
 
 def _span(span: tuple[int, int]) -> str:
@@ -151,7 +153,7 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
         note = f"{plane.rows}×{plane.columns} of {rows}×{columns}{', repeated' if plane.repeats else ''}"
         rows, columns = plane.rows, plane.columns
     word = "wave" if tile.target.backend == "hip" else "warp"
-    each = f"{threads.registers} elements a thread · {threads.warps} {word}{'s' * (threads.warps > 1)}"
+    each = f"{threads.registers} elements per thread · {threads.warps} {word}{'s' * (threads.warps > 1)}"
     canvas.text(area.left, area.bottom - 2, each, look="m", size=LEAST, room=area.width)
     if note:
         canvas.text(area.left, area.bottom - 17, note, look="m", size=LEAST, room=area.width)
@@ -311,7 +313,6 @@ def draw_buffers(canvas: Canvas, area: Rect, allocation: Allocation) -> float:
 
 
 def _grouped(text: str) -> str:
-    """Its numbers with separators of thousands."""
     return _LARGE.sub(lambda match: f"{int(match[0]):,}", text)
 
 
@@ -339,7 +340,7 @@ def draw_limits(canvas: Canvas, area: Rect, facts: Facts) -> None:
     for cause, allowed in sorted(found.limits, key=lambda row: row[1])[:_MOST_CAUSES]:
         look = "bad" if cause in found.limited_by else "bar"
         canvas.text(area.left, y + 10, _taken(facts.capture, cause), size=LEAST, room=area.width - 72)
-        canvas.text(area.right, y + 10, f"{allowed} block{'s' * (allowed != 1)}", look="bad" if look == "bad" else "m",
+        canvas.text(area.right, y + 10, f"{allowed} CTA{'s' * (allowed != 1)}", look="bad" if look == "bad" else "m",
                     size=LEAST, anchor="end")  # fmt: skip
         wide = area.width / _MOST_BLOCKS
         for block in range(min(allowed, _MOST_BLOCKS)):
@@ -359,7 +360,7 @@ def _taken(capture: Capture, cause: str) -> str:
     limits = (CUDA_LIMITS if capture.target.backend == "cuda" else HIP_LIMITS).get(capture.target.arch)
     if cause == REGISTERS:
         accumulators = f" + {resources.accumulator_registers}" if resources.accumulator_registers else ""
-        spilled = f", {resources.spilled_bytes} bytes spilled" if resources.spilled_bytes else " a thread"
+        spilled = f", {resources.spilled_bytes} bytes spilled" if resources.spilled_bytes else " per thread"
         return f"registers: {resources.registers}{accumulators}{spilled}"
     if cause == SHARED:
         limit = f" of {limits.shared_bytes_per_block:,}" if limits is not None else ""
@@ -368,7 +369,7 @@ def _taken(capture: Capture, cause: str) -> str:
         return f"tensor memory: {resources.tensor_memory_columns} columns"
     if cause == WARPS:
         warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
-        return f"warps: {warps} a block"
+        return f"warps: {warps} per CTA"
     return cause
 
 
@@ -379,7 +380,7 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
         y = canvas.paragraph(area, failure, look="bad", lines=5)
     shown = findings[: min(WORST, int((area.bottom - y) // _FINDING))]
     if not shown and not failure:
-        _say(canvas, area, "Nothing was found that is known to cost time.")
+        _say(canvas, area, "No findings.")
         return
     height = min((area.bottom - y) / max(len(shown), 1), 60.0)
     for finding in shown:

@@ -141,15 +141,16 @@ def _side(canvas: Canvas, facts: Facts) -> None:
     found = [one for one in facts.findings if failure is None or one.code != "IRS503"]
     roofline = roofline_of_assumed(facts.capture) if not told and len(found) < 2 else None
     if roofline is not None and roofline.floor_s is not None:
-        upper = Rect(below.left, top, below.width, 96 if found else 44)
-        room = canvas.panel(upper, "Worst findings", "" if found else "none")
+        rest = below
         if found:
+            upper = Rect(below.left, top, below.width, 96)
+            room = canvas.panel(upper, "Worst finding")
             draw_findings(canvas, Rect(room.left, room.top, room.width, 160), found, "")
-        rest = Rect(below.left, upper.bottom + _GAP, below.width, below.bottom - upper.bottom - _GAP)
+            rest = Rect(below.left, upper.bottom + _GAP, below.width, below.bottom - upper.bottom - _GAP)
         part = roofline.peaks.name if roofline.peaks is not None else ""
         draw_roofline(canvas, canvas.panel(rest, "Roofline", part), roofline)
         return
-    count = f"{len(found)} in all" if len(found) > WORST else ""
+    count = f"of {len(found)}" if len(found) > WORST else ""
     draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
 
 
@@ -162,7 +163,7 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
         draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no conversion"), facts.accesses)
         has_accesses, room, end = True, areas[1], areas[1].bottom
     else:
-        count = f"{len(facts.conversions)} in all" if facts.conversions else ""
+        count = str(len(facts.conversions)) if facts.conversions else ""
         room = canvas.panel(areas[1], "Layout conversions", count)
         end = draw_conversions(canvas, room, facts.conversions, known="ttgir" in facts.capture.stages)
     if not has_accesses and rows_of(room.width, room.bottom - end - 26):

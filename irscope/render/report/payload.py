@@ -13,6 +13,7 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.movie.make import follow
 from irscope.analysis.resources import stage_operations
 from irscope.analysis.source.map import source_map
+from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.meanings import meanings_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.model.evidence import CompilerLog, PassLog
@@ -38,7 +39,7 @@ from irscope.render.report.texts import (
     as_bytes,
     column_words,
     deflated,
-    packed_beside,
+    packed_annotations,
     packed_difference,
     plain_by_number,
     split_margins,
@@ -81,7 +82,6 @@ class Payload:
         """Pack captures.
 
         Args:
-            captures: what the report is of.
             between: what is known of pairs of layouts of the first one.
             results: a view of its own; None for none.
         """
@@ -125,7 +125,7 @@ class Payload:
         self._numbers.clear()
         costs = known_costs(capture) if self._studies else ()
         found = findings_in(capture, costs, evaluates=self._evaluates)
-        row = facts_of(capture, costs, found)
+        row = facts_of(capture, costs, found, evaluates=self._evaluates)
         texts = capture.texts
         first = next(iter(texts), None)
         source = None if first is None else self._lines(texts[first], stage_named(first).kind, number, blobs, "source")
@@ -155,8 +155,8 @@ class Payload:
 
             if (heat := heat_of(capture)) is not None:
                 row["heat"] = self._value(heat, number, blobs, "heat")
-        if self._studies and (machine_code := packed_beside(capture)) is not None:
-            row["beside"] = self._value(machine_code, number, blobs, "beside")
+        if self._studies and (machine_code := packed_annotations(capture)) is not None:
+            row["annotations"] = self._value(machine_code, number, blobs, "annotations")
         followed = follow(capture) if self._studies else None
         lives = packed_lives(capture, self._numbers.__getitem__, followed) if followed else NO_LIVES
         row["lives"] = self._value(lives, number, blobs, "lives")
@@ -292,7 +292,6 @@ class Payload:
 
 def _log_rows(log: PassLog) -> tuple[str, list[list[str]]]:
     """The text of a pass's log, and the decisions in it as (place, what it says)."""
-    from irscope.ir.locations.model import line_text, place_of
     from irscope.ir.logs.reasons import read_decisions
     from irscope.render.text.history import entries_text
 

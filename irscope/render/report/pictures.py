@@ -84,7 +84,6 @@ def movie_text(capture: Capture, followed: Followed) -> str:
 
     Args:
         capture: what it is of; maps of layouts that it does not hold are computed from their texts where these tell.
-        followed: its operations.
 
     Empty for a damaged capture.
     """
@@ -162,7 +161,6 @@ def packed_graphs(
     """The graphs of a capture, and whether the page has to place one.
 
     Args:
-        capture: what they are of.
         add_text: stores a text under the place it stands in, and gives its number.
         placed: whether `dot` places them now.
 
@@ -201,8 +199,6 @@ def packed_graphs(
 
 
 def _graphs(capture: Capture) -> Iterator[tuple[str, Callable[[], StageGraph | None]]]:
-    """(what it is of, how to draw it)."""
-
     def alone(drawing: Drawing | None) -> StageGraph | None:
         return StageGraph(drawing, {}) if drawing is not None else None
 

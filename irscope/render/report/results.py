@@ -23,8 +23,6 @@ View = dict[str, str | int]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell."""
-
     text: str
     note: str = ""
     """What stands beside it, such as the difference to the first row."""
@@ -150,7 +148,6 @@ def _cells_of_bench(bench: Bench, row: BenchRow) -> list[Cell]:
 
 
 def _judged_of_bench(row: BenchRow) -> _Tone:
-    """The tone of a time beyond the noise."""
     if row.ratio is None or not row.ratio.different:
         return ""
     return "worse" if row.ratio.value > 1 else "better"

@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from irscope.analysis.diff.texts import DiffEntry, TextDiff
-from irscope.analysis.source.beside import MACHINE_CODE, Beside, BesideInstruction, beside
+from irscope.analysis.source.annotations import MACHINE_CODE, AnnotatedInstruction, Annotations, annotate
 from irscope.analysis.source.map import source_map
 from irscope.errors import DAMAGE
 from irscope.ir.asm.instructions import column_meaning, columns_of, without_columns
@@ -32,7 +32,7 @@ from irscope.ir.columns import read_body
 from irscope.ir.locations.strip import lines_without_locations
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, StageKind
-from irscope.render.text.source import BesideColumns
+from irscope.render.text.source import AnnotationColumns
 
 _PREFIX = r"%[A-Za-z_]\w*_|%[a-z]{0,2}|!|#loc"
 # "  %12", "%rd7", "%x_12", "!34", "#loc5"
@@ -88,7 +88,6 @@ class Blobs:
         return place
 
     def to_bytes(self) -> bytes:
-        """All of them, concatenated."""
         return b"".join(self._parts)
 
 
@@ -132,9 +131,7 @@ class TextTable:
         """The number of a text, which is new or known.
 
         Args:
-            text: any text.
             chunk: the number of `blobs` in the report.
-            blobs: where it is packed.
             bases: texts it may be stored as a difference to, if they were not released.
         """
         digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -173,7 +170,6 @@ class TextTable:
         return known
 
     def parts(self, number: int) -> tuple[int, ...]:
-        """The numbers of the texts that a text is stored as."""
         row = self.rows[number]
         return tuple(row) if len(row) == 2 else (number,)
 
@@ -281,7 +277,7 @@ class MachineCode:
     """File -> (line, the most live registers of its instructions, their marks)."""
 
 
-def packed_beside(capture: Capture) -> dict[str, Any] | None:
+def packed_annotations(capture: Capture) -> dict[str, Any] | None:
     """The machine code of a capture as JSON holds it; None if it holds none, or none that can be read."""
     stage = next((name for name in MACHINE_CODE if name in capture.texts), None)
     if stage is None:
@@ -289,15 +285,15 @@ def packed_beside(capture: Capture) -> dict[str, Any] | None:
     # Samples are in the page already: `irscope.render.report.facts`.
     alone = replace(capture, profile=None)
     try:
-        found = beside(alone, stage)
+        found = annotate(alone, stage)
         return asdict(_packed(alone, found)) if found.instructions else None
     except DAMAGE:
         # The text comes from the capture's file, which may say anything.
         return None
 
 
-def _packed(capture: Capture, found: Beside) -> MachineCode:
-    columns = BesideColumns(found, ("registers", "marks"))
+def _packed(capture: Capture, found: Annotations) -> MachineCode:
+    columns = AnnotationColumns(found, ("registers", "marks"))
     known = source_map(capture, [found.stage])
     the_map = known.stage(found.stage)
     own: dict[tuple[str, int], list[int]] = {}
@@ -321,7 +317,7 @@ def _packed(capture: Capture, found: Beside) -> MachineCode:
     )
 
 
-def _marks(one: BesideInstruction) -> Iterator[tuple[Kind, str]]:
+def _marks(one: AnnotatedInstruction) -> Iterator[tuple[Kind, str]]:
     if one.spill:
         yield "spill", f"spill {one.spill}"
     if one.tick:

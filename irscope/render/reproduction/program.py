@@ -7,6 +7,7 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -14,7 +15,6 @@ from irscope.errors import RecordingError
 from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Capture, Launch
 from irscope.model.launch_record import Argument, LaunchRecord
-from irscope.render.reproduction import support
 from irscope.render.reproduction.needed import NeededSource, Piece, needed_source
 
 _FLOATS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
@@ -54,12 +54,10 @@ def _type(text: str) -> str:
 
 
 def _items_of(text: str) -> list[str]:
-    """The types in that of a tuple."""
     return [item for item in split_commas(text[1:-1]) if item]
 
 
 def _tuple(items: Iterable[str]) -> str:
-    """The expression of a tuple of expressions."""
     parts = list(items)
     comma = "," if len(parts) == 1 else ""
     return f"({', '.join(parts)}{comma})"
@@ -88,7 +86,6 @@ def _constants(launch: Launch, functions: Mapping[str, str]) -> dict[str, str]:
 
 
 def _functions_among_constants(launch: Launch) -> tuple[str, ...]:
-    """The constants that are functions, as `module.name`."""
     return tuple(text for _, text in launch.constants if _is_function(text))
 
 
@@ -289,14 +286,17 @@ _NOT_REPRODUCED = {
     "recorder": "irscope itself failed in its compile: report that, with the capture",
     "python": "the script failed, and not the compiler: run the script",
 }
-_SWITCHES = {"llvm-opt": support.NO_LLVM_OPTIMISER, "ptxas-opt": support.NO_PTXAS_OPTIMISER}
+_SWITCHES = {
+    "llvm-opt": '    os.environ["DISABLE_LLVM_OPT"] = "1"\n',
+    "ptxas-opt": "    triton.knobs.nvidia.disable_ptxas_opt = True\n",
+}
 _DIGEST = re.compile(r"[0-9a-f]{12,}$")
 # Three quotes end a raw string; Python reads other ends of lines as \\n, and no control characters.
 _NOT_IN_RAW = re.compile(r'"""|[\x00-\x08\x0b-\x1f\x7f]')
 
 
 @dataclass(frozen=True, slots=True)
-class _Reproduction:
+class Reproduction:
     """The file, and what is to be said of it."""
 
     text: str
@@ -304,8 +304,11 @@ class _Reproduction:
     """`python`, or the stage that it compiles on from."""
     notes: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.text)}</pre>"
 
-def render_reproduction(capture: Capture) -> _Reproduction:
+
+def render_reproduction(capture: Capture) -> Reproduction:
     """The file for a capture; raises RecordingError where none can be made."""
     failure = capture.failure
     if failure is not None and failure.kind in _NOT_REPRODUCED:
@@ -332,7 +335,7 @@ def render_reproduction(capture: Capture) -> _Reproduction:
         return _from_ir(capture, stage, str(reason))
 
 
-def _from_python(capture: Capture, needed: NeededSource) -> _Reproduction:
+def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
     body = pieces_text(needed)
     notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
     if "torch" in needed.other_modules:
@@ -345,7 +348,7 @@ def _from_python(capture: Capture, needed: NeededSource) -> _Reproduction:
         notes.append(f"It compiles and does not launch: {why_not}.")
     code = _compiling_code(capture, _rows(places)) + launching
     text = _file(capture, notes, ["import gc", *imports], f"{body}\n\n{tables}\n", code)
-    return _Reproduction(text, "python", tuple(notes))
+    return Reproduction(text, "python", tuple(notes))
 
 
 def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
@@ -375,12 +378,18 @@ def _launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[st
     return text, imports
 
 
+def _part(name: str, /, **values: object) -> str:
+    """A part of the file that is the same for every capture but for some values: `parts/` has each as it is written."""
+    return Path(__file__).with_name("parts").joinpath(f"{name}.txt").read_text("utf-8").format(**values)
+
+
 def _compiling_code(capture: Capture, places: str) -> str:
     """The functions that compile the kernel; `places`: where functions stood, as code."""
     is_gluon = capture.launch.language == "gluon"
     if not _is_name(capture.name):
         raise NotExpressible(f"{capture.name!r} is no name of a function")
-    return support.PLACE.format(places=places) + support.COMPILE_PYTHON.format(
+    return _part("place", places=places) + _part(
+        "compile_python",
         name=capture.name,
         jit="gluon.jit" if is_gluon else "triton.jit",
         source="GluonASTSource" if is_gluon else "ASTSource",
@@ -388,13 +397,12 @@ def _compiling_code(capture: Capture, places: str) -> str:
 
 
 def _target_line(capture: Capture) -> str:
-    """The target as code."""
     target = capture.target
     arch = str(int(target.arch)) if target.arch.isdecimal() else quoted(target.arch)
     return f"TARGET = GPUTarget({quoted(target.backend)}, {arch}, {target.warp_size})\n"
 
 
-def _from_ir(capture: Capture, stage: str, reason: str) -> _Reproduction:
+def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
     text = capture.text(stage)
     notes = (
         f"It compiles on from the IR of stage {stage}, and not from Python: {reason}. Names of loop variables are not "
@@ -406,13 +414,14 @@ def _from_ir(capture: Capture, stage: str, reason: str) -> _Reproduction:
         "from triton.backends.compiler import Language",
         "from triton.compiler.compiler import make_backend",
     ]
-    code = support.COMPILE_IR.format(
+    code = _part(
+        "compile_ir",
         name=quoted(capture.name if _is_name(capture.name) else "kernel"),
         stage=quoted(stage),
         language="GLUON" if capture.launch.language == "gluon" else "TRITON",
     )
-    code += support.NO_LAUNCH.format(why=quoted("not launched: compiled from IR"))
-    return _Reproduction(_file(capture, list(notes), imports, tables, code), stage, notes)
+    code += _part("no_launch", why=quoted("not launched: compiled from IR"))
+    return Reproduction(_file(capture, list(notes), imports, tables, code), stage, notes)
 
 
 def _file(capture: Capture, notes: list[str], imports: list[str], body: str, code: str) -> str:
@@ -442,7 +451,8 @@ def _file(capture: Capture, notes: list[str], imports: list[str], body: str, cod
         f"\n{_target_line(capture)}",
         plan,
         code,
-        support.MAIN.format(
+        _part(
+            "main",
             title=repr(f"{capture.name} for {target}"),
             version=repr(capture.environment.triton_version),
             release=quoted(f"recorded with Triton {capture.environment.triton_version}; this is"),
@@ -553,22 +563,21 @@ def _plan(capture: Capture) -> tuple[str, list[str]]:
             rows += f"    ({quoted(snapshot.stage)}, {quoted(snapshot.name)}, {snapshot.occurrence}),\n"
     if not rows:
         return "", switches
-    return support.PLAN.format(off=f"{{\n{rows}}}"), [*switches, "    leave_passes_out()\n"]
+    return _part("plan", off=f"{{\n{rows}}}"), [*switches, "    leave_passes_out()\n"]
 
 
 def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
-    """(code that launches, why it does not)."""
     launch = capture.launch
     if capture.failure is not None:
-        return support.NO_LAUNCH.format(why=quoted("not launched: the recorded compile made nothing that runs")), ""
+        return _part("no_launch", why=quoted("not launched: the recorded compile made nothing that runs")), ""
     if launch.record is None or launch.grid is None:
         why = "no launch was recorded"
-        return support.NO_LAUNCH.format(why=quoted(f"not launched: {why}")), why
+        return _part("no_launch", why=quoted(f"not launched: {why}")), why
     try:
         rows = _arguments(launch, launch.record, needed.functions)
     except NotExpressible as reason:
-        return support.NO_LAUNCH.format(why=quoted(f"not launched: {reason}")), str(reason)
+        return _part("no_launch", why=quoted(f"not launched: {reason}")), str(reason)
     arguments = "\n".join(f"        {text},  # {_in_comment(name)}" for name, text in rows.items())
     rows = _expected_rows(launch, launch.record)
-    check = support.NO_CHECK if rows is None else support.CHECK.format(rows="\n".join(f"    {row}," for row in rows))
-    return support.LAUNCH.format(grid=launch.grid, arguments=arguments) + check, ""
+    check = _part("no_check") if rows is None else _part("check", rows="\n".join(f"    {row}," for row in rows))
+    return _part("launch", grid=launch.grid, arguments=arguments) + check, ""

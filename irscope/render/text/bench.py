@@ -57,8 +57,6 @@ _RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One variant."""
-
     name: str
     """`baseline`, or what makes it another: a plan, an option, a capture."""
     timing: Timing | None
@@ -96,7 +94,6 @@ class Bench:
 
 
 def bench_json(bench: Bench) -> dict[str, Any]:
-    """As JSON."""
     variants = [
         picked(
             row,
@@ -135,7 +132,6 @@ def bench_columns(bench: Bench) -> list[str]:
 
 
 def row_cells(bench: Bench, row: BenchRow) -> list[object]:
-    """A row of the table."""
     return [row.name, *_time_cells(row), _result(row), *_rates(bench, row.timing)]
 
 

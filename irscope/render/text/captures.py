@@ -20,8 +20,6 @@ from irscope.render.text.figures import milliseconds
 from irscope.render.text.findings import line_of_finding
 from irscope.render.text.tables import masked, table, wrapped
 
-__all__ = ["Findings", "SummaryRow", "note_findings", "render_summary"]
-
 _MOST_FINDINGS = 3
 
 Findings = dict[tuple[str, str, Place], list[tuple[str, Finding]]]
@@ -38,7 +36,6 @@ def _worst(found: Findings, *, several: bool) -> str:
     """The worst findings, each once, with the ids of its captures."""
     if not found:
         return ""
-    from irscope.render.text.tables import masked
 
     worst_of_each = {worst(one for _, one in rows)[0]: rows for rows in found.values()}
     lines: list[str] = []
@@ -52,8 +49,6 @@ def _worst(found: Findings, *, several: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """What the summary shows of one capture."""
-
     id: str
     stages: tuple[str, ...]
     failure: str

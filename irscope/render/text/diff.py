@@ -81,7 +81,6 @@ def render_unified(
 def render_diff(
     diff: TextDiff, *, side_by_side: bool, width: int | None = None, color: bool = False, context: int = 3
 ) -> str:
-    """The diff side by side, or unified."""
     if side_by_side:
         return render_side_by_side(diff, width=width, color=color, context=context)
     return render_unified(diff, color=color, context=context)

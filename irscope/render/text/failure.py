@@ -7,8 +7,6 @@ from pathlib import Path
 
 from irscope.model.capture import Capture
 
-__all__ = ["edited_failure_text", "failure_text"]
-
 _FRAMES_OF_OUTPUT = 15
 
 # kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function

@@ -161,7 +161,7 @@ def _lines(finding: Finding, others: Sequence[Finding], color: bool) -> Iterator
     predicted = (
         f"predicted {duration_text(finding.seconds)}, {finding.share:.0%} of the time; " if finding.seconds else ""
     )
-    yield f"  costs: {predicted}{finding.cost}"
+    yield f"  cost: {predicted}{finding.cost}"
     for number, cause in enumerate(finding.causes):
         yield f"  {'because' if not number else '       '} {cause.text} {dim}[{cause.evidence}: {cause.source}]{plain}"
     for one in sorted(finding.suggestions, key=_order):
@@ -184,24 +184,24 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
     if proof is None:
         yield f"  not tried: {one.text}"
     elif proof.helps:
-        yield f"  mend: {one.text}"
-        how = "at once with the other mends" if proof.together else f"with {one.tried}"
+        yield f"  fix: {one.text}"
+        how = "together with the other fixes" if proof.together else f"with {one.tried}"
         yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, _unseen(proof), proof.timing)))}"
     else:
-        why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
+        why = proof.failure or f"no improvement{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried}: {why}{plain}"
 
 
 def _unseen(proof: Proof) -> str:
-    """`not looked at: registers, shared memory`; empty if everything was."""
-    return f"not looked at: {', '.join(proof.unseen)}" if proof.unseen else ""
+    """`not compared: registers, shared memory`; empty if everything was."""
+    return f"not compared: {', '.join(proof.unseen)}" if proof.unseen else ""
 
 
 def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     head = {"text": one.text, "changes": [str(change) for change in one.changes]}
     proof = one.proof
     if proof is None:
-        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_looked_at": [], "predicted_s": None}
+        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_compared": [], "predicted_s": None}
         return head | nothing | {"outcome": "not tried", "failure": "", "time": None}
     time = {
         "verdict": proof.agreement.verdict if proof.agreement is not None else None,
@@ -210,9 +210,9 @@ def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     }
     return picked(
         proof,
-        "effects failure not_looked_at=unseen predicted_s=seconds",
+        "effects failure not_compared=unseen predicted_s=seconds",
         **head,
         compiled_with=list(map(str, proof.together or one.changes)),
-        outcome="helps" if proof.helps else "failed" if proof.failure else "no help",
+        outcome="better" if proof.helps else "failed" if proof.failure else "no improvement",
         time=time if proof.timing else None,
     )

@@ -24,12 +24,10 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
     """The lives of operations.
 
     Args:
-        lives: of operations of some name.
         at: the step after which those that are there count as surviving.
         where: the name of that place: `ttgir`.
         file: the kernel's, which never counts as Triton's library.
         width: columns that a line may have; None for any number.
-        color: whether it is coloured.
     """
     trail = lives.trail
     counts = lives.counts()
@@ -39,15 +37,15 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
         unclear = "" if one.is_certain else "which of several equal ones is not known"
         rows.append([_step_text(trail, one.step), one.count, *_changes(one.made, one.removed), unclear])
     totals = _changes(sum(one.made for one in counts), sum(one.removed for one in counts))
-    rows.append(["in all", counts[-1].count if counts else first, *totals])
-    parts = [table(["pass", "there", "made", "removed", ""], rows, width=width, color=color)]
+    rows.append(["total", counts[-1].count if counts else first, *totals])
+    parts = [table(["pass", "count", "added", "removed", ""], rows, width=width, color=color)]
     there = sorted((life for life in lives.lives if life.is_there(at)), key=lambda life: life.line_after(at))
-    parts.append(f"\nThere after {where}: {len(there) or 'none'}\n")
+    parts.append(f"\nPresent after {where}: {len(there) or 'none'}\n")
     if there:
         parts.append(_survivors(trail, there, at, file, width, color))
     later = [life for life in lives.lives if life.counted_from > at]
     before = [life for life in lives.lives if life.counted_from <= at and not life.is_there(at)]
-    for title, some in ((f"Removed before the end of {where}", before), (f"Made after {where}", later)):
+    for title, some in ((f"Removed before the end of {where}", before), (f"Added after {where}", later)):
         if some:
             parts.append(f"\n{title}: {len(some)}\n{_grouped(trail, some, file, width, color)}")
     return "".join(parts) + _notes(trail)
@@ -69,7 +67,7 @@ def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str,
         ]
         for life in lives
     ]
-    columns = ["line", "Python", "made by", "later removed by", "operation"]
+    columns = ["line", "Python", "added by", "later removed by", "operation"]
     return table(columns, rows, width=width, color=color)
 
 
@@ -79,7 +77,7 @@ def _grouped(trail: Trail, lives: Sequence[OperationLife], file: str, width: int
         (life.last.name, _python(life.chain, file), _makers(trail, life), _remover(trail, life)) for life in lives
     )
     cells = [[count, *row] for row, count in rows.items()]
-    return table(["", "operation", "Python", "made by", "removed by"], cells, width=width, color=color)
+    return table(["", "operation", "Python", "added by", "removed by"], cells, width=width, color=color)
 
 
 def render_value(trail: Trail, events: Sequence[ValueEvent], file: str, *, width: int | None, color: bool) -> str:
@@ -120,7 +118,6 @@ def _step_text(trail: Trail, step: int) -> str:
 
 
 def _made_text(trail: Trail, life: OperationLife) -> str:
-    """Which pass made an operation, and of what."""
     return _makers(trail, life) + (_origin_text(life.births[0].origin) if len(life.births) == 1 else "")
 
 
@@ -130,7 +127,6 @@ def _makers(trail: Trail, life: OperationLife) -> str:
 
 
 def _removed_text(trail: Trail, life: OperationLife) -> str:
-    """Which pass removed an operation, and for what."""
     new = f" (now {_some(life.removal.replacements)})" if life.removal and life.removal.replacements else ""
     return _remover(trail, life) + new
 

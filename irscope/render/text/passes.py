@@ -11,8 +11,6 @@ from irscope.plan import PassRule
 from irscope.render.text.figures import milliseconds
 from irscope.render.text.tables import table
 
-__all__ = ["passes_json", "render_passes"]
-
 _SLOW_FACTOR = 10
 """A pass that takes this many times the median of those that ran is marked as slow."""
 
@@ -68,7 +66,6 @@ def _signed(value: int | None) -> str:
 
 
 def passes_json(capture: Capture, effects: list[PassEffect]) -> dict[str, Any]:
-    """Passes as JSON."""
     rows: list[dict[str, Any]] = []
     for effect in effects:
         row = asdict(effect.snapshot)

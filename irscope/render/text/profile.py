@@ -183,7 +183,6 @@ def _side_by_side(counters: Sequence[Counters]) -> list[object]:
 
 
 def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") -> dict[str, Any]:
-    """As JSON."""
     profile = capture.profile
     return picked(
         capture,

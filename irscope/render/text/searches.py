@@ -93,7 +93,6 @@ def column_title(ablation: Ablation, name: str) -> str:
 
 
 def cell(ablation: Ablation, variant: AblationRow, name: str) -> _Cell:
-    """One count of one variant."""
     value = getattr(variant.counts, name)
     if value is None:
         return _Cell("–" if variant.compiles else "")
@@ -150,13 +149,14 @@ def _table(ablation: Ablation, variants: Sequence[AblationRow], width: int | Non
 
 
 def _columns(ablation: Ablation, variants: Sequence[AblationRow]) -> dict[str, list[str]]:
-    """The cells of each column, by its heading."""
     cells = {
         "off": [one.name or "every pass on" for one in variants],
         "artifacts": [outcome(ablation, one) for one in variants],
     }
     if any(one.agreement or one.timing for one in variants):
-        cells["result"], cells["time"] = map(list, zip(*map(measured, variants), strict=True))
+        cells["result"], times = map(list, zip(*map(measured, variants), strict=True))
+        if any(times):
+            cells["time"] = times
     for name in columns(ablation):
         cells[column_title(ablation, name)] = _aligned([cell(ablation, one, name) for one in variants])
     return cells
@@ -181,7 +181,6 @@ def _listed(head: str, names: Sequence[str], every: bool, width: int | None) -> 
 
 
 def bisection_text(found: Bisection, *, context: int = 3, width: int | None = None, color: bool = False) -> str:
-    """What was found, for the terminal."""
     base = found.base
     head = f"{base.id[:8]} {base.name} {base.target}, Triton {base.environment.triton_version}: {found.check}"
     parts = [
@@ -192,7 +191,9 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
     if found.guilty:
         parts += [_sides(found)]
         if not found.is_steady:
-            parts.append("Asked again, a side was judged otherwise: the check is not steady, and this means nothing.\n")
+            parts.append(
+                "Repeated, the check judged one side differently: the check is not deterministic, this means nothing.\n"
+            )
     if found.diff is not None:
         body = render_unified(
             found.diff.text_diff, color=color, context=context, left_name="before", right_name="after"
@@ -205,7 +206,6 @@ def bisection_text(found: Bisection, *, context: int = 3, width: int | None = No
 
 
 def _command_of(result: Bisection, step: BisectStep) -> str:
-    """The command that compiles one side."""
     return " ".join(["irscope dump", result.subject, *_plan_options(step.plan)])
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from irscope.analysis.resources import family_rank
-from irscope.analysis.source.beside import Beside, BesideInstruction, BesideLines
+from irscope.analysis.source.annotations import AnnotatedInstruction, AnnotatedLines, Annotations
 from irscope.analysis.source.map import SourceMap, StageCount, StageMap, function_blocks
 from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
@@ -25,10 +25,10 @@ _BAR = 8
 """Characters of the bar of the peak."""
 
 
-class BesideColumns:
+class AnnotationColumns:
     """The chosen columns of a stage's instructions, each as wide as its widest cell."""
 
-    def __init__(self, found: Beside, columns: Sequence[Column]) -> None:
+    def __init__(self, found: Annotations, columns: Sequence[Column]) -> None:
         self.found = found
         self._asked = tuple(columns)
         self.columns: tuple[Column, ...] = tuple(one for one in columns if one != "stalls" or found.stalled is not None)
@@ -42,7 +42,6 @@ class BesideColumns:
 
     @property
     def head(self) -> str:
-        """The titles of the columns."""
         return self._joined([_TITLES[column] for column in self.columns])
 
     def at(self, line: int) -> str:
@@ -66,14 +65,14 @@ class BesideColumns:
             text + " " * (width - display_width(text)) for text, width in zip(cells, self._widths, strict=True)
         )
 
-    def _cell(self, one: BesideInstruction, column: Column) -> str:
+    def _cell(self, one: AnnotatedInstruction, column: Column) -> str:
         if column == "registers":
             return "" if one.live is None else f"{one.live:3} {'█' * round(one.live / max(self._most, 1) * _BAR)}"
         if column == "marks":
             return " ".join(filter(None, (one.spill and f"spill {one.spill}", one.tick)))
         return self._stalls(one)
 
-    def _stalls(self, one: BesideInstruction | BesideLines) -> str:
+    def _stalls(self, one: AnnotatedInstruction | AnnotatedLines) -> str:
         if one.counters is None or not one.counters.stalled or not self.found.stalled:
             return ""
         return f"{percent(one.counters.stalled / self.found.stalled)} {stall_text(one.counters)}"
@@ -90,25 +89,21 @@ class BesideColumns:
         return {column: cells[column] for column in self.columns}
 
 
-def render_beside(
-    text: str, kind: StageKind, columns: BesideColumns, *, loc: bool = False, only: frozenset[int] | None = None,
+def render_annotated(
+    text: str, kind: StageKind, columns: AnnotationColumns, *, loc: bool = False, only: frozenset[int] | None = None,
     color: bool = False,
 ) -> str:  # fmt: skip
     """A stage's text with the columns before each line.
 
     Args:
-        text: of the stage.
-        kind: its language.
-        columns: of this text.
         loc: whether lines that only state a location are shown.
         only: just these lines, 1-based.
-        color: whether the text is highlighted.
     """
     return "".join(f"{line.rstrip()}\n" for line in _lines(text, kind, columns, loc, only, color))
 
 
 def _lines(
-    text: str, kind: StageKind, columns: BesideColumns, loc: bool, only: frozenset[int] | None, color: bool
+    text: str, kind: StageKind, columns: AnnotationColumns, loc: bool, only: frozenset[int] | None, color: bool
 ) -> Iterator[str]:
     if sentence := columns.sentence():
         yield sentence
@@ -125,7 +120,7 @@ def _lines(
             yield f"{columns.at(number)}  {highlight(shown, kind) if color else visible(shown)}"
 
 
-def beside_json(found: Beside) -> dict[str, Any]:
+def annotations_json(found: Annotations) -> dict[str, Any]:
     """As docs/json.md describes it."""
     return picked(
         found,
@@ -172,7 +167,6 @@ def source_blocks(capture: Capture, found: SourceMap, only: Collection[Line] | N
 
     Args:
         capture: for the texts of the Python files.
-        found: the capture's source map.
         only: just these lines, without what stands around them.
     """
     texts = {source.path: source.text for source in capture.sources}
@@ -201,7 +195,7 @@ def render_table(
     found: SourceMap,
     *,
     only: Collection[Line] | None = None,
-    columns: BesideColumns | None = None,
+    columns: AnnotationColumns | None = None,
     width: int | None = None,
     color: bool = False,
 ) -> str:
@@ -259,23 +253,22 @@ class _Room:
 
 
 def _table_rows(
-    found: SourceMap, blocks: Sequence[Block], columns: BesideColumns | None
+    found: SourceMap, blocks: Sequence[Block], columns: AnnotationColumns | None
 ) -> tuple[list[str], list[_TableRow]]:
-    """The titles of the numbers, and the rows."""
     names = [stage.stage for stage in found.stages]
     with_live = columns is None and any(stage.operations.live for stage in found.stages)
     chosen = columns.columns if columns is not None else ()
-    beside: list[Column] = [column for column in chosen if column != "marks"]
+    others: list[Column] = [column for column in chosen if column != "marks"]
     own = _own_operations(found, found.stage(columns.found.stage), None) if columns is not None else {}
     rows: list[_TableRow] = []
     for block in blocks:
         for row in block.rows:
             lines = own.get((block.file, row.line), ())
             cells: dict[Column, str] = columns.of_lines(lines) if columns is not None else {}
-            numbers = [*_cells(row, names, with_live), *(cells[column] for column in beside)]
+            numbers = [*_cells(row, names, with_live), *(cells[column] for column in others)]
             source = visible(row.text.rstrip()).replace("\t", "    ")
             rows.append(_TableRow(block, numbers, source, cells.get("marks", kinds_text(row.counts))))
-    return ["line", *names, *(["live"] if with_live else []), *(_TITLES[column] for column in beside)], rows
+    return ["line", *names, *(["live"] if with_live else []), *(_TITLES[column] for column in others)], rows
 
 
 def _room(rows: Sequence[_TableRow], numbers: int, width: int | None) -> _Room:
@@ -363,20 +356,10 @@ def render_interleaved(
     *,
     only: Collection[Line] | None = None,
     matching: Collection[int] | None = None,
-    columns: BesideColumns | None = None,
+    columns: AnnotationColumns | None = None,
     color: bool = False,
 ) -> str:
-    """Each line of Python, and under it what it wrote itself at one stage; calls stand after the operation.
-
-    Args:
-        capture: for the texts.
-        found: its source map.
-        stage: the stage.
-        only: just these lines of Python.
-        matching: just these operations, as indices.
-        columns: of the stage, before each operation.
-        color: whether to colour.
-    """
+    """Each line of Python, and under it what it wrote itself at one stage; calls stand after the operation."""
     the_map = found.stage(stage)
     kind = stage_named(stage).kind
     shown = text_lines(capture.text(stage))

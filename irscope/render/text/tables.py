@@ -66,7 +66,6 @@ def table(
         width: the characters that a line may take; None for any number. Long cells of text wrap between words; columns
             for which there is no room stand below the others, indented. No cell is ever cut: a line is wider only
             where one word is.
-        color: whether the header is bold.
 
     Returns lines that end in a line feed, without blanks at their ends. A column of numbers alone is set to the right.
     """
@@ -114,9 +113,7 @@ def picked(value: object, names: str, /, **others: Any) -> dict[str, Any]:
     """Attributes of a value as JSON holds them, then others.
 
     Args:
-        value: any value.
         names: `"id kernel=name file=launch.kernel.file"`: the keys, each with its attribute where that is another.
-        others: what is no attribute.
     """
     found: dict[str, Any] = {}
     for name in names.split():

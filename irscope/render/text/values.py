@@ -7,8 +7,6 @@ from math import prod
 from irscope.machine.observed import Nonfinite, Observation, ObservedValue
 from irscope.render.text.tables import table
 
-__all__ = ["render_values"]
-
 _FEW_VALUES = 4
 """Up to so many values, their elements are shown too."""
 

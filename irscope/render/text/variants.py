@@ -31,7 +31,6 @@ def render_summary(summary: Summary, *, width: int | None, color: bool) -> str:
 
 
 def _tables(summary: Summary) -> Iterator[tuple[Sequence[str], Sequence[Sequence[object]]]]:
-    """The heads and the rows of each table."""
     title = f"{'most' if CRITERIA[summary.by] else 'fewest'} {summary.by}"
     yield (
         ("kernel", "target", "constants", title, "with", "as it was", "as good", "of"),
@@ -112,7 +111,9 @@ def render_variants(site: Site, merges: Sequence[Merge], *, width: int | None, c
         ]
         lines += [f"  {line}" for line in table(columns, rows, width=width and width - 2, color=color).splitlines()]
         if not site.causes:
-            lines.append("  Nothing that is specialised on tells them apart: what the kernel calls or reads differs.")
+            lines.append(
+                "  No specialised argument distinguishes them: the functions or globals that the kernel uses differ."
+            )
         for merge in merges:
             lines += _merge_lines(merge, color)
         unneeded = [one for one in merges if one.how == "remove"]
@@ -152,14 +153,14 @@ def _proof_lines(merge: Merge) -> Iterator[str]:
     same = [proof for proof in merge.proofs if proof.same_code]
     if same:
         which = "each" if len(same) == len(merge.proofs) else ", ".join(proof.variant[:8] for proof in same)
-        yield f"    compiled so: the same machine code as {which}"
+        yield f"    compiled with this change: the same machine code as {which}"
     for proof in merge.proofs:
         if proof.failure:
             compiled = "compiled as an argument" if merge.as_argument else "compiled so"
             yield f"    {compiled}: it failed: {proof.failure}"
         elif not proof.same_code:
             what = "; ".join(proof.effects) or "other machine code"
-            yield f"    compiled so, in place of {proof.variant[:8]}: {what}"
+            yield f"    compiled with this change, compared with {proof.variant[:8]}: {what}"
 
 
 def _use_text(merge: Merge) -> str:
@@ -208,7 +209,7 @@ def _what_to_do(merge: Merge) -> str:
         groups = "; ".join(", ".join(one[:8] for one in group.members) for group in merge.groups)
         return f"launch with one value where it makes no difference ({groups}): {after}{unknown}"
     failed = "cannot be a plain argument, and " if any(proof.failure for proof in merge.proofs) else ""
-    return f"{failed}needs a variant for each, which --warmup compiles ahead{unknown}"
+    return f"{failed}each value needs a variant of its own: --warmup prints code that compiles them in advance{unknown}"
 
 
 def variants_json(site: Site, merges: Sequence[Merge]) -> dict[str, Any]:

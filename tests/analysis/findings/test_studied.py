@@ -35,8 +35,8 @@ def test_each_loop_counts_16_times() -> None:
     assert [traffic.bytes_at(line) for line in range(1, 12)] == [0, 0, 0, 0, TILE, 0, 0, TILE, TILE, 0, 0]
     assert traffic.share(TILE, 0) == pytest.approx(1 / 18)
     assert traffic.share(TILE, 1) == pytest.approx(16 / 18)
-    assert traffic.told(8) == f"global memory is asked for tiles of {2 * TILE} bytes outside of loops"
-    assert traffic.told(5) == f"global memory is asked for tiles of {TILE} bytes in an iteration"
+    assert traffic.told(8) == f"global accesses move tiles of {2 * TILE} bytes outside of loops"
+    assert traffic.told(5) == f"global accesses move tiles of {TILE} bytes in an iteration"
 
 
 def test_an_iteration_asks_for_what_its_own_loop_has() -> None:
@@ -46,7 +46,7 @@ def test_an_iteration_asks_for_what_its_own_loop_has() -> None:
     inner = twice.replace("      scf.yield", loop + "      scf.yield")
     traffic = GlobalTraffic(read_uses(KERNEL.replace(loop, loop + twice + inner)))
     told = [traffic.told(line) for line in (5, 9, 14, 15, 17)]
-    assert told[:2] == [f"global memory is asked for tiles of {size * TILE} bytes in an iteration" for size in (1, 2)]
+    assert told[:2] == [f"global accesses move tiles of {size * TILE} bytes in an iteration" for size in (1, 2)]
     assert told[2] == told[3] == f"{told[1]}, besides those of its inner loops"
     assert told[4] == told[0]
 

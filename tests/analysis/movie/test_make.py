@@ -1,4 +1,4 @@
-"""A movie: its counts against a plain search of the texts, what came and went, and main values, never guessed."""
+"""A movie: counts against a plain search of the texts, operations added and removed, main values, never guessed."""
 
 from __future__ import annotations
 

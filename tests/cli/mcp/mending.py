@@ -103,7 +103,7 @@ def _steps(findings: list[Any], knobs: Knobs) -> Iterator[tuple[str, Knobs]]:
     """(suggestion, what to set) of those that can be followed, of the worst finding first."""
     for finding in findings:
         for one in finding["suggestions"]:
-            changes = one["changes"] if one["outcome"] == "helps" else []
+            changes = one["changes"] if one["outcome"] == "better" else []
             chosen = dict(pair for text in changes for pair in _chosen(text, knobs))
             if not one["changes"]:
                 chosen = {name: value for name, value in _SAID.findall(one["text"]) if name in knobs}

@@ -257,7 +257,7 @@ def test_a_pointer_that_grows_unevenly_is_run_turn_by_turn() -> None:
 
 def test_a_sample_is_called_one() -> None:
     found = loop(5000, by="%k")
-    assert found.notes == ("512 of 5000 turns of the loop of line 9 were evaluated",)
+    assert found.notes == ("512 of 5000 iterations of the loop of line 9 were evaluated",)
     assert {one.share for one in found.executions[:-1]} == {512 / 5000}
 
 

@@ -141,7 +141,7 @@ def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture],
     assert any(text.startswith("depends on data of") for text in access.assumed)
     size = 2 if name == "rows" else 4
     threads, warps = threads_at(capture, access.line), capture.launch.option("num_warps")
-    asking = list(warp_instructions(threads, warps, access.bits_a_lane, size, False, access.unit_bytes))
+    asking = list(warp_instructions(threads, warps, access.bits_per_thread, size, False, access.unit_bytes))
     random = np.random.default_rng(0)
     seen: dict[str, list[int]] = {figure: [] for figure in FIGURES}
     same, apart = np.zeros(128, np.int64), np.arange(128) * 64
@@ -149,7 +149,7 @@ def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture],
         launch: list[Traffic] = []
         for program in range(case.grid[0]):
             (touched,) = case.model((program, 0, 0), indices)["load table"]
-            launch.append(by_hand(touched, asking, access.bits_a_lane, size, 0, access.unit_bytes))
+            launch.append(by_hand(touched, asking, access.bits_per_thread, size, 0, access.unit_bytes))
         total = Traffic.sum(launch)
         for figure in FIGURES:
             seen[figure].append(getattr(total, figure)[0])
@@ -184,10 +184,10 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
         base = (argument.storage_offset or 0) * size
         threads = threads_at(capture, own[0].line)
         touched = {program: case.model(program)[key] for program in programs}
-        if own[0].bits_a_lane:
+        if own[0].bits_per_thread:
             once = own[0].action != "load"
-            asking = list(warp_instructions(threads, warps, own[0].bits_a_lane, size, once, unit))
-            given = (asking, own[0].bits_a_lane, size, base, unit)
+            asking = list(warp_instructions(threads, warps, own[0].bits_per_thread, size, once, unit))
+            given = (asking, own[0].bits_per_thread, size, base, unit)
             hand = {at: Traffic.sum(by_hand(one, *given) for one in rows) for at, rows in touched.items()}
         else:
             hand = {at: Traffic.sum(box_by_hand(one, size) for one in rows) for at, rows in touched.items()}

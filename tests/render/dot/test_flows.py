@@ -172,7 +172,7 @@ def test_loop_stages_show_which_iteration_is_where() -> None:
     # Three stages: four iterations are drawn, each with its three stages, over six turns.
     assert sum(text == "stage 0" for text in texts) == 4
     assert sum(text == "stage 2" for text in texts) == 4
-    assert [text for text in texts if text.startswith("turn ")] == [f"turn {number}" for number in range(6)]
+    assert [text for text in texts if text.startswith("step ")] == [f"step {number}" for number in range(6)]
 
 
 @needs_dot

@@ -73,13 +73,13 @@ def cells(svg: str) -> list[tuple[str, float, float]]:
 def columns(drawn: Drawn) -> dict[int, tuple[float, float]]:
     """Turn -> the left and the right edge of its column, by the lines between them and the names above."""
     edges = sorted({float(match[1]) for match in re.finditer(r'class="line" d="M([\d.]+) [\d.]+V', drawn.svg)})
-    heads = [one for one in drawn.texts if re.fullmatch(r"(?:turn )?\d+|before", one.text) and one.area.top < 140]
+    heads = [one for one in drawn.texts if re.fullmatch(r"(?:iteration )?\d+|before", one.text) and one.area.top < 140]
     found: dict[int, tuple[float, float]] = {}
     for one in heads:
         middle = one.area.left + one.area.width / 2
         left = max((edge for edge in edges if edge < middle), default=0.0)
         right = min((edge for edge in edges if edge > middle), default=_PANEL)
-        found[-1 if one.text == "before" else int(one.text.removeprefix("turn "))] = (left, right)
+        found[-1 if one.text == "before" else int(one.text.removeprefix("iteration "))] = (left, right)
     return found
 
 
@@ -133,7 +133,7 @@ def test_partitions_slots_and_turns_are_those_of_the_commands(drawn: Drawn) -> N
         if one.text in names and below and "warp" in below[0]:
             assert below[0] == f"{warps[one.text]} warp{'s' * (warps[one.text] > 1)}"
     assert sum(name in lines for name in names) >= 2
-    assert any(f"turns {drawn.loop['turns']} times in program" in line for line in lines)
+    assert any(f"{drawn.loop['turns']} iterations in program" in line for line in lines)
     known = {one["value"]: one for one in drawn.warps["buffers"]}
     rings = [one for one in drawn.loop["rings"] if one["value"] in known]
     assert rings

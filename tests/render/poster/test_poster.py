@@ -78,7 +78,7 @@ def test_its_figures_are_those_of_the_commands(
     assert (f"{spilled} bytes spilled" in text) == bool(spilled)
     assert f"{occupancy['warps_per_sm']} of {occupancy['max_warps']} warps per {occupancy['unit']}" in text
     allowed = sorted(blocks for _, blocks in occupancy["limits"])[:4]
-    assert [int(line.split()[0]) for line in lines if re.fullmatch(r"\d+ blocks?", line)] == allowed
+    assert [int(line.split()[0]) for line in lines if re.fullmatch(r"\d+ CTAs?", line)] == allowed
     if resources["shared_bytes"]:
         assert f"shared: {resources['shared_bytes']:,} of" in text
     costs = printed(capsys, "layout", file, "--costs", "--json")
@@ -98,9 +98,9 @@ def test_its_figures_are_those_of_the_commands(
 def test_its_turns_are_those_of_the_loop(drawn: dict[str, tuple[Capture, str]]) -> None:
     lines = [one.text for one in texts_of(drawn["amd"][1])]
     (note,) = [line for line in lines if line.startswith("matmul.py:")][1:]
-    turns = int(note.split("turns ")[1].split()[0])
+    turns = int(re.findall(r"(\d+) iterations", note)[0])
     # The first turns, and the last.
-    shown = [int(line.removeprefix("turn ")) for line in lines if line.startswith("turn ")]
+    shown = [int(line.removeprefix("iteration ")) for line in lines if line.startswith("iteration ")]
     assert shown[0] == 0
     assert shown[-1] == turns - 1
     assert all(after > before for before, after in pairwise(shown))

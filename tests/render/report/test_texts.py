@@ -1,4 +1,4 @@
-"""Live registers in the page: those that `--beside` prints, of each instruction and each line of Python."""
+"""Live registers in the page: those that `--annotate` prints, of each instruction and each line of Python."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
-from irscope.analysis.source.beside import beside
+from irscope.analysis.source.annotations import annotate
 from irscope.analysis.source.map import source_map
 from irscope.model.capture import Artifact
 from irscope.model.evidence import Profile
 from irscope.render.report import texts as packing
-from irscope.render.report.texts import packed_beside
-from irscope.render.text.source import BesideColumns, render_beside, render_table
+from irscope.render.report.texts import packed_annotations
+from irscope.render.text.source import AnnotationColumns, render_annotated, render_table
 from tests.report_browser.captures import softmax
 
 SOURCES = Path(packing.__file__).parent / "frontend" / "src" / "data"
@@ -21,9 +21,9 @@ SOURCES = Path(packing.__file__).parent / "frontend" / "src" / "data"
 
 def test_each_instruction_and_line_of_python_is_as_the_command_prints_it() -> None:
     capture = softmax()
-    packed = packed_beside(capture)
+    packed = packed_annotations(capture)
     assert packed is not None
-    found = beside(capture)
+    found = annotate(capture)
     lines = [*accumulate(packed["lines"])]
     assert lines == [one.line for one in found.instructions]
     assert packed["live"] == tuple(-1 if one.live is None else one.live for one in found.instructions)
@@ -31,8 +31,8 @@ def test_each_instruction_and_line_of_python_is_as_the_command_prints_it() -> No
     marked: dict[int, list[str]] = {}
     for at, _, text in packed["marks"]:
         marked.setdefault(lines[at], []).append(text)
-    columns = BesideColumns(found, ("registers", "marks"))
-    sentence, _, *printed = render_beside(capture.text("sass"), "sass", columns).splitlines()
+    columns = AnnotationColumns(found, ("registers", "marks"))
+    sentence, _, *printed = render_annotated(capture.text("sass"), "sass", columns).splitlines()
     assert packed["said"] == sentence
     for number, shown in zip(lines, (columns.at(line) for line in lines), strict=True):
         # " 12 ███      barrier"
@@ -53,14 +53,16 @@ def test_each_instruction_and_line_of_python_is_as_the_command_prints_it() -> No
 
 def test_what_holds_none_or_is_damaged_has_none() -> None:
     capture = softmax()
-    assert packed_beside(replace(capture, artifacts=capture.artifacts[:4])) is None
+    assert packed_annotations(replace(capture, artifacts=capture.artifacts[:4])) is None
     for text in ("", "no instruction\n"):
         broken = tuple(Artifact("sass", text) if one.stage == "sass" else one for one in capture.artifacts)
-        assert packed_beside(replace(capture, artifacts=broken)) is None
+        assert packed_annotations(replace(capture, artifacts=broken)) is None
     # Registers are of the code, whatever the profile is of.
-    assert packed_beside(replace(capture, profile=Profile("what is no CSV"))) == packed_beside(capture)
+    assert packed_annotations(replace(capture, profile=Profile("what is no CSV"))) == packed_annotations(capture)
 
 
 def test_the_page_has_the_same_fields() -> None:
-    (fields,) = re.findall(r"interface MachineCode \{(.*?)\n\}", (SOURCES / "beside.ts").read_text("utf-8"), re.DOTALL)
+    (fields,) = re.findall(
+        r"interface MachineCode \{(.*?)\n\}", (SOURCES / "annotations.ts").read_text("utf-8"), re.DOTALL
+    )
     assert re.findall(r"^  (\w+): ", fields, re.MULTILINE) == [*packing.MachineCode.__slots__]

@@ -33,13 +33,13 @@ def test_what_helped_comes_first_and_what_was_not_tried_says_so() -> None:
     assert text.splitlines() == [
         "IRS101 narrow-load  a.py:3 ← a.py:9  tt.load %x",
         "  loads 16 bits",
-        "  costs: 3 more",
+        "  cost: 3 more",
         "  because 16 bits [assembly: ptx]",
         "          n is 7 [launch: the arguments]",
-        "  mend: good",
+        "  fix: good",
         "        compiled with num_warps=8: 16 → 128 bits; 84 → 90 registers",
         "  not tried: by hand",
-        "  tried num_warps=8: no help: 1 → 1 bits",
+        "  tried num_warps=8: no improvement: 1 → 1 bits",
         "  tried num_warps=8: it does not compile",
     ]
 
@@ -47,7 +47,7 @@ def test_what_helped_comes_first_and_what_was_not_tried_says_so() -> None:
 def test_a_suggestion_that_did_not_help_is_never_a_mend() -> None:
     change = (FixChange("divisible", "k", 16),)
     rows = findings_json([finding(Suggestion("a", change, Proof(False))), finding(Suggestion("b", change))])
-    assert [one["suggestions"][0]["outcome"] for one in rows] == ["no help", "not tried"]
+    assert [one["suggestions"][0]["outcome"] for one in rows] == ["no improvement", "not tried"]
     assert rows[0]["place"] == [{"file": "/k/a.py", "line": 3}, {"file": "/k/a.py", "line": 9}]
 
 
@@ -65,4 +65,4 @@ def test_equal_findings_are_shown_once_with_all_their_lines() -> None:
 def test_what_a_compile_did_not_show_is_said() -> None:
     seen = Proof(True, ("waited for → pipelined",), unseen=("registers", "shared memory"))
     text = render_findings([finding(Suggestion("good", (FixChange("divisible", "k", 16),), seen))], color=False)
-    assert "compiled with k divisible by 16: waited for → pipelined; not looked at: registers, shared memory" in text
+    assert "compiled with k divisible by 16: waited for → pipelined; not compared: registers, shared memory" in text

@@ -205,7 +205,6 @@ class _CompiledGraph:
 
     @property
     def marks(self) -> list[Marks]:
-        """The marks of the inputs."""
         return [mark for mark in self._marks if mark is not None]
 
     @property
@@ -214,7 +213,6 @@ class _CompiledGraph:
         return any(map(is_symbolic, self._leaves, self._marks))
 
     def mark_of(self, captured: torch.Tensor) -> Marks:
-        """The marks of a tensor that the function captures."""
         return constant_marks(captured) if self._history is None else self._history.mark(captured)
 
     def make_constant(self, leaves: list[Any]) -> None:

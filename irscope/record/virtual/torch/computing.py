@@ -26,8 +26,6 @@ from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory
 
-__all__ = ["ComputingSession"]
-
 _HOST = "_irscope_is_of_host"
 """The attribute of a tensor that a program made on the CPU."""
 
@@ -140,8 +138,6 @@ class ComputingSession:
 
 
 def _generator_of_any_device(real: Any) -> Any:
-    """`torch.Generator`, whose generators are all of the CPU."""
-
     class Kind(type(real)):  # type: ignore[misc]
         def __instancecheck__(cls, instance: object) -> bool:
             return type.__instancecheck__(real, instance)

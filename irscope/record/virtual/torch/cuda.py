@@ -34,7 +34,6 @@ class _DeviceProperties(SimpleNamespace):
 
 
 def _properties_of(part: DevicePart) -> _DeviceProperties:
-    """The properties of a part, under torch's names."""
     major, minor = part.capability
     return _DeviceProperties(
         name=part.name,
@@ -147,7 +146,6 @@ def _always(value: Any) -> Callable[..., Any]:
 
 
 def _constants(value: Any, names: str) -> dict[str, Any]:
-    """Functions that return `value`, by their names."""
     return {name: _always(value) for name in names.split()}
 
 
@@ -174,7 +172,6 @@ class _Statistics(Counter[str]):
         return measured(0)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The placeholder value, which each key has."""
         return measured(0)
 
 

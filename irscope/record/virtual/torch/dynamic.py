@@ -108,8 +108,6 @@ def _seen(leaf: Any) -> Any:
 
 
 class Symbols:
-    """The symbols of one compile."""
-
     def __init__(self) -> None:
         from torch._subclasses import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv

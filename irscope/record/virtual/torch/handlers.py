@@ -86,7 +86,6 @@ class Handlers:
         self._memory = mode.memory
 
     def install(self) -> None:
-        """Add them to the mode."""
         handlers = self._mode.handlers
         memory = self._memory
         install_shapes(handlers)
@@ -200,7 +199,6 @@ class Handlers:
 
     @_handles(T.__dlpack_device__)
     def dlpack_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The device of `__dlpack__`."""
         device = self._memory.device(args[0])
         kinds = {"cpu": 1, "cuda": 2}
         return (kinds[device.type], device.index or 0) if device.type in kinds else func(*args, **kwargs)
@@ -390,7 +388,6 @@ class Handlers:
 
     @_handles(T.cuda)
     def cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.cuda(device)`."""
         device = kwargs.get("device", args[1] if len(args) > 1 else None)
         return self._moved(args[0], CUDA if device is None else device, kwargs)
 

@@ -41,7 +41,6 @@ class EachOperator(TorchDispatchMode):
 
     @classmethod
     def is_on(cls) -> bool:
-        """Whether the mode is on."""
         return any(isinstance(mode, cls) for mode in _get_current_dispatch_mode_stack())
 
 

@@ -274,7 +274,6 @@ class _Later(ModuleType):
         return sys.modules.get(self.__name__) is not self
 
     def load(self) -> ModuleType:
-        """The real module."""
         if not self.is_loaded:
             del sys.modules[self.__name__]
         return importlib.import_module(self.__name__)

@@ -226,7 +226,6 @@ def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Whether two tensors share memory."""
     if not second.is_meta or second.layout is not torch.strided:
         return False
     return first.untyped_storage()._cdata == second.untyped_storage()._cdata
@@ -258,7 +257,6 @@ def _named_as_written(call: Call) -> list[torch.Tensor]:
 
 
 def _overwritten(call: Call) -> list[torch.Tensor]:
-    """The tensors that a function overwrites completely."""
     written = tensors_in(call.kwargs.get("out"))
     if call.func in _OVERWRITES:
         return [*written, *tensors_in(call.args[:1])]

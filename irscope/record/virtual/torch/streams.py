@@ -27,7 +27,6 @@ class Stream(AbstractContextManager["Stream"]):
 
     @property
     def device(self) -> Any:
-        """The device, as torch's type."""
         import torch
 
         return torch.device("cuda", 0)
@@ -46,7 +45,6 @@ class Stream(AbstractContextManager["Stream"]):
         return measured(True)
 
     def is_capturing(self) -> bool:
-        """Whether a graph captures the stream."""
         return CudaGraph.is_capturing
 
 

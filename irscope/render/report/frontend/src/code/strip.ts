@@ -1,5 +1,5 @@
 // Live registers along a whole stage: a strip beside its pane, with the marks of spills, dots and barriers.
-import type { Beside, Kind } from "../data/beside";
+import type { Annotations, Kind } from "../data/annotations";
 import { h, svg } from "../dom";
 
 /** Heights that are told apart: more rows than that share one. */
@@ -11,14 +11,14 @@ export class Strip {
   private readonly seen = h("div", { class: "seen" });
 
   /** `numbers` are the lines that the pane's rows show. */
-  constructor(beside: Beside, numbers: number[], goTo: (line: number) => void) {
+  constructor(annotations: Annotations, numbers: number[], goTo: (line: number) => void) {
     const steps = Math.min(numbers.length, MOST_STEPS) || 1;
-    const wide = Math.max(beside.most, beside.code.registers ?? 0, 1);
+    const wide = Math.max(annotations.most, annotations.code.registers ?? 0, 1);
     const live = new Array<number>(steps).fill(0);
     const marks = new Array<Kind | undefined>(steps);
     numbers.forEach((line, row) => {
       const at = Math.floor((row * steps) / numbers.length);
-      const one = beside.instructions.get(line);
+      const one = annotations.instructions.get(line);
       if (!one) return;
       live[at] = Math.max(live[at]!, one.live);
       for (const { kind } of one.marks) {
@@ -27,7 +27,7 @@ export class Strip {
       }
     });
     const path = `M0 0${live.map((one, at) => `H${one}V${at + 1}`).join("")}H0Z`;
-    const limit = beside.code.registers;
+    const limit = annotations.code.registers;
     const picture = svg(
       "svg",
       { viewBox: `0 0 ${wide} ${steps}`, preserveAspectRatio: "none", "aria-hidden": "true" },
@@ -40,14 +40,15 @@ export class Strip {
       ),
       limit === null ? null : svg("path", { d: `M${limit} 0V${steps}`, class: "limit" }),
     );
-    this.element = h("div", { class: "strip", role: "img", "aria-label": beside.code.said, title: beside.code.said }, [
-      picture,
-      this.seen,
-    ]);
+    this.element = h(
+      "div",
+      { class: "strip", role: "img", "aria-label": annotations.code.said, title: annotations.code.said },
+      [picture, this.seen],
+    );
     this.element.addEventListener("click", (event) => {
       const box = this.element.getBoundingClientRect();
       const row = Math.floor(((event.clientY - box.top) / box.height) * numbers.length);
-      const line = numbers.slice(row).find((one) => beside.instructions.has(one));
+      const line = numbers.slice(row).find((one) => annotations.instructions.has(one));
       if (line !== undefined) goTo(line);
     });
   }

@@ -29,7 +29,7 @@ export interface Access {
   action: "load" | "store" | "atomic" | "copy";
   argument: string;
   /** 0 for a block of a tensor descriptor, which has no lanes. */
-  bits_a_lane: number;
+  bits_per_thread: number;
   possible_bits: number;
   strides: (number | null)[];
   unit_bytes: number;
@@ -72,7 +72,7 @@ export interface Cost {
 /** Which of them there are depends on the operation: docs/json.md. */
 export interface Figures {
   assembly_bits?: Record<string, number>;
-  bits_a_lane?: number;
+  bits_per_thread?: number;
   wavefronts?: number;
   minimum_wavefronts?: number;
   banks?: number;

@@ -62,7 +62,7 @@ export interface Capture {
   heat?: Place;
   /** The number of a text: JSON of a `Movie`. */
   movie?: number;
-  beside?: Place;
+  annotations?: Place;
   lives: Place;
   graphs: Place;
   /** The number of its text: the SVG of `irscope draw poster`, without a style of its own. */

@@ -1,5 +1,5 @@
 // Reads the data in the page: the index at once, everything else when it is looked at.
-import { Beside, type MachineCode } from "./beside";
+import { Annotations, type MachineCode } from "./annotations";
 import { inflateSync } from "fflate";
 import { bytesOf } from "./base85";
 import { Values, type PackedValues } from "./columns";
@@ -44,7 +44,7 @@ export class Payload {
   private readonly texts = new Texts(this.index.texts, (chunk) => this.chunk(chunk));
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
-  private readonly machineCode = new Map<number, Beside>();
+  private readonly machineCode = new Map<number, Annotations>();
   private readonly followed = new Map<number, Lives>();
 
   /** The lines of a text, by its number. */
@@ -79,10 +79,10 @@ export class Payload {
   }
 
   /** What stands beside the machine code; undefined where the capture holds none. */
-  beside(capture: number): Beside | undefined {
-    const place = this.captures[capture]!.beside;
+  annotations(capture: number): Annotations | undefined {
+    const place = this.captures[capture]!.annotations;
     if (place && !this.machineCode.has(capture))
-      this.machineCode.set(capture, new Beside(this.blob<MachineCode>(capture, place)));
+      this.machineCode.set(capture, new Annotations(this.blob<MachineCode>(capture, place)));
     return this.machineCode.get(capture);
   }
 

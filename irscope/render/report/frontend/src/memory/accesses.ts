@@ -24,7 +24,7 @@ export function accessTable(capture: Capture, memory: Memory): HTMLElement {
   const { unit_bytes: unit, line_bytes: line } = costs[0]!.access!;
   const units = unit === SECTOR_BYTES ? "sectors" : `lines of ${unit} bytes`;
   const assumed = [...new Set(costs.flatMap((cost) => cost.access!.assumed))];
-  const head = ["operation", "of", "times", "bytes asked for", units, "ideal", "wasted", "least"];
+  const head = ["operation", "of", "times", "bytes requested", units, "ideal", "wasted", "minimum"];
   if (unit !== line) head.push("lines");
   head.push("masked lanes", "how sure");
   return h(
@@ -52,7 +52,7 @@ export function accessTable(capture: Capture, memory: Memory): HTMLElement {
       "p",
       { class: "faint" },
       `Ideal: the ${units} that each instruction's distinct bytes would fill; wasted: what is asked for beyond that; ` +
-        "least: what the distinct bytes of a warp would fill, each time.",
+        "minimum: what the distinct bytes of a warp fill, at each execution.",
     ),
     assumed.length
       ? [
@@ -87,7 +87,7 @@ function group(
       { "data-scope": row.scope },
       at ? null : head,
       h("th", { scope: "row" }, row.scope),
-      cells(row.traffic, withLines, access.bits_a_lane > 0),
+      cells(row.traffic, withLines, access.bits_per_thread > 0),
       h("td", null, row.mark, numbers),
     ),
   );
@@ -100,14 +100,14 @@ function group(
 function whyNoFigures(access: Access): string {
   const { executions, units } = access.launch;
   if (!executions[1]) return "is never executed in this launch";
-  const isUnknown = units[1] >= MOST && !units[0] && !access.bits_a_lane;
+  const isUnknown = units[1] >= MOST && !units[0] && !access.bits_per_thread;
   return isUnknown ? `it is not known what it asks for: ${access.basis}` : "";
 }
 
 function operationCell(capture: Capture, memory: Memory, cost: Cost, access: Access, rows: number): HTMLElement {
   const widths = Object.entries(cost.figures.assembly_bits ?? {}).map(([bits, number]) => `${number} × ${bits} bits`);
   const counted = cost.by_operation && widths.length ? `${memory.assembly}: ${widths.join(", ")}` : "";
-  const width = access.bits_a_lane ? `${access.bits_a_lane} bits a lane` : "a block, asked for by one thread";
+  const width = access.bits_per_thread ? `${access.bits_per_thread} bits per thread` : "a tile, issued by one thread";
   const words = [whyNoFigures(access) ? "" : width, counted].filter(Boolean).join("; ");
   return h(
     "th",

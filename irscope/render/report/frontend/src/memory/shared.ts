@@ -6,7 +6,7 @@ import { count } from "../format";
 import { operationLink, pythonLink } from "../tabs/sources";
 import { ways } from "./accesses";
 
-const HEAD = ["operation", "layouts", "bits a lane", "wavefronts of a warp", "least", "banks", "conflicts", "how"];
+const HEAD = ["operation", "layouts", "bits per thread", "wavefronts per warp", "minimum", "banks", "conflicts", "how"];
 
 /** A table of accesses, the worst first. */
 export function sharedTable(capture: Capture, memory: Memory): HTMLElement {
@@ -58,7 +58,7 @@ function row(capture: Capture, memory: Memory, cost: Cost): HTMLElement {
       ),
     ),
     h("td", null, cost.layouts.join(" → ")),
-    figure("bits_a_lane", figures.bits_a_lane),
+    figure("bits_per_thread", figures.bits_per_thread),
     figure("wavefronts", figures.wavefronts),
     figure("minimum_wavefronts", figures.minimum_wavefronts),
     figure("banks", figures.banks),

@@ -1,4 +1,4 @@
-// Movie: the passes that changed the kernel, one frame each: its tiles, what is counted, what came and went.
+// Movie: the passes that changed the kernel, one frame each: its tiles, what is counted, operations added and removed.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { command, copyButton } from "../copy";
 import { labelOf, type Capture } from "../data/model";
@@ -72,11 +72,13 @@ export class MovieTab implements Tab {
   }
 
   private at(movie: Movie): number {
-    return Math.min(Math.max(state.number("frame"), 0), movie.frames.length - 1);
+    const { passes } = currentCapture(this.app);
+    const first = movie.frames.findIndex((frame) => passes[frame.passes.at(-1) ?? -1]?.stage === "ttgir");
+    return Math.min(Math.max(state.number("frame", Math.max(first, 0)), 0), movie.frames.length - 1);
   }
 
   private go(at: number, quiet = true): void {
-    state.set({ frame: at || null }, quiet);
+    state.set({ frame: at }, quiet);
   }
 
   private step(by: number): void {
@@ -88,7 +90,7 @@ export class MovieTab implements Tab {
 
   private toggle(): void {
     if (this.timer) return this.stop();
-    this.player.textContent = "⏸";
+    this.player.textContent = "▮▮";
     this.player.setAttribute("aria-label", "pause");
     this.timer = setInterval(() => {
       const movie = this.movie();
@@ -165,7 +167,7 @@ export class MovieTab implements Tab {
         "div",
         { class: "beside" },
         h("section", { class: "card" }, h("h2", null, "Counted after this pass"), counters(movie, at)),
-        h("section", { class: "card" }, h("h2", null, "Came and went in this pass"), changes(capture, frame)),
+        h("section", { class: "card" }, h("h2", null, "Operations added and removed"), changes(capture, frame)),
       ),
     );
   }

@@ -4,7 +4,7 @@ import { definitions, shownText, type Whole } from "../code/aliases";
 import { Pane, type Mark } from "../code/pane";
 import { Strip } from "../code/strip";
 import { hideTip, showTip } from "../code/tip";
-import type { Beside } from "../data/beside";
+import type { Annotations } from "../data/annotations";
 import { marginsOf, tokensOf, type Value, type Values } from "../data/columns";
 import type { Frame, Links, Near, Nearness } from "../data/links";
 import type { Capture, Kind } from "../data/model";
@@ -35,17 +35,17 @@ const MOST_LINES_LISTED = 12;
 const heatText = (share: number): string => (share >= 0.01 ? `${Math.round(100 * share)} %` : share > 0 ? "·" : "");
 
 /** The registers beside a stage's instructions, or beside the lines of Python that they come from. */
-function registersOf(beside: Beside, source: Source) {
-  if (beside.code.stage === source.id)
-    return { sign: (line: number) => beside.sign(line), told: (line: number) => beside.told(line) };
-  const lines = source.kind === "python" ? beside.python(source.file) : new Map<number, never>();
+function registersOf(annotations: Annotations, source: Source) {
+  if (annotations.code.stage === source.id)
+    return { sign: (line: number) => annotations.sign(line), told: (line: number) => annotations.told(line) };
+  const lines = source.kind === "python" ? annotations.python(source.file) : new Map<number, never>();
   if (!lines.size) return undefined;
   return {
     sign: (line: number) => lines.get(line)?.live ?? "",
     told: (line: number) => {
       const one = lines.get(line);
       return one
-        ? [one.live && `at most ${one.live} live registers in ${beside.code.stage}`, one.marks]
+        ? [one.live && `at most ${one.live} live registers in ${annotations.code.stage}`, one.marks]
             .filter(Boolean)
             .join("; ")
         : "";
@@ -111,8 +111,8 @@ export class StagePane {
     for (const [line, stalled, tip] of heat?.lines[source.kind === "python" ? source.file : source.id] ?? []) {
       this.heat.set(line, { share: heat!.stalled ? stalled / heat!.stalled : 0, tip });
     }
-    const beside = state.flag("bare") ? undefined : app.data.beside(app.data.captures.indexOf(capture));
-    this.registers = beside && registersOf(beside, source);
+    const annotations = state.flag("bare") ? undefined : app.data.annotations(app.data.captures.indexOf(capture));
+    this.registers = annotations && registersOf(annotations, source);
     const holder = h("div", { class: "pane" });
     this.element.append(this.head, holder);
     this.pane = new Pane(holder, {
@@ -134,8 +134,8 @@ export class StagePane {
       lineClass: (row) => this.classOf(row),
       marks: (row) => this.marksOf(row),
     });
-    if (beside && beside.code.stage === source.id) {
-      const strip = new Strip(beside, this.numbers, (line) => {
+    if (annotations && annotations.code.stage === source.id) {
+      const strip = new Strip(annotations, this.numbers, (line) => {
         this.pane.goTo(this.rowOf(line));
         listeners.pin(line);
       });

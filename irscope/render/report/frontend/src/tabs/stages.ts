@@ -1,7 +1,7 @@
 // Stages: two or three texts next to each other; a line lights up where it came from and what became of it.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { copyButton, command } from "../copy";
-import { SIGNS_MEAN } from "../data/beside";
+import { SIGNS_MEAN } from "../data/annotations";
 import { Links, type Near } from "../data/links";
 import type { Capture } from "../data/model";
 import { button, fill, h, select, toggle } from "../dom";
@@ -93,7 +93,7 @@ export class StagesTab implements Tab {
         return pane.element;
       }),
     );
-    const registers = this.app.data.beside(captureNumber(this.app));
+    const registers = this.app.data.annotations(captureNumber(this.app));
     const add = sources.filter((one) => !ids.includes(one.id));
     fill(
       this.bar,

@@ -18,8 +18,6 @@ from irscope.ir.registers import live_values
 from irscope.ir.syntax import Ignored
 from irscope.model.capture import Capture, StageKind, stage_named
 
-__all__ = ["MACHINE_CODE", "Beside", "BesideInstruction", "BesideLines", "beside", "machine_code_stage"]
-
 MACHINE_CODE: tuple[StageKind, ...] = ("sass", "amdgcn")
 """The languages whose registers are the device's."""
 # Families of irscope.ir.asm.opcodes.
@@ -28,7 +26,7 @@ _BARRIERS = ("barrier", "mbarrier", "wgmma.control", "cp.async.wait", "tcgen05.c
 
 
 @dataclass(frozen=True, slots=True)
-class BesideInstruction:
+class AnnotatedInstruction:
     """One instruction of a stage's text."""
 
     line: int
@@ -45,12 +43,11 @@ class BesideInstruction:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it multiplies matrices."""
         return self.tick in _MATRIX
 
 
 @dataclass(frozen=True, slots=True)
-class BesideLines:
+class AnnotatedLines:
     """Some instructions together: those of a line of Python."""
 
     live: int | None
@@ -63,23 +60,22 @@ class BesideLines:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Annotations:
     """The instructions of one stage with what stands beside each."""
 
     stage: str
-    instructions: tuple[BesideInstruction, ...]
+    instructions: tuple[AnnotatedInstruction, ...]
     registers: int | None
     """What a thread was given; None if it is not known."""
     counted_by: Literal["nvdisasm", "irscope", ""]
     """Who counted the live registers; empty where nobody could."""
 
     @cached_property
-    def at_line(self) -> dict[int, BesideInstruction]:
-        """By line of the text."""
+    def at_line(self) -> dict[int, AnnotatedInstruction]:
         return {one.line: one for one in self.instructions}
 
     @cached_property
-    def peak(self) -> BesideInstruction | None:
+    def peak(self) -> AnnotatedInstruction | None:
         """The first instruction with the most live registers; None if they are not known."""
         known = [one for one in self.instructions if one.live is not None]
         return max(known, key=lambda one: one.live or 0, default=None)
@@ -90,11 +86,11 @@ class Beside:
         known = [one.counters.stalled for one in self.instructions if one.counters is not None]
         return sum(known) if known else None
 
-    def together(self, lines: Iterable[int]) -> BesideLines:
+    def together(self, lines: Iterable[int]) -> AnnotatedLines:
         """Those of some lines of the text."""
         found = [self.at_line[line] for line in lines if line in self.at_line]
         counters = [one.counters for one in found if one.counters is not None]
-        return BesideLines(
+        return AnnotatedLines(
             max((one.live for one in found if one.live is not None), default=None),
             sum(bool(one.spill) for one in found),
             tuple(Counter(one.tick for one in found if one.tick).most_common()),
@@ -102,21 +98,21 @@ class Beside:
         )
 
 
-def machine_code_stage(capture: Capture) -> str:
-    """The stage of a capture that `beside` reads; raises UsageError if it holds none."""
+def _machine_code_stage(capture: Capture) -> str:
+    """The stage of a capture that `annotate` reads; raises UsageError if it holds none."""
     if (found := next((name for name in MACHINE_CODE if name in capture.texts), None)) is not None:
         return found
     held = ", ".join(capture.stages) or "no stage"
     raise UsageError(f"{capture.name} ({capture.target}) holds no machine code as text: sass or amdgcn; it has {held}.")
 
 
-def beside(capture: Capture, stage: str = "") -> Beside:
+def annotate(capture: Capture, stage: str = "") -> Annotations:
     """What stands beside the instructions of a stage's text, by default of the capture's machine code.
 
     Live registers of SASS are nvdisasm's where the text has them: it counts none of a kernel with 255 registers. Raises
     UsageError for a stage that is no machine code, and if the capture's profile is of other code.
     """
-    stage = stage or machine_code_stage(capture)
+    stage = stage or _machine_code_stage(capture)
     kind = stage_named(stage).kind
     if kind not in MACHINE_CODE:
         raise UsageError(f"stage {stage!r} is no machine code: registers and stalls are of sass and amdgcn.")
@@ -130,13 +126,13 @@ def beside(capture: Capture, stage: str = "") -> Beside:
     counters: dict[int, Counters] = {}
     if capture.profile is not None and stage == "sass":
         counters = {one.line: one.counters for one in matched_instructions(capture)}
-    instructions: list[BesideInstruction] = []
+    instructions: list[AnnotatedInstruction] = []
     for index, line in enumerate(found.lines):
         family = found.kind_names[found.kinds[index]]
         tick = family if family in _MATRIX or family in _BARRIERS else ""
         count = live.get(line, -1)
         instructions.append(
-            BesideInstruction(
+            AnnotatedInstruction(
                 line, count if count >= 0 else None, spill_of(found.text[line - 1]), tick, counters.get(line)
             )
         )
@@ -144,7 +140,7 @@ def beside(capture: Capture, stage: str = "") -> Beside:
     registers = resources.registers
     if registers is not None and kind == "amdgcn":
         registers += resources.accumulator_registers or 0
-    return Beside(stage, tuple(instructions), registers, counted_by if live else "")
+    return Annotations(stage, tuple(instructions), registers, counted_by if live else "")
 
 
 def _counted(text: str, kind: StageKind) -> dict[int, int]:

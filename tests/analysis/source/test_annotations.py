@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.source.beside import beside
+from irscope.analysis.source.annotations import annotate
 from irscope.errors import UsageError
 from irscope.ir.asm.instructions import spill_of
 from irscope.ir.asm.operands import registers_of
@@ -46,7 +46,7 @@ def test_live_registers_are_nvdisasms(softmax: str) -> None:
         for line in (ASM / "softmax_90.live.txt").read_text().split("\n")
         if (match := _COUNTED.match(line))
     }
-    found = beside(capture_of("sass", softmax, registers=24))
+    found = annotate(capture_of("sass", softmax, registers=24))
     lines = softmax.split("\n")
     by_offset = {int(lines[one.line - 1].split()[0], 16): one.live or 0 for one in found.instructions}
     assert by_offset == {offset: printed[offset] for offset in by_offset}
@@ -60,8 +60,8 @@ def test_live_registers_are_nvdisasms(softmax: str) -> None:
 def test_without_them_irscope_counts_the_same(softmax: str) -> None:
     # nvdisasm counts none of a kernel with 255 registers: "Invalid register count".
     plain = re.sub(r"  G\d+:P\d:U\d+:Q\d+  ", "  ", softmax)
-    counted, ours = (beside(capture_of("sass", text)).instructions for text in (softmax, plain))
-    assert beside(capture_of("sass", plain)).counted_by == "irscope"
+    counted, ours = (annotate(capture_of("sass", text)).instructions for text in (softmax, plain))
+    assert annotate(capture_of("sass", plain)).counted_by == "irscope"
     differing = [(one.line, one.live, other.live) for one, other in zip(counted, ours, strict=True) if one != other]
     # Behind its end nvdisasm counts what its unreachable last lines would read.
     assert all(line >= counted[-3].line for line, *_ in differing), differing
@@ -112,7 +112,7 @@ def brute_force(text: str) -> dict[int, int]:
 @pytest.mark.parametrize("name", ["add_gfx90a", "softmax_gfx1100", "matmul_gfx942"])
 def test_live_registers_on_amd_are_those_of_brute_force(name: str) -> None:
     text = (ASM / f"{name}.amdgcn").read_text()
-    found = beside(capture_of("amdgcn", text, registers=8, accumulator_registers=4))
+    found = annotate(capture_of("amdgcn", text, registers=8, accumulator_registers=4))
     expected = brute_force(text)
     assert {one.line: one.live for one in found.instructions} == {
         one.line: expected[one.line] for one in found.instructions
@@ -150,7 +150,7 @@ TICKS = """.target sm_90a
 
 
 def test_ticks_are_of_dots_and_barriers() -> None:
-    found = beside(capture_of("sass", TICKS))
+    found = annotate(capture_of("sass", TICKS))
     assert [one.tick for one in found.instructions] == ["wgmma", "wgmma.control", "barrier", "mbarrier", "", "", ""]
     together = found.together([3, 5, 6, 7])
     assert (together.spills, together.ticks, together.counters) == (
@@ -164,7 +164,7 @@ def test_ticks_are_of_dots_and_barriers() -> None:
 def test_stalls_are_those_of_the_profile() -> None:
     capture = load(DATA / "counters" / "softmax_kernel.irscope")
     assert capture.profile is not None
-    found = beside(capture)
+    found = annotate(capture)
     head, *rows = [row for row in csv.reader(io.StringIO(capture.profile.page)) if len(row) > 2]
     columns = [
         index for index, name in enumerate(head) if re.fullmatch(r"stall_\w+", name) and name != "stall_selected"
@@ -175,11 +175,11 @@ def test_stalls_are_those_of_the_profile() -> None:
     assert sum(ours) == found.stalled
     assert found.stalled
     with pytest.raises(UsageError, match=r"profiled other code|is no source page"):
-        beside(replace(capture, profile=Profile("Kernel Name,other\n")))
+        annotate(replace(capture, profile=Profile("Kernel Name,other\n")))
 
 
 def test_only_machine_code_has_registers() -> None:
     with pytest.raises(UsageError, match="stage 'ttgir' is no machine code"):
-        beside(capture_of("ttgir", "module {\n}\n"), "ttgir")
+        annotate(capture_of("ttgir", "module {\n}\n"), "ttgir")
     with pytest.raises(UsageError, match=r"holds no machine code as text: sass or amdgcn; it has ttgir\."):
-        beside(capture_of("ttgir", "module {\n}\n"))
+        annotate(capture_of("ttgir", "module {\n}\n"))

@@ -29,7 +29,7 @@ const SIGNS: Record<Kind, string> = { spill: "✗", dot: "◆", barrier: "‖" }
 export const SIGNS_MEAN = `${SIGNS.dot} matrix instruction, ${SIGNS.barrier} barrier or wait, ${SIGNS.spill} spilled register`;
 
 /** What stands beside each line. */
-export class Beside {
+export class Annotations {
   /** By line of the stage. */
   readonly instructions = new Map<number, Instruction>();
   readonly most: number;

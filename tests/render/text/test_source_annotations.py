@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run
-from irscope.analysis.source.beside import Beside, BesideInstruction, beside
+from irscope.analysis.source.annotations import AnnotatedInstruction, Annotations, annotate
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.logs.source_page import Counters
-from irscope.render.text.source import COLUMNS, BesideColumns, beside_json, render_beside
+from irscope.render.text.source import COLUMNS, AnnotationColumns, annotations_json, render_annotated
 from irscope.store.file import load, save
 
 DATA = Path(__file__).parents[2] / "data"
@@ -24,8 +24,8 @@ COLOR = re.compile("\x1b\\[[0-9;]*m")
 def test_the_text_stands_behind_its_columns(color: bool) -> None:
     capture = load(DATA / "layouts" / "matmul-hip-gfx942.irscope")
     text = capture.text("amdgcn")
-    columns = BesideColumns(beside(capture), COLUMNS)
-    sentence, head, *lines = COLOR.sub("", render_beside(text, "amdgcn", columns, color=color)).splitlines()
+    columns = AnnotationColumns(annotate(capture), COLUMNS)
+    sentence, head, *lines = COLOR.sub("", render_annotated(text, "amdgcn", columns, color=color)).splitlines()
     width = len(columns.head) + 2
     plain = [line.expandtabs(4).rstrip() for line in strip_locations(text, "amdgcn").splitlines()]
     assert [line[width:] for line in lines] == plain
@@ -46,19 +46,19 @@ def test_the_text_stands_behind_its_columns(color: bool) -> None:
 
 
 def test_only_the_chosen_lines_are_shown() -> None:
-    found = Beside(
+    found = Annotations(
         "sass",
         (
-            BesideInstruction(2, 7, "store", "", Counters(stalls=(("long_sb", 30), ("selected", 9)))),
-            BesideInstruction(3, 14, "", "wgmma", Counters(stalls=(("barrier", 10),))),
-            BesideInstruction(4, None, "", "", None),
+            AnnotatedInstruction(2, 7, "store", "", Counters(stalls=(("long_sb", 30), ("selected", 9)))),
+            AnnotatedInstruction(3, 14, "", "wgmma", Counters(stalls=(("barrier", 10),))),
+            AnnotatedInstruction(4, None, "", "", None),
         ),
         16,
         "nvdisasm",
     )
-    columns = BesideColumns(found, COLUMNS)
+    columns = AnnotationColumns(found, COLUMNS)
     text = ".section .text.k\n        0000  -  STL [R1], R2\n        0010  -  HGMMA R4\n        0020  -  EXIT\n"
-    shown = render_beside(text, "sass", columns, only=frozenset({3, 2}))
+    shown = render_annotated(text, "sass", columns, only=frozenset({3, 2}))
     assert shown == (
         "sass: at most 14 live registers of 16 that a thread has, at line 3 (nvdisasm); "
         "stalls: shares of 40 samples of warps that waited\n"
@@ -68,12 +68,12 @@ def test_only_the_chosen_lines_are_shown() -> None:
     )
     assert columns.of_lines([2, 3]) == {"registers": "14", "marks": "spill ×1, wgmma ×1", "stalls": "100"}
     assert columns.of_lines([4]) == {"registers": "", "marks": "", "stalls": ""}
-    assert BesideColumns(found, ["marks"]).sentence() == ""
+    assert AnnotationColumns(found, ["marks"]).sentence() == ""
 
 
 def test_json_holds_the_same() -> None:
-    found = beside(load(PROFILED))
-    value = json.loads(json.dumps(beside_json(found)))
+    found = annotate(load(PROFILED))
+    value = json.loads(json.dumps(annotations_json(found)))
     assert [one["live"] for one in value["instructions"]] == [one.live for one in found.instructions]
     assert sum(one["counters"]["stalled"] for one in value["instructions"]) == value["stalled"] == found.stalled
     assert value["peak"]["live"] == max(one["live"] for one in value["instructions"])
@@ -87,19 +87,21 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
     capture = load(PROFILED)
     path = str(save(capture, tmp_path / "one.irscope"))
-    shown = out("show", path, "--stage", "sass", "--beside", "all")
-    columns = BesideColumns(beside(capture), COLUMNS)
-    assert shown == render_beside(capture.text("sass"), "sass", columns)
+    shown = out("show", path, "--stage", "sass", "--annotate", "all")
+    columns = AnnotationColumns(annotate(capture), COLUMNS)
+    assert shown == render_annotated(capture.text("sass"), "sass", columns)
     assert " global memory " in shown
     one = next(one for one in columns.found.instructions if one.counters is not None and one.counters.stalled)
-    among = out("source", path, "--stage", "sass", "--beside", "registers,stalls")
-    assert f"{one.line:13}  {BesideColumns(columns.found, ['registers', 'stalls']).at(one.line)}" in among
-    table = out("source", path, "--beside", "registers,stalls")
+    among = out("source", path, "--stage", "sass", "--annotate", "registers,stalls")
+    assert f"{one.line:13}  {AnnotationColumns(columns.found, ['registers', 'stalls']).at(one.line)}" in among
+    table = out("source", path, "--annotate", "registers,stalls")
     assert "live  stalls  Python" in table
-    assert json.loads(out("source", path, "--beside", "marks", "--json"))[0]["beside"] == beside_json(columns.found)
-    asked = ("show", path, "--stage", "sass", "--beside", "all", "--json")
-    assert json.loads(out(*asked))[0]["beside"] == [beside_json(columns.found)]
-    bad = out("show", path, "--stage", "sass", "--beside", "register", code=2)
-    assert "--beside 'register' is no column: write registers, marks, stalls or all. Did you mean 'registers'?" in bad
-    assert "--beside stands beside a stage: --stage sass" in out("show", path, "--beside", "all", code=2)
-    assert "stage 'ttgir' is no machine code" in out("show", path, "--stage", "ttgir", "--beside", "all", code=2)
+    assert json.loads(out("source", path, "--annotate", "marks", "--json"))[0]["annotations"] == annotations_json(
+        columns.found
+    )
+    asked = ("show", path, "--stage", "sass", "--annotate", "all", "--json")
+    assert json.loads(out(*asked))[0]["annotations"] == [annotations_json(columns.found)]
+    bad = out("show", path, "--stage", "sass", "--annotate", "register", code=2)
+    assert "--annotate 'register' is no column: write registers, marks, stalls or all. Did you mean 'registers'?" in bad
+    assert "--annotate needs a stage: --stage sass" in out("show", path, "--annotate", "all", code=2)
+    assert "stage 'ttgir' is no machine code" in out("show", path, "--stage", "ttgir", "--annotate", "all", code=2)

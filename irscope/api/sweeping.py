@@ -20,7 +20,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Point, SweepRow
 from irscope.plan import PassPlan
-from irscope.record.process.requests import request_from_capture
+from irscope.record.process.requests import default_jobs, request_from_capture
 from irscope.record.variants.pool import VariantPool
 from irscope.store.file import from_bytes, to_bytes
 from irscope.store.table import Journal
@@ -164,8 +164,6 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
             client.close()
         return
     from dask import config  # pyright: ignore
-
-    from irscope.record.process.requests import default_jobs
 
     try:
         security = dask.Security.temporary()

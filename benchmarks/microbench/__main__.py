@@ -1,0 +1,308 @@
+"""Measures the constants of this machine's GPU and writes them as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.microbench import kernels, ptx
+from benchmarks.microbench.kernels import Timed
+
+_REPEATS = 7
+_DATA_BYTES = 4 << 30
+
+
+class Bench:
+    """Runs kernels, and gathers named constants with their spread over repeats."""
+
+    def __init__(self) -> None:
+        self.out = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
+        self.sink = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
+        self.data = torch.zeros(_DATA_BYTES // 8, device="cuda", dtype=torch.int64)
+        self.units = torch.cuda.get_device_properties(0).multi_processor_count
+        self.constants: dict[str, dict[str, Any]] = {}
+        self.clock_hz = 0.0
+
+    def record(self, name: str, values: list[float], unit: str, how: str) -> float:
+        """Store the median of some values with their extremes."""
+        row = {
+            "median": _rounded(statistics.median(values)),
+            "min": _rounded(min(values)),
+            "max": _rounded(max(values)),
+        }
+        self.constants[name] = row | {"unit": unit, "how": how}
+        return row["median"]
+
+    def clocks(self, timed: Timed, ctas: int = 1, threads: int = 32, n: int = 3) -> list[float]:
+        """Clocks of the slowest CTA, of each repeat after one for warming."""
+        program = ptx.Program.load(ptx.assemble(timed.text), timed.shared_bytes)
+        values = []
+        for repeat in range(_REPEATS + 1):
+            program.launch(ctas, threads, (self.out, self.data, self.sink), n, timed.shared_bytes)
+            taken = float(self.out[:ctas].max().item())
+            if repeat:
+                values.append(taken)
+        return values
+
+    def seconds(self, text: str, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0) -> list[float]:
+        """Seconds between two events around a launch, of each repeat after two for warming."""
+        program = ptx.Program.load(ptx.assemble(text), shared_bytes)
+        values = []
+        for repeat in range(_REPEATS + 2):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            program.launch(ctas, threads, (self.out, self.data, self.sink), n, shared_bytes)
+            end.record()
+            torch.cuda.synchronize()
+            if repeat > 1:
+                values.append(begin.elapsed_time(end) * 1e-3)
+        return values
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def arithmetic(bench: Bench) -> None:
+    """Latencies and rates of the pipes."""
+    for name in ("fma", "alu", "multiply", "half", "double", "special", "reciprocal_root", "convert",
+                 "population_count", "shuffle"):  # fmt: skip
+        alone = kernels.arithmetic(name, 1)
+        values = [clocks / alone.operations for clocks in bench.clocks(alone)]
+        bench.record(f"{name}_latency", values, "cycles", "one warp, each instruction waits for the one before")
+        many = kernels.arithmetic(name, 8)
+        values = [clocks / many.operations / 8 for clocks in bench.clocks(many, threads=1024)]
+        how = "32 warps, 8 chains each; cycles of a scheduler for each warp instruction"
+        bench.record(name, values, "cycles per warp instruction of a scheduler", how)
+    bench.constants["convert"]["how"] += "; a pair of conversions (F2I and I2F) counts once"
+
+
+def tensor_cores(bench: Bench) -> None:
+    """mma.sync and wgmma by type and shape."""
+    for name in ("f16", "bf16", "tf32", "i8", "f8", "f64"):
+        alone, operations = kernels.mma(name, 1)
+        bench.record(f"mma_latency_{name}", [clocks / alone.operations for clocks in bench.clocks(alone)], "cycles",
+                     "one warp, each instruction waits for the one before")  # fmt: skip
+        many, operations = kernels.mma(name, 4)
+        values = [operations * many.operations * 4 / clocks for clocks in bench.clocks(many, threads=512)]
+        bench.record(f"mma_flops_{name}", values, "FMAs of a scheduler in a cycle", "16 warps, 4 chains each")
+    for name in ("f16", "tf32", "f8", "i8"):
+        for columns in (8, 16, 32, 64, 128, 256):
+            timed, operations = kernels.wgmma(name, columns)
+            for groups in (1, 2) if columns > 64 else (1, 2, 4):
+                how = f"{groups} warpgroups, 8 instructions a group, operands in shared memory, all zero"
+                clocks = bench.clocks(timed, threads=128 * groups)
+                values = [taken / timed.operations / groups for taken in clocks]
+                row = f"wgmma_{name}_n{columns}_groups{groups}"
+                bench.record(row, values, "cycles of the multiprocessor for each wgmma", how)
+                flops = [operations / value / 4 for value in values]
+                bench.record(f"{row}_flops", flops, "FMAs of a scheduler in a cycle", how)
+    for columns in (64, 128):
+        timed, _ = kernels.wgmma("f16", columns, from_registers=True)
+        values = [taken / timed.operations for taken in bench.clocks(timed, threads=128)]
+        bench.record(f"wgmma_f16_n{columns}_registers", values, "cycles of the multiprocessor for each wgmma",
+                     "one warpgroup, A in registers")  # fmt: skip
+
+
+def shared_memory(bench: Bench) -> None:
+    """Latency, wavefronts, atomics and barriers."""
+    timed = kernels.chase_shared()
+    bench.record("shared_latency", [taken / timed.operations for taken in bench.clocks(timed, threads=1)], "cycles",
+                 "one thread, each load gives the next address")  # fmt: skip
+    for stride, words in ((1, 1), (2, 1), (4, 1), (8, 1), (16, 1), (32, 1), (0, 1), (4, 4), (8, 4)):
+        timed = kernels.shared_reads(stride, words)
+        values = [taken / timed.operations / 16 for taken in bench.clocks(timed, threads=512)]
+        bench.record(f"shared_read_{words}word_stride{stride}", values, "cycles of the multiprocessor for each warp",
+                     "16 warps")  # fmt: skip
+    for stride in (0, 1, 2, 32):
+        timed = kernels.atomics_shared(stride)
+        values = [taken / timed.operations / 8 for taken in bench.clocks(timed, threads=256)]
+        bench.record(f"shared_atomic_stride{stride}", values, "cycles of the multiprocessor for each warp", "8 warps")
+    for warps in (1, 2, 4, 8, 16, 32):
+        timed = kernels.barriers()
+        values = [taken / timed.operations for taken in bench.clocks(timed, threads=32 * warps)]
+        bench.record(f"barrier_{warps}warps", values, "cycles", "bar.sync one after another")
+
+
+def caches(bench: Bench) -> None:
+    """Latencies by pointer chases, bandwidths of L1 and L2, copies into shared memory."""
+    for name, cache, span, stride, warm in (
+        ("l1_latency", ".ca", 2 << 10, 128, True), ("l2_latency", ".cg", 2 << 20, 4096, True),
+        ("l2_far_latency", ".cg", 32 << 20, 65536, True), ("dram_latency", ".cg", 4 << 30, 8 << 20, False),
+        ("dram_near_latency", ".cg", 64 << 20, 128 << 10, False),
+    ):  # fmt: skip
+        count = span // stride
+        places = torch.randperm(count, device="cuda") * stride
+        bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
+        # The chase begins at offset 0, which the permutation holds.
+        # A launch begins with an empty L1: 16 misses among 4096 hits.
+        timed = kernels.chase(cache, 4096 if cache == ".ca" else 512)
+        program = ptx.Program.load(ptx.assemble(timed.text))
+        values = []
+        for repeat in range(_REPEATS + 1):
+            if not warm:
+                bench.data[(64 << 20) // 8 : (1 << 30) // 8 : 1].add_(0)
+            program.launch(1, 1, (bench.out, bench.data, bench.sink))
+            if repeat:
+                values.append(float(bench.out[0].item()) / timed.operations)
+        how = f"one thread, {timed.operations} dependent loads {stride} bytes apart within {span}"
+        bench.record(name, values, "cycles", how if warm else f"{how}, L2 flushed")
+    bench.data[: (64 << 20) // 8].zero_()
+    for name, cache, span in (("l1_bytes", ".ca", 32 << 10), ("port_bytes", ".cg", 8 << 20)):
+        for warps in (1, 4, 8, 16, 32):
+            timed = kernels.reads_of_one(cache, span)
+            values = [timed.operations * warps * 512 / taken for taken in bench.clocks(timed, threads=32 * warps)]
+            bench.record(f"{name}_{warps}warps", values, "bytes in a cycle of one multiprocessor",
+                         f"16-byte loads, 16 in flight for each thread, within {span} bytes")  # fmt: skip
+    for span in (4 << 20, 16 << 20, 32 << 20):
+        timed = kernels.reads_of_one(".cg", span, 256)
+        for threads, ctas in ((1024, 2 * bench.units), (256, bench.units)):
+            moved = timed.operations * threads * 16 * ctas
+            values = [moved / taken for taken in bench.seconds(timed.text, ctas, threads)]
+            name = f"l2_bytes_per_s_{span >> 20}MB_{ctas}x{threads}"
+            bench.record(name, values, "bytes in a second of the whole part", "16-byte loads that hit L2")
+    for threads in (32, 128, 512):
+        timed = kernels.copies()
+        values = [taken / timed.operations for taken in bench.clocks(timed, threads=threads, n=threads * 16)]
+        bench.record(
+            f"cp_async_{threads}threads", values, "cycles", "one cp.async of 16 bytes each, from L2, waited for"
+        )
+    for size in (128, 1024, 4096, 16384, 65536):
+        timed = kernels.bulk_copies(size)
+        for name, step in (("l2", 0), ("dram", max(size, 1 << 16))):
+            flush = torch.empty(256 << 20, device="cuda", dtype=torch.int8)
+            flush.zero_()
+            values = [taken / timed.operations for taken in bench.clocks(timed, threads=1, n=step)]
+            values = values if name == "l2" else values[:1]
+            bench.record(
+                f"bulk_copy_{name}_{size}bytes", values, "cycles", "one cp.async.bulk, waited for by an mbarrier"
+            )
+        values = [taken / timed.operations for taken in bench.clocks(timed, ctas=bench.units, threads=1, n=0)]
+        bench.record(f"bulk_copy_l2_{size}bytes_all", values, "cycles", "one CTA on each multiprocessor")
+
+
+def memory(bench: Bench) -> None:
+    """DRAM's bandwidth by width, by accesses in flight and by CTAs; writes; atomic operations."""
+    total = 1 << 30
+    for store in (False, True):
+        for words, unroll, threads, each in (
+            (1, 1, 256, 8), (1, 4, 256, 8), (1, 8, 256, 8), (2, 4, 256, 8), (4, 1, 256, 8), (4, 2, 256, 8),
+            (4, 4, 256, 8), (4, 8, 256, 4), (4, 1, 256, 1), (4, 2, 256, 1), (4, 4, 256, 1), (4, 8, 256, 1),
+            (4, 4, 256, 2), (4, 4, 256, 4), (4, 4, 128, 1), (4, 8, 1024, 1), (4, 8, 1024, 2), (1, 1, 1024, 2),
+        ):  # fmt: skip
+            ctas = each * bench.units
+            taken = bench.seconds(kernels.stream(words, unroll, store), ctas, threads, total >> 16)
+            name = f"dram_{'write' if store else 'read'}_{4 * words}B_x{unroll}_{each}x{threads}"
+            how = f"{4 * words} bytes × {unroll} in flight a thread, {each} CTAs of {threads} a multiprocessor"
+            bench.record(name, [total / value for value in taken], "bytes in a second of the whole part", how)
+    for share in (4, 16, 64):
+        taken = bench.seconds(kernels.stream(4, 8), share, 1024, total >> 19)
+        bench.record(f"dram_read_{share}ctas", [total / 8 / value for value in taken], "bytes in a second",
+                     f"{share} CTAs of 1024 threads, 16 bytes × 8 in flight")  # fmt: skip
+    for kind in ("u32", "f32"):
+        for name, stride, span in (("one", 0, 4), ("line", 4, 128), ("spread", 4, 1 << 24), ("sectors", 32, 1 << 24)):
+            timed = kernels.atomics(kind, stride, span)
+            ctas, threads = 4 * bench.units, 256
+            values = [taken * bench.clock_hz / (timed.operations * ctas * threads / 32)
+                      for taken in bench.seconds(timed.text, ctas, threads)]  # fmt: skip
+            bench.record(f"atomic_{kind}_{name}", values, "cycles of the whole part for each warp instruction",
+                         f"red.global.add, lanes {stride} bytes apart within {span} bytes")  # fmt: skip
+
+
+def launching(bench: Bench) -> None:
+    """The clock, and what launches and CTAs cost."""
+    fill = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
+    empty = ptx.Program.load(ptx.assemble(kernels.nothing().text))
+    values = []
+    for _ in range(200):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        fill.zero_()
+        begin.record()
+        empty.launch(1, 32, (bench.out, bench.data, bench.sink))
+        end.record()
+        torch.cuda.synchronize()
+        values.append(begin.elapsed_time(end) * 1e-3)
+    bench.record("launch_s", values, "seconds", "an empty kernel between two events after 256 MB were set to zero")
+    graph = torch.cuda.CUDAGraph()
+    stream = torch.cuda.Stream()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(100):
+            empty.launch(1, 32, (bench.out, bench.data, bench.sink))
+    values = []
+    for _ in range(_REPEATS):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        values.append(begin.elapsed_time(end) * 1e-5)
+    bench.record("launch_in_graph_s", values, "seconds", "a hundredth of a graph of 100 empty kernels")
+    for threads in (32, 128, 256, 1024):
+        ctas = 200_000
+        values = [taken * bench.clock_hz / ctas * bench.units for taken in
+                  bench.seconds(_empty_many(), ctas, threads)]  # fmt: skip
+        bench.record(f"cta_start_{threads}threads", values, "cycles of a multiprocessor for each CTA",
+                     f"{ctas} empty CTAs")  # fmt: skip
+
+
+def _empty_many() -> str:
+    head = ".version 8.4\n.target sm_90a\n.address_size 64\n"
+    parameters = ".param .u64 out, .param .u64 data, .param .u64 sink, .param .u32 n"
+    return f"{head}.visible .entry k({parameters}) {{ ret; }}"
+
+
+def clock_rate(bench: Bench) -> None:
+    """The clock under an arithmetic load, by a long kernel's own clocks over its time."""
+    timed = kernels.arithmetic("fma", 8)
+    long = Timed(timed.text.replace(f"mov.u32 %r9, {kernels._LOOP};", "mov.u32 %r9, 40000;"), timed.operations)
+    program = ptx.Program.load(ptx.assemble(long.text))
+    values = []
+    for _ in range(_REPEATS):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        program.launch(bench.units, 1024, (bench.out, bench.data, bench.sink), 3)
+        end.record()
+        torch.cuda.synchronize()
+        values.append(float(bench.out[0].item()) / (begin.elapsed_time(end) * 1e-3))
+    bench.clock_hz = bench.record("clock_hz", values, "cycles in a second", "a kernel of FMAs on all multiprocessors")
+
+
+_GROUPS: tuple[Callable[[Bench], None], ...] = (
+    clock_rate, launching, arithmetic, shared_memory, caches, memory, tensor_cores,
+)  # fmt: skip
+
+
+def main() -> None:
+    """Measure and write; a group that fails is named and left out."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.microbench", description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, default=Path("constants.json"))
+    parser.add_argument("--only", default="", help="names of groups, separated by commas: default all")
+    arguments = parser.parse_args()
+    chosen = arguments.only.split(",") if arguments.only else [group.__name__ for group in _GROUPS]
+    bench = Bench()
+    failures: list[str] = []
+    for group in (group for group in _GROUPS if group.__name__ in chosen or group is clock_rate):
+        began = time.monotonic()
+        try:
+            group(bench)
+        except RuntimeError as error:
+            failures.append(f"{group.__name__}: {error}")
+        print(f"{group.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+        properties = torch.cuda.get_device_properties(0)
+        machine = {"name": properties.name, "multiprocessors": bench.units, "l2_bytes": properties.L2_cache_size}
+        command = "python -m benchmarks.microbench " + " ".join(sys.argv[1:])
+        content = {"machine": machine, "command": command, "constants": bench.constants, "failures": failures}
+        arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+    print("\n".join(failures) or "every group was measured")
+
+
+if __name__ == "__main__":
+    main()

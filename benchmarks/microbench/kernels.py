@@ -1,0 +1,269 @@
+"""The kernels of the microbenchmarks as PTX, each with the number of operations that a warp does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.microbench.ptx import entry
+
+_LOOP = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A kernel, and what a warp of it does between its two readings of the clock."""
+
+    text: str
+    operations: int
+    shared_bytes: int = 0
+
+
+def looped(lines: str, count: int = _LOOP) -> str:
+    """Repeat lines in a loop of the kernel."""
+    return f"mov.u32 %r9, {count};\nLOOP:\n{lines}\nsub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0;\n@%p1 bra LOOP;\n"
+
+
+_OPERATIONS: dict[str, tuple[str, str, str]] = {
+    # name: (one instruction on register {i}, how the registers begin, how they end)
+    "fma": ("fma.rn.f32 %f{i}, %f{i}, %f200, %f201;", "f", "f"),
+    "alu": ("max.s32 %r{i}, %r{i}, %r200; ", "r", "r"),
+    "multiply": ("mad.lo.s32 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
+    "half": ("fma.rn.f16x2 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
+    "double": ("fma.rn.f64 %d{i}, %d{i}, %d20, %d21;", "d", "d"),
+    "special": ("ex2.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
+    "reciprocal_root": ("rsqrt.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
+    "convert": ("cvt.rni.s32.f32 %r{i}, %f200; cvt.rn.f32.s32 %f200, %r{i};", "r", "r"),
+    "population_count": ("popc.b32 %r{i}, %r{i};", "r", "r"),
+    "shuffle": ("shfl.sync.bfly.b32 %r{i}, %r{i}, 1, 31, 0xffffffff;", "r", "r"),
+}
+
+
+def arithmetic(name: str, chains: int) -> Timed:
+    """Dependent chains of one instruction: 1 for its latency, 8 for its rate."""
+    instruction, kind, _ = _OPERATIONS[name]
+    first = 10
+    begin = ["mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;",
+             "cvt.rn.f64.u32 %d20, %r3; cvt.rn.f64.u32 %d21, %r201;"]  # fmt: skip
+    end = []
+    for chain in range(chains):
+        register = first + chain
+        begin.append({
+            "f": f"cvt.rn.f32.u32 %f{register}, %r1;", "r": f"add.u32 %r{register}, %r1, {chain};",
+            "d": f"cvt.rn.f64.u32 %d{register}, %r1;",
+        }[kind])  # fmt: skip
+        end.append({
+            "f": f"st.global.f32 [%rd2+{4 * chain}], %f{register};",
+            "r": f"st.global.u32 [%rd2+{4 * chain}], %r{register};",
+            "d": f"st.global.f64 [%rd2+{8 * chain}], %d{register};",
+        }[kind])  # fmt: skip
+    each = 128 // chains
+    lines = []
+    for turn in range(each):
+        for chain in range(chains):
+            text = instruction.format(i=first + chain)
+            # A maximum of the same value twice is one maximum.
+            lines.append(text.replace("max", "min").replace("%r200", "%r201") if name == "alu" and turn % 2 else text)
+    body = looped("\n".join(lines))
+    return Timed(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains)
+
+
+def chase(cache: str, steps: int = 512) -> Timed:
+    """Each load gives the address of the next: the latency of one level of memory."""
+    lines = f"ld.global{cache}.u64 %rd10, [%rd10];\n" * 16
+    body = looped(lines, steps // 16)
+    return Timed(entry(body, "mov.u64 %rd10, %rd1;", "st.global.u64 [%rd2], %rd10;"), steps)
+
+
+def chase_shared() -> Timed:
+    """The same in shared memory: each word holds its own address."""
+    body = looped("ld.shared.u32 %r10, [%r10];\n" * 32)
+    before = "st.shared.u32 [%r4], %r4; mov.u32 %r10, %r4;"
+    return Timed(entry(body, before, "st.global.u32 [%rd2], %r10;", shared=True), _LOOP * 32, 1024)
+
+
+def shared_reads(stride_words: int, words: int = 1) -> Timed:
+    """Loads of shared memory whose lanes lie `stride_words` apart."""
+    scale = 4 * stride_words
+    lines = []
+    for number in range(16):
+        registers = ", ".join(f"%r{20 + words * number + part}" for part in range(words))
+        registers = f"{{{registers}}}" if words > 1 else registers
+        lines.append(f"ld.shared.{'v4.' if words == 4 else ''}u32 {registers}, [%r10+{512 * number}];")
+    lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(16 * words)]
+    # Another address in each iteration, in the same banks: the loads stay in the loop.
+    lines.append("xor.b32 %r10, %r10, 16384;")
+    before = f"and.b32 %r11, %r1, 31; mad.lo.u32 %r10, %r11, {scale}, %r4; mov.u32 %r14, 0;"
+    text = entry(looped("\n".join(lines)), before, "st.global.u32 [%rd2], %r14;", shared=True)
+    return Timed(text, _LOOP * 16, 40 * 1024)
+
+
+def reads_of_one(cache: str, span_bytes: int, turns: int = 64) -> Timed:
+    """Loads of 16 bytes for each thread, again and again within `span_bytes`."""
+    lines = []
+    for turn in range(16):
+        lines.append("and.b32 %r11, %r10, %r12; cvt.u64.u32 %rd11, %r11; add.s64 %rd11, %rd11, %rd1;")
+        registers = ", ".join(f"%r{20 + 4 * turn + part}" for part in range(4))
+        lines.append(f"ld.volatile.global.v4.u32 {{{registers}}}, [%rd11];" if not cache else
+                     f"ld.global{cache}.v4.u32 {{{registers}}}, [%rd11];")  # fmt: skip
+        lines.append("add.u32 %r10, %r10, %r13;")
+    lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(64)]
+    before = (
+        f"mov.u32 %r12, {span_bytes - 1}; mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mul.lo.u32 %r13, %r5, 16;"
+        "mul.lo.u32 %r10, %r2, 65536; mad.lo.u32 %r10, %r1, 16, %r10; mov.u32 %r14, 0;"
+    )
+    return Timed(entry(looped("\n".join(lines), turns), before, "st.global.u32 [%rd2], %r14;"), turns * 16)
+
+
+def stream(words: int, unroll: int, store: bool = False) -> str:
+    """Read (or write) n bytes × 64 KiB once, in order: each thread has `unroll` accesses of `words` words in flight."""
+    kind = {1: "u32", 2: "v2.u32", 4: "v4.u32"}[words]
+    size = 4 * words
+    lines = []
+    for number in range(unroll):
+        registers = ", ".join(f"%r{20 + words * number + part}" for part in range(words))
+        registers = f"{{{registers}}}" if words > 1 else registers
+        lines.append(f"st.global.{kind} [%rd10], {registers};" if store else f"ld.global.{kind} {registers}, [%rd10];")
+        lines.append("add.s64 %rd10, %rd10, %rd12;")
+    if not store:
+        lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(words * unroll)]
+    body = f"LOOP:\n{chr(10).join(lines)}\nsetp.lt.u64 %p1, %rd10, %rd13;\n@%p1 bra LOOP;"
+    set_registers = "\n".join(f"mov.u32 %r{20 + part}, %r1;" for part in range(words * unroll))
+    before = f"""
+mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1;
+mul.wide.u32 %rd10, %r10, {size}; add.s64 %rd10, %rd10, %rd1;
+mul.lo.u32 %r11, %r5, %r6; mul.wide.u32 %rd12, %r11, {size};
+mul.wide.u32 %rd13, %r3, 65536; add.s64 %rd13, %rd13, %rd1; mov.u32 %r14, 0;
+{set_registers if store else ""}"""
+    return entry(body, before, "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;")
+
+
+def barriers() -> Timed:
+    """Barriers of the whole CTA, one after another."""
+    return Timed(entry(looped("bar.sync 0;\n" * 32)), _LOOP * 32)
+
+
+_MMA = {
+    # type: (instruction, registers of d, a, b, FMAs)
+    "f16": ("m16n8k16.row.col.f32.f16.f16.f32", 4, 4, 2, 2048),
+    "bf16": ("m16n8k16.row.col.f32.bf16.bf16.f32", 4, 4, 2, 2048),
+    "tf32": ("m16n8k8.row.col.f32.tf32.tf32.f32", 4, 4, 2, 1024),
+    "i8": ("m16n8k32.row.col.s32.s8.s8.s32", 4, 4, 2, 4096),
+    "f8": ("m16n8k32.row.col.f32.e4m3.e4m3.f32", 4, 4, 2, 4096),
+    "f64": ("m8n8k4.row.col.f64.f64.f64.f64", 2, 1, 1, 256),
+}
+
+
+def mma(name: str, chains: int) -> tuple[Timed, int]:
+    """mma.sync in dependent chains, and the FMAs of one."""
+    shape, count, of_a, of_b, operations = _MMA[name]
+    letter = {"i8": "r", "f64": "d"}.get(name, "f")
+    operand = "d" if name == "f64" else "r"
+    lines, begin, end = [], [], []
+    move = {"f": "mov.f32 %f{}, 0f00000000;", "r": "mov.u32 %r{}, 0;", "d": "mov.f64 %d{}, 0d0000000000000000;"}
+    store = {"f": "st.global.f32 [%rd2], %f{};", "r": "st.global.u32 [%rd2], %r{};", "d": "st.global.f64 [%rd2], %d{};"}
+    for chain in range(chains):
+        sums = [20 + count * chain + part if letter != "d" else 2 + count * chain + part for part in range(count)]
+        # Chains that begin alike would be one chain to ptxas.
+        begin += [move[letter].format(place) for place in sums]
+        begin.append(
+            {
+                "f": f"cvt.rn.f32.u32 %f{sums[0]}, %r3; add.f32 %f{sums[0]}, %f{sums[0]}, 0f3f{chain:06x};",
+                "r": f"add.u32 %r{sums[0]}, %r3, {chain};",
+                "d": f"cvt.rn.f64.u32 %d{sums[0]}, %r3; add.f64 %d{sums[0]}, %d{sums[0]}, 0d3ff{chain:013x};",
+            }[letter]
+        )
+        end += [store[letter].format(place).replace("[%rd2]", f"[%rd2+{8 * place}]") for place in sums]
+        total = ", ".join(f"%{letter}{place}" for place in sums)
+        first = 28 if operand == "d" else 200
+        a = ", ".join(f"%{operand}{first + part}" for part in range(of_a))
+        b = ", ".join(f"%{operand}{first + (2 if operand == 'd' else 10) + part}" for part in range(of_b))
+        lines.append(f"mma.sync.aligned.{shape} {{{total}}}, {{{a}}}, {{{b}}}, {{{total}}};")
+    if operand == "d":
+        begin += ["cvt.rn.f64.u32 %d28, %r1; cvt.rn.f64.u32 %d30, %r3;"]
+    else:
+        begin += [f"mad.lo.u32 %r{200 + part}, %r1, {7 + part}, %r3;" for part in range(12)]
+    each = 64 // chains
+    body = looped("\n".join(lines * each))
+    return Timed(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains), operations
+
+
+_WGMMA = {
+    "f16": ("k16", "f16.f16", 16),
+    "tf32": ("k8", "tf32.tf32", 8),
+    "f8": ("k32", "e4m3.e4m3", 32),
+    "i8": ("k32", "s8.s8", 32),
+}
+
+
+def wgmma(name: str, columns: int, from_registers: bool = False) -> tuple[Timed, int]:
+    """wgmma.mma_async m64nNk of one warpgroup, committed in groups of 8, and the FMAs of one."""
+    depth, types, k = _WGMMA[name]
+    letter, result = ("r", "s32") if name == "i8" else ("f", "f32")
+    sums = ", ".join(f"%{letter}{20 + place}" for place in range(columns // 2))
+    a = "{%r300, %r301, %r302, %r303}" if from_registers else "%rd20"
+    scales = "p" if name == "i8" else "p, 1, 1"
+    transposes = {"f16": ", 0" if from_registers else ", 0, 0"}.get(name, "")
+    instruction = (
+        f"wgmma.mma_async.sync.aligned.m64n{columns}{depth}.{result}.{types} {{{sums}}}, {a}, %rd21, "
+        f"{scales.replace('p', '1')}{transposes};"
+    )
+    group = f"wgmma.fence.sync.aligned;\n{(instruction + chr(10)) * 8}wgmma.commit_group.sync.aligned;\n"
+    body = looped(group + "wgmma.wait_group.sync.aligned 0;\n", 16)
+    move = "mov.u32 %r{}, 0;" if letter == "r" else "mov.f32 %f{}, 0f00000000;"
+    begin = [move.format(20 + place) for place in range(columns // 2)]
+    begin += [
+        "shr.u32 %r5, %r4, 4; and.b32 %r5, %r5, 0x3fff; cvt.u64.u32 %rd20, %r5;"
+        "or.b64 %rd20, %rd20, 0x0000004000080000; add.s64 %rd21, %rd20, 1024;"
+        "mov.u32 %r300, %r1; mov.u32 %r301, %r1; mov.u32 %r302, %r1; mov.u32 %r303, %r1;"
+    ]
+    store = "st.global.u32 [%rd2], %r{};" if letter == "r" else "st.global.f32 [%rd2], %f{};"
+    end = [store.format(20 + place) for place in range(columns // 2)]
+    text = entry(body, "\n".join(begin), "\n".join(end), shared=True)
+    return Timed(text, 16 * 8, 64 * 1024), 64 * columns * k
+
+
+def atomics(kind: str, stride_bytes: int, span_bytes: int) -> Timed:
+    """Reductions in global memory: lanes `stride_bytes` apart (0: one address), within `span_bytes`."""
+    value = "%f200" if "f32" in kind else "%r200"
+    line = f"red.global.add.{kind} [%rd11], {value};\n"
+    before = f"""
+mov.u32 %r5, %ntid.x; mad.lo.u32 %r10, %r2, %r5, %r1; mul.lo.u32 %r10, %r10, {stride_bytes};
+and.b32 %r10, %r10, {span_bytes - 1}; cvt.u64.u32 %rd11, %r10; add.s64 %rd11, %rd11, %rd1;
+mov.u32 %r200, 1; mov.f32 %f200, 0f3f800000;"""
+    return Timed(entry(looped(line * 8, 8), before), 64)
+
+
+def atomics_shared(stride_words: int) -> Timed:
+    """Atomic additions in shared memory, lanes `stride_words` apart (0: one address)."""
+    before = f"and.b32 %r11, %r1, 31; mad.lo.u32 %r10, %r11, {4 * stride_words}, %r4; mov.u32 %r200, 1;"
+    return Timed(entry(looped("red.shared.add.u32 [%r10], %r200;\n" * 16), before, shared=True), _LOOP * 16, 32 * 1024)
+
+
+def copies(steps: int = 128) -> Timed:
+    """cp.async of 16 bytes by each thread, waited for before the next."""
+    line = "cp.async.cg.shared.global [%r10], [%rd10], 16;\ncp.async.commit_group;\ncp.async.wait_group 0;\n"
+    line += "add.s64 %rd10, %rd10, %rd12;\n"
+    before = "mad.lo.u32 %r10, %r1, 16, %r4; mul.wide.u32 %rd10, %r1, 16; add.s64 %rd10, %rd10, %rd1;"
+    before += "mul.wide.u32 %rd12, %r3, 1;"
+    return Timed(entry(looped(line * 8, steps // 8), before, shared=True), steps, 32 * 1024)
+
+
+def bulk_copies(size: int, steps: int = 64) -> Timed:
+    """cp.async.bulk of `size` bytes by one thread (n bytes further each time), waited for by an mbarrier."""
+    line = f"""
+mbarrier.arrive.expect_tx.shared.b64 _, [%r4], {size};
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r10], [%rd10], {size}, [%r4];
+WAIT:
+mbarrier.try_wait.parity.shared.b64 %p2, [%r4], %r12;
+@!%p2 bra WAIT;
+xor.b32 %r12, %r12, 1; add.s64 %rd10, %rd10, %rd12;
+"""
+    before = """
+mbarrier.init.shared.b64 [%r4], 1; fence.proxy.async; mov.u32 %r12, 0; add.u32 %r10, %r4, 1024;
+mul.wide.u32 %rd12, %r3, 1; mul.wide.u32 %rd10, %r2, 4194304; add.s64 %rd10, %rd10, %rd1;"""
+    return Timed(entry(looped(line, steps), before, shared=True), steps, size + 2048)
+
+
+def nothing() -> Timed:
+    """An empty kernel."""
+    return Timed(entry(""), 1)

@@ -1,0 +1,74 @@
+"""Scores of predictions, the split of the families, and the files of measured times."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.timing.scoring import Measured, bound_agreement, kendall, report, score, score_family
+from benchmarks.timing.split import split
+
+DATA = Path(__file__).parents[1] / "benchmarks" / "timing" / "data"
+
+
+def rows_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "tau"),
+    [
+        ([1, 2, 3], [10, 20, 30], 1.0),
+        ([1, 2, 3], [30, 20, 10], -1.0),
+        ([1, 2, 3, 4], [1, 2, 4, 3], 4 / 6),
+        # One tie of six pairs: 5 / sqrt(5 * 6).
+        ([1, 1, 2, 3], [1, 2, 3, 4], 5 / 30**0.5),
+        ([1, 1, 1], [1, 2, 3], 0.0),
+    ],
+)
+def test_kendall(left, right, tau):
+    assert kendall(left, right) == pytest.approx(tau)
+
+
+def test_the_first_choice_and_the_error_of_a_family():
+    rows = [Measured("f", number, *times) for number, times in enumerate([(100, 80), (50, 90), (10, 100)])]
+    found = score_family(rows)
+    assert (found.first, found.best_among_three, found.tau) == (10.0, True, -1.0)
+    # 10 µs is left out: |80/100 - 1| = 0.2, |90/50 - 1| = 0.8.
+    assert found.error == pytest.approx(0.5)
+
+
+def test_a_bound_is_compared_where_a_unit_is_busy():
+    rows = [Measured("f", 0, 1, 1, "DRAM"), Measured("f", 1, 1, 1, "tensor cores"), Measured("f", 2, 1, 1, "L2")]
+    profiles = [
+        {"family": "f", "number": 0, "dram": 90.0, "l2": 40.0, "l1": 10.0, "sm": 10.0},
+        {"family": "f", "number": 1, "dram": 70.0, "l2": 40.0, "l1": 10.0, "sm": 10.0},
+        {"family": "f", "number": 2, "dram": 30.0, "l2": 50.0, "l1": 10.0, "sm": 10.0},
+    ]
+    assert bound_agreement(rows, profiles) == (1, 2)
+
+
+def test_a_perfect_prediction_scores_best(tmp_path):
+    results = DATA / "h100-tuning.jsonl"
+    (tmp_path / "results.jsonl").write_text(results.read_text())
+    times = {row["capture"]: row["median_us"] for row in rows_of(results) if row["status"] == "ok"}
+    printed = score(tmp_path, "h100", predict=lambda path: (times[path.name] * 1e-6, "DRAM"))
+    assert "not predicted: 0" in printed
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert scores["first"] == scores["best_among_three"] == scores["least_tau"] == pytest.approx(1.0)
+    assert scores["error_90"] == pytest.approx(0.0)
+
+
+def test_a_report_names_every_family():
+    text, values = report([Measured(name, number, 30 + number, 30) for name in "ab" for number in range(3)])
+    assert [row["family"] for row in values["by_family"]] == ["a", "b"]
+    assert text.startswith("family")
+
+
+@pytest.mark.parametrize("part", ["tuning", "validation"])
+def test_measured_families_are_those_of_the_split(part):
+    names = {name: {row["family"] for row in rows_of(DATA / f"h100-{name}.jsonl")} for name in ("tuning", "validation")}
+    parts = split(names["tuning"] | names["validation"])
+    assert {name for name, assigned in parts.items() if assigned == part} == names[part]
+    assert len(names["validation"]) >= 20
+    assert sum(row["status"] == "ok" for row in rows_of(DATA / f"h100-{part}.jsonl")) >= 600
