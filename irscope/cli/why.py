@@ -103,8 +103,11 @@ def why(
 
     def text(capture: Capture, width: int | None, color: bool) -> str:
         answer = answers[capture.id]
-        short = render_explanation(answer, capture, width=width, color=color, every=every or record_options.verbose)
-        if record_options.verbose and answer.findings:
+        verbose = record_options.verbose
+        short = render_explanation(
+            answer.findings, capture, answer.time, width=width, color=color, every=every or verbose
+        )
+        if verbose and answer.findings:
             lines = f"\nLines of a stage are those of: irscope show {capture.id[:8]} --stage STAGE --loc\n"
             short += "\n" + render_findings(answer.findings, color=color) + lines
         return short + (f"    {answer.silenced} silenced by comments in the kernel\n" if answer.silenced else "")

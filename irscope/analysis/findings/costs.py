@@ -195,7 +195,7 @@ class _Pricer:
         if code == "IRS506":
             return self._at_least(self._with_fewer_warps(finding.factor))
         if code == "IRS305":
-            return self._thinned(here, ("HMMA", "LDS", "STS", "FFMA"), 0.5)
+            return self._thinned(here, ("HMMA", "HGMMA", "LDS", "STS", "LDSM", "FFMA"), 0.5)
         if code == "IRS304":
             return self._thinned(here, ("HMMA", "LDSM"), 0.5)
         if code in ("IRS302", "IRS303"):

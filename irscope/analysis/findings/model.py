@@ -126,12 +126,12 @@ class Proof:
     """What was not looked at, because the compile ended before the binary: `registers`."""
     agreement: Agreement | None = None
     """Whether it computes the same in a launch on a GPU; None if it was not run."""
-    seconds: float | None = None
-    """The predicted time of the launch with it; None if it was not predicted."""
     ratio: Ratio | None = None
     """Its time over that of the launch as it is."""
     untimed: str = ""
     """Why it has no time, although that was asked for."""
+    seconds: float | None = None
+    """The predicted time of the launch with it; None if it was not predicted."""
 
     @property
     def timing(self) -> str:

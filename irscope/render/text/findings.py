@@ -8,16 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os.path import basename
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irscope.analysis.findings.costs import LEAST_SHARE, Timed
 from irscope.analysis.findings.model import Finding, Proof, Suggestion
 from irscope.model.capture import Capture
 from irscope.render.roofline import duration_text
 from irscope.render.text.tables import picked
-
-if TYPE_CHECKING:
-    from irscope.api.explain import Explanation
 
 # %acc_66      #blocked1      line 95 of ttgir
 _NAME = re.compile(r"[%#][\w.$-]+|\bline \d+ of ttgir")
@@ -34,20 +31,20 @@ _INDENT = 18
 
 
 def render_explanation(
-    explanation: Explanation, capture: Capture, *, width: int | None, color: bool, every: bool = False
+    findings: Sequence[Finding], capture: Capture, time: Timed, *, width: int | None, color: bool, every: bool = False
 ) -> str:
     """The predicted time of a launch and what bounds it, then each finding with its cost, place, cause and fix.
 
     `every`: with those that cost less than 3 % of the time, which are counted otherwise.
     """
     bold, plain = (_BOLD, _PLAIN) if color else ("", "")
-    time, width = explanation.time, max(width or 100, _LEAST_WIDTH)
+    width = max(width or 100, _LEAST_WIDTH)
     head, *lines = _summary(capture, time)
     rows = [f"{bold}{head}{plain}", *lines]
-    groups = [group for group in _grouped(explanation.findings) if every or not _is_small(group[0])]
+    groups = [group for group in _grouped(findings) if every or not _is_small(group[0])]
     for number, group in enumerate(groups, 1):
         rows += _short(number, group, width, bold, plain)
-    smaller = len(explanation.findings) - sum(map(len, groups))
+    smaller = len(findings) - sum(map(len, groups))
     if smaller:
         rows.append(f"    {smaller} smaller: --all")
     elif not groups:
