@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from irscope.analysis.findings.costs import Timed, priced, timed
 from irscope.analysis.findings.find import LogNeeds, findings_of, log_needs, needs_operations
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget, Timed, tried
+from irscope.analysis.findings.tries import Budget, FixTimer, tried
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
-from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations
+from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations, with_sass
 
 if TYPE_CHECKING:
     from irscope.record.variants.compiles import Compiles
@@ -29,6 +30,8 @@ class Explanation:
     """The worst first, each with its reasons, and with what each suggestion that was tried gave."""
     silenced: int = 0
     """How many more there are that comments in the kernel silence."""
+    time: Timed = Timed(None, None, "it was not predicted")  # noqa: RUF009 - a frozen value
+    """The predicted time of the launch, or why there is none."""
 
     def _repr_html_(self) -> str:
         from irscope.api.notebook import preformatted
@@ -59,25 +62,33 @@ class Explainer:
     chosen: Callable[[Finding], bool] = lambda _: True
     tell: Tell = warned
 
-    def explain(self, capture: Capture, timed: Timed | None = None) -> Explanation:
-        """The findings of a capture; `timed` adds the effect on the time of a launch of each fix."""
+    def explain(self, capture: Capture, timer: FixTimer | None = None) -> Explanation:
+        """The findings of a capture; `timer` adds the effect on the time of a launch of each fix."""
         compiles = self.compiles
         if compiles is not None:
             compiles.keep_for(capture)
             capture = with_layouts(capture)
+        capture = _with_sass(capture, self.launched(capture).launch.grid is not None)
         studied = Studied(self.launched(capture))
         found = findings_of(studied)
         if compiles is not None:
             studied, found = self.studied_further(capture, studied, found, compiles.one)
+        time = timed(studied.capture)
+        found = priced(studied, found, time)
         wanted = [one for one in found if self.chosen(one)]
         shown = tuple(one for one in wanted if not is_silenced(one, capture))
         count = len(wanted) - len(shown)
         if compiles is not None and shown:
-            shown = self.tried(studied, shown, compiles, timed)
-        return Explanation(shown, count)
+            shown = self.tried(studied, shown, compiles, timer, time)
+        return Explanation(shown, count, time)
 
     def tried(
-        self, studied: Studied, findings: Sequence[Finding], compiles: Compiles, timed: Timed | None = None
+        self,
+        studied: Studied,
+        findings: Sequence[Finding],
+        compiles: Compiles,
+        timer: FixTimer | None = None,
+        time: Timed | None = None,
     ) -> tuple[Finding, ...]:
         """The findings with what became of each suggestion that can be tried by the Triton that is here."""
         from irscope.record.triton.versions import triton_version
@@ -90,7 +101,9 @@ class Explainer:
             self.tell(f"{capture.name} was compiled by Triton {version}: nothing was tried with another.")
             return tuple(findings)
         tell_origin(capture, self.tell)
-        proven, notes = tried(studied, findings, compiles.trials, self.budget, timed)
+        whole = time.prediction.seconds if time is not None and time.model is not None and time.prediction else None
+        predicted = _predicted if whole is not None else None
+        proven, notes = tried(studied, findings, compiles.trials, self.budget, timer, predicted, whole)
         for note in notes:
             self.tell(note)
         return proven
@@ -129,6 +142,18 @@ class Explainer:
         if differing:
             self.tell(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(differing)}.")
         return CompilerLog(tuple(item for log in logs for item in log.passes), differing)
+
+
+def _with_sass(capture: Capture, is_launched: bool) -> Capture:
+    """A capture with what a prediction of its launch needs."""
+    is_needed = is_launched and capture.target.backend == "cuda" and capture.failure is None
+    return with_sass(capture, tell=warned) if is_needed else capture
+
+
+def _predicted(capture: Capture) -> float | None:
+    """The predicted seconds of the launch of a capture that a trial compiled."""
+    prediction = timed(_with_sass(capture, True)).prediction
+    return prediction.seconds if prediction is not None else None
 
 
 _MOST_DIGITS = 18

@@ -63,7 +63,10 @@ def why(
     warmup: Annotated[
         bool, Option("--warmup", help="Print Python that compiles every variant ahead of its first launch.")
     ] = False,
-    every: Annotated[bool, Option("--all", help="With --variants: also the kernels that were compiled once.")] = False,
+    every: Annotated[
+        bool,
+        Option("--all", help="Also findings below 3 % of the time; with --variants kernels that were compiled once."),
+    ] = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -78,7 +81,7 @@ def why(
     from irscope.analysis.findings.tries import Budget
     from irscope.api.explain import Explainer, Explanation, read_grid, read_sizes, with_launch
     from irscope.record.variants.compiles import Compiles
-    from irscope.render.text.findings import findings_json, render_findings
+    from irscope.render.text.findings import findings_json, render_explanation, render_findings, time_json
 
     chosen = _Choice(line, operation, value, codes_of(split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
@@ -98,20 +101,26 @@ def why(
             may_compile = tries != "0" if tries is not None else one.environment.is_trusted
             answers[one.id] = (explainer if may_compile else replace(explainer, compiles=None)).explain(one, timed)
 
-    def text(capture: Capture, color: bool) -> str:
-        findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
-        hidden = f"{silenced} silenced by comments in the kernel.\n" if silenced else ""
-        lines = f"\nLines of a stage are those of: irscope show {capture.id[:8]} --stage STAGE --loc\n"
-        return (render_findings(findings, color=color) + lines if findings else "No findings.\n") + hidden
+    def text(capture: Capture, width: int | None, color: bool) -> str:
+        answer = answers[capture.id]
+        verbose = record_options.verbose
+        short = render_explanation(
+            answer.findings, capture, answer.time, width=width, color=color, every=every or verbose
+        )
+        if verbose and answer.findings:
+            lines = f"\nLines of a stage are those of: irscope show {capture.id[:8]} --stage STAGE --loc\n"
+            short += "\n" + render_findings(answer.findings, color=color) + lines
+        return short + (f"    {answer.silenced} silenced by comments in the kernel\n" if answer.silenced else "")
 
     def as_json(capture: Capture) -> dict[str, Any]:
-        findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
+        answer = answers[capture.id]
         head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
-        return head | {"findings": findings_json(findings), "silenced": silenced}
+        time = time_json(answer.time)
+        return head | {"time": time, "findings": findings_json(answer.findings), "silenced": answer.silenced}
 
     to.emit(
         lambda: [as_json(one) for one in captures],
-        lambda _, color: under_titles(captures, lambda one: text(one, color)),
+        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
     )
     return tell_incomplete(captures)
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, inf
 from typing import Literal
 
 from irscope.device.clocks import Clock, clock_of
 from irscope.ir.locations.model import Chain
+from irscope.ir.locations.stages import capture_locations
 from irscope.model.capture import Capture
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
 from irscope.timing.steps import UNITS, Demand, Steps, demand_of, rates_of, steps_of
-from irscope.timing.walk import Observed, Walked
+from irscope.timing.walk import Observed, Skip, Walked
 
-__all__ = ["Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
+__all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
 
 _MOST_STEPS = 30_000
 """Steps of warps that are simulated: with more, one CTA stands for several."""
@@ -118,9 +120,12 @@ def predict_with(
 
     Raises UsageError for a part that is not known, and where a size or the grid is not.
     """
-    clock = clock_of(capture.target, part)
-    execution = execute(capture, clock)
-    timed = _timed(execution, clock)
+    model = Model(capture, part=part)
+    return _prediction(model, what_if)
+
+
+def _prediction(model: Model, what_if: bool) -> Prediction:
+    capture, clock, execution, timed = model.capture, model.clock, model.execution, model.timed
     seconds = clock.launch_s + timed.cycles / clock.clock_hz
     low, high = _ASSUMED_INTERVAL if execution.assumed else _INTERVAL
     busy = sorted(zip(UNITS, timed.busy, strict=True), key=lambda row: -row[1])
@@ -141,7 +146,7 @@ def predict_with(
         tuple((name, part) for name, part in busy if part > 0.005),
         timed.demand.dram_bytes * execution.ctas,
         timed.demand.l2_bytes * execution.ctas,
-        _lines(execution, timed.simulated, seconds, capture.launch.kernel.file),
+        _lines(execution, timed.simulated, seconds, capture.launch.kernel.file, model.locations),
         tuple(sorted(waits.items(), key=lambda row: -row[1])),
         _what_ifs(execution, clock, seconds) if what_if else (),
         tuple(timed.simulated.spans),
@@ -243,7 +248,9 @@ def _line_of(location: Chain, file: str) -> tuple[str, int]:
     return (mine.file, mine.line) if mine is not None else ("", 0)
 
 
-def _lines(execution: Execution, simulated: Simulated, seconds: float, file: str) -> tuple[Share, ...]:
+def _lines(
+    execution: Execution, simulated: Simulated, seconds: float, file: str, locations: Sequence[Chain]
+) -> tuple[Share, ...]:
     code = execution.program.code
     total = sum(simulated.waits.values()) or 1.0
     whole: dict[tuple[str, int], float] = defaultdict(float)
@@ -251,7 +258,7 @@ def _lines(execution: Execution, simulated: Simulated, seconds: float, file: str
     kinds: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for (index, why), cycles in simulated.waits.items():
         item = code[index]
-        place = _line_of(item.location, file)
+        place = _line_of(locations[index], file)
         whole[place] += cycles
         reasons[place][why] += cycles
         kinds[place][item.family or item.opcode.partition(".")[0]] += cycles
@@ -312,6 +319,86 @@ def _coalesced(access: Access) -> Access:
 
 def _without_conflicts(access: Access) -> Access:
     return replace(access, wavefronts=min(access.wavefronts, access.ideal_wavefronts))
+
+
+class Model:
+    """A launch on a part, which answers how long it would take if it behaved otherwise."""
+
+    def __init__(self, capture: Capture, *, part: str | None = None) -> None:
+        """The arguments, and what is raised, are those of `predict_with`."""
+        self.capture = capture
+        self.clock = clock_of(capture.target, part)
+        self.execution = execute(capture, self.clock)
+        self.timed = _timed(self.execution, self.clock)
+        stated = capture_locations(capture, capture.texts.get("sass", ""), "sass")
+        self.locations = [stated.chain_at(item.line) or item.location for item in self.execution.program.code]
+        """Where each instruction comes from: SASS alone gives inline assembly lines that LLVM made up."""
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """How long it takes as it is."""
+        return _prediction(self, what_if=False)
+
+    @property
+    def accesses(self) -> Iterator[tuple[int, Access]]:
+        """(instruction, access), as often as the trace has it."""
+        for group in self.execution.groups:
+            for entry in group.trace:
+                if isinstance(entry, Observed) and entry.payload is not None:
+                    yield entry.index, entry.payload
+
+    @property
+    def least_seconds(self) -> float:
+        """What its busiest unit takes for all of its work, if nothing else is waited for."""
+        return self.clock.launch_s + max(self.timed.busy) * self.timed.cycles / self.clock.clock_hz
+
+    def seconds(
+        self,
+        *,
+        access: Callable[[int, Access], Access] | None = None,
+        keeps: Callable[[int], float] | None = None,
+        resident: int | None = None,
+    ) -> float:
+        """How long it would take.
+
+        Args:
+            access: (instruction, what it accesses) → what it would access.
+            keeps: instruction → the part of its executions that would be left: 0 for none, 1 for all.
+            resident: CTAs of a multiprocessor at once.
+        """
+        groups = [Walked(one.rows, [*_altered(one.trace, access, keeps)], one.is_cut) for one in self.execution.groups]
+        changed = replace(self.execution, groups=groups, resident=resident or self.execution.resident)
+        return self.clock.launch_s + _timed(changed, self.clock).cycles / self.clock.clock_hz
+
+
+def _altered(
+    trace: Sequence[int | Observed | Skip],
+    access: Callable[[int, Access], Access] | None,
+    keeps: Callable[[int], float] | None,
+) -> Iterator[int | Observed | Skip]:
+    """A trace without some entries, and with other accesses; what is skipped is as long as what is left of it."""
+    places = [0]
+    owed: dict[float, float] = {}
+    for entry in trace:
+        place = places[-1]
+        if isinstance(entry, Skip):
+            entries = place - places[len(places) - 1 - entry.entries]
+            yield replace(entry, entries=entries)
+            places.append(place + 1)
+            continue
+        index = entry.index if isinstance(entry, Observed) else entry
+        part = keeps(index) if keeps is not None else 1.0
+        if part < 1.0:
+            # The first one of several is left.
+            owed[part] = owed.get(part, 1.0 - part) + part
+            if part <= 0.0 or owed[part] < 1.0:
+                places.append(place)
+                continue
+            owed[part] -= 1.0
+        if isinstance(entry, Observed) and entry.payload is not None and access is not None:
+            entry = Observed(index, access(index, entry.payload))
+        yield entry
+        places.append(place + 1)
 
 
 def predicted_from_work(

@@ -125,6 +125,9 @@ OF_A_RECORDING = [
     ("layout use", "chains"),
     ("line count", "live_registers"),
     ("located operation", "live_registers"),
+    *(("predicted launch", key) for key in ("interval_s", "lines", "minimum_s", "predicted_s")),
+    ("prediction", "notes"),
+    *(("share of a line", key) for key in ("file", "line", "share")),
     ("same bits", "orders"),
     ("verdict", "notes"),
 ]

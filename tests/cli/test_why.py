@@ -59,14 +59,24 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert codes("--ignore", "narrow-load") == []
     assert codes("--size", "stride=65536", "--grid", "40000") == ["IRS701", "IRS101"]
     assert codes() == ["IRS101"]
-    told = irscope("why", "last", "--tries", "0")[1]
+    told = irscope("why", "last", "--tries", "0", "-v")[1]
     assert "not tried: " in told
     # The lines that a finding names are those of the text that it says, not of the one without locations.
     (command,) = re.findall(r"those of: irscope (show \w+ --stage) STAGE --loc", told)
     ttgir = irscope(*command.split(), "ttgir", "--loc")[1].split("\n")
     assert f"{found['values'][0]} = tt.load" in ttgir[found["ttgir_line"] - 1]
     assert f"line {found['ttgir_line']} of ttgir" in told
-    assert irscope("why", "last", "--tries", "0", "--op", "tt.store")[1] == "No findings.\n"
+    short = irscope("why", "last", "--tries", "0")[1].splitlines()
+    assert short[0].endswith(
+        "not predicted: it was compiled, not launched: --grid X,Y,Z and --size NAME=N state a launch"
+    )
+    assert f"planted.py:{line}" in short[1]
+    assert irscope("why", "last", "--tries", "0", "--op", "tt.store")[1].splitlines()[1:] == ["    no finding"]
+    # With a launch it has a time.
+    launch = ("--size", "stride=1001", "--grid", "8192", "--tries", "0")
+    (answer,) = json.loads(irscope("why", "last", *launch, "--json")[1])
+    assert answer["time"]["predicted_s"] > answer["time"]["minimum_s"] > 0
+    assert [one["seconds"] is not None for one in answer["findings"]] == [True]
 
 
 @pytest.mark.newest

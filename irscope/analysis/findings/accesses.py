@@ -259,6 +259,7 @@ class _AccessReader:
             many - few,
             [first, *causes],
             suggestions,
+            factor=many / few,
         )
 
     # Wasted sectors

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from irscope.analysis.findings.accesses import access_findings, atomic_findings, is_seen, overflow_findings
+from irscope.analysis.findings.arithmetic import arithmetic_findings
 from irscope.analysis.findings.loops import (
     LOADS,
     dot_findings,
@@ -20,7 +21,6 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.resources import occupancy_findings, register_findings, resource_findings
 from irscope.analysis.findings.shared import may_go_through_memory, shared_findings
 from irscope.analysis.findings.studied import Studied, makers
-from irscope.errors import DAMAGE
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.locations.model import Chain
 from irscope.memory.machine import ACCESSES, Action
@@ -43,7 +43,7 @@ def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[
         loops = list(loop_findings(studied, accesses))
         found += [one for one in accesses if is_seen(studied, one)]
         found += [*loops, *dot_findings(studied, loops), *stage_findings(studied)]
-        found += [*atomic_findings(studied), *precision_findings(studied)]
+        found += [*atomic_findings(studied), *precision_findings(studied), *arithmetic_findings(studied)]
         if evaluates:
             found += [*shared_findings(studied), *studied.kept(_overflows)]
     return worst(found)
@@ -52,14 +52,6 @@ def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[
 def _overflows(studied: Studied) -> tuple[Finding, ...]:
     """Those that no log says more of."""
     return tuple(overflow_findings(studied))
-
-
-def every_finding(studied: Studied) -> tuple[Finding, ...]:
-    """As `findings_of`; none if the capture is damaged: what is in its file may say anything."""
-    try:
-        return findings_of(studied)
-    except DAMAGE:
-        return ()
 
 
 def worst(findings: Iterable[Finding]) -> tuple[Finding, ...]:

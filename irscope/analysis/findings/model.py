@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from irscope.device.measurement import Agreement, Ratio
 
 
-Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary"]
+Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary", "predicted"]
 """What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses that
-were evaluated, the arguments and options of the launch, or the binary's own figures."""
+were evaluated, the arguments and options of the launch, the binary's own figures, or the model of the launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,29 @@ KINDS = {
         _FindingKind("IRS103", "wasted-sectors", 2),
         _FindingKind("IRS201", "loop-not-pipelined", 2),
         _FindingKind("IRS202", "fewer-stages", 2),
+        _FindingKind("IRS203", "exposed-loads", 2),
+        _FindingKind("IRS205", "barriers-in-loop", 3),
         _FindingKind("IRS301", "dot-not-mma", 1),
         _FindingKind("IRS302", "dot-not-async", 2),
         _FindingKind("IRS303", "wgmma-serialised", 1),
+        _FindingKind("IRS304", "dot-by-mma-sync", 1),
+        _FindingKind("IRS305", "widened-operand", 2),
         _FindingKind("IRS401", "conversion-through-shared-memory", 3),
         _FindingKind("IRS402", "shared-conflicts", 3),
         _FindingKind("IRS501", "spills", 1),
         _FindingKind("IRS502", "low-occupancy", 4),
         _FindingKind("IRS503", "does-not-fit", 0),
         _FindingKind("IRS504", "heavy-epilogue", 3),
+        _FindingKind("IRS505", "few-ctas", 2),
+        _FindingKind("IRS506", "idle-threads", 2),
+        _FindingKind("IRS507", "tail-wave", 3),
+        _FindingKind("IRS508", "launch-bound", 4),
+        _FindingKind("IRS509", "exposed-latency", 3),
         _FindingKind("IRS601", "fp32-dot-by-fma", 1),
         _FindingKind("IRS602", "atomic-by-loop", 2),
         _FindingKind("IRS603", "fp32-dot-in-tf32", 4),
+        _FindingKind("IRS604", "float64", 1),
+        _FindingKind("IRS605", "atomic-contention", 2),
         _FindingKind("IRS701", "offset-overflow", 0),
     )
 }
@@ -119,6 +130,8 @@ class Proof:
     """Its time over that of the launch as it is."""
     untimed: str = ""
     """Why it has no time, although that was asked for."""
+    seconds: float | None = None
+    """The predicted time of the launch with it; None if it was not predicted."""
 
     @property
     def timing(self) -> str:
@@ -171,6 +184,12 @@ class Finding:
     """The cost as a number, by which findings of one rank are ordered."""
     causes: tuple[Cause, ...]
     suggestions: tuple[Suggestion, ...] = ()
+    factor: float = 1.0
+    """How many times fewer instructions would do."""
+    seconds: float | None = None
+    """The predicted time that the launch takes longer because of it; None if that is not known."""
+    share: float = 0.0
+    """The part of the launch's predicted time that this is."""
 
     @property
     def kind(self) -> _FindingKind:

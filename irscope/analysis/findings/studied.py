@@ -280,6 +280,8 @@ class Studied:
         weight: int,
         causes: Sequence[Cause],
         suggestions: Sequence[Suggestion] = (),
+        *,
+        factor: float = 1.0,
     ) -> Finding:
         """A finding about an operation of the TTGIR; what is in a loop weighs more, as in the table of costs."""
         operation, loops = self.operations[line]
@@ -296,6 +298,7 @@ class Studied:
             weight << min(4 * loops, 16),
             tuple(causes),
             tuple(suggestions),
+            factor,
         )
 
 

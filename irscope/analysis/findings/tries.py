@@ -21,7 +21,7 @@ from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials, Trial
 
 Changes = tuple[FixChange, ...]
-Timed = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
+FixTimer = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
 """Adds the times of what helped, from the findings and the captures of all changes that were compiled."""
 _RANKS: dict[Reach, int] = {"ttgir": 0, "assembly": 1, "binary": 2}
 
@@ -57,7 +57,9 @@ def tried(
     findings: Sequence[Finding],
     compile_trials: CompileTrials,
     budget: Budget,
-    timed: Timed | None = None,
+    timer: FixTimer | None = None,
+    predicted: Predict | None = None,
+    whole: float | None = None,
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
 
@@ -67,16 +69,24 @@ def tried(
     Args:
         findings: what was found in it, the worst first.
         budget: how many compiles there are; changes of arguments share one where there would be more.
-        timed: with it, every compile makes a binary.
+        timer: with it, every compile makes a binary.
+        predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
+        whole: those of the launch as it is.
     """
     if budget.compiles == 0 or not any(one.changes for finding in findings for one in finding.suggestions):
         return tuple(findings), ()
-    tries, proven = Tries(studied, compile_trials, budget, to_binary=timed is not None), tuple(findings)
+    if predicted is not None and budget == Budget():
+        budget = _PREDICTED
+    is_binary = timer is not None or predicted is not None
+    tries, proven = Tries(studied, compile_trials, budget, to_binary=is_binary), tuple(findings)
     notes: list[str] = []
     try:
         while chosen := tries.choose(proven):
             tries.compile(chosen)
             proven = tuple(tries.told(one) for one in proven)
+            if predicted is not None and whole is not None:
+                proven = tuple(_faster(one, tries.captures, predicted, whole) for one in proven)
+                proven = tuple(_with_further(one, whole) for one in proven)
     except IrscopeError as error:
         notes.append(f"Nothing could be tried: {error}")
     if tries.left_out:
@@ -85,9 +95,55 @@ def tried(
             f"{studied.capture.name}: {tries.left_out} more {changes} could fix it and were not tried; --tries all "
             "tries them."
         )
-    if timed is not None:
-        proven = timed(proven, tries.captures)
+    if timer is not None:
+        proven = timer(proven, tries.captures)
     return tuple(without_refuted(_without_alternatives(one)) for one in proven), tuple(notes)
+
+
+Predict = Callable[[Capture], "float | None"]
+_PREDICTED = Budget(3, 6, 6)
+"""What is tried by default where a compile can be timed by prediction."""
+_LEAST_GAIN = 0.005
+"""The part of the time by which a fix must be faster."""
+_SEARCHED = ("num_warps",)
+
+
+def _faster(finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float) -> Finding:
+    """A finding whose fixes have predicted times; what is not faster is no fix."""
+
+    def with_seconds(one: Suggestion) -> Suggestion:
+        proof = one.proof
+        if proof is None or not proof.helps or proof.seconds is not None:
+            return one
+        capture = captures.get(proof.together or one.changes)
+        seconds = predicted(capture) if capture is not None else None
+        if seconds is None:
+            return one
+        return replace(one, proof=replace(proof, seconds=seconds, helps=seconds < (1 - _LEAST_GAIN) * whole))
+
+    return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
+
+
+def _with_further(finding: Finding, whole: float) -> Finding:
+    """A finding whose best fix is an option, with the next value of it: until nothing is gained."""
+    fixes = [one for one in finding.suggestions if one.proof is not None and one.proof.seconds is not None]
+    best = min(fixes, key=lambda one: one.proof.seconds if one.proof and one.proof.seconds else whole, default=None)
+    if best is None or best is not fixes[-1] or best.proof is None or not best.proof.helps or len(best.changes) != 1:
+        return finding
+    (change,) = best.changes
+    if change.kind != "option" or change.name not in _SEARCHED or not isinstance(change.value, int):
+        return finding
+    was = [one.changes[0].value for one in fixes[:-1] if len(one.changes) == 1 and one.changes[0].name == change.name]
+    is_less = finding.code in ("IRS205", "IRS506") or any(isinstance(one, int) and one > change.value for one in was)
+    value = change.value // 2 if is_less else change.value * 2
+    known = {one.changes for one in finding.suggestions}
+    further = (replace(change, value=value),)
+    if not 1 <= value <= _MOST_WARPS or further in known:
+        return finding
+    return replace(finding, suggestions=(*finding.suggestions, Suggestion(f"{change.name}={value}", further)))
+
+
+_MOST_WARPS = 32
 
 
 def _without_alternatives(finding: Finding) -> Finding:
@@ -181,7 +237,7 @@ class Tries:
 
     def _next_of(self, finding: Finding) -> Changes:
         """The changes to try next for a finding; empty if there are none, or one helped."""
-        if _is_fixed(finding):
+        if _is_fixed(finding) and not _is_searched(finding):
             return ()
 
         def is_open(changes: Changes) -> bool:
@@ -292,6 +348,16 @@ def _subject(change: FixChange) -> tuple[str, bool]:
     return change.name, change.kind == "contiguous"
 
 
+def _is_searched(finding: Finding) -> bool:
+    """Whether the next value of an option is to be tried, since the last one was faster."""
+    last = finding.suggestions[-1]
+    before = [one for one in finding.suggestions[:-1] if one.proof is not None and one.proof.helps]
+    is_next = last.proof is None and len(last.changes) == 1 and last.changes[0].name in _SEARCHED
+    return is_next and any(
+        one.changes and one.changes[0].name in _SEARCHED and one.proof.seconds for one in before if one.proof
+    )
+
+
 def _is_fixed(finding: Finding) -> bool:
     return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
 
@@ -325,7 +391,10 @@ def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "bina
     if not after.has_compiled:
         return Proof(False, failure=after.failure.why_not_run if after.failure is not None else "it was not compiled")
     measure = _MEASURES.get(finding.code)
-    was, now = (measure(finding, one) if measure is not None else None for one in (own, other))
+    if measure is None:
+        failure = _why_not_run(after)
+        return Proof(not failure, tuple(_others(finding, before, after)), failure, unseen=_UNSEEN[reach])
+    was, now = (measure(finding, one) for one in (own, other))
     if was is None or now is None:
         return Proof(False, failure="what it changes cannot be found in the new compile")
     effects = (f"{was.text} → {now.text}",) if was.text != now.text else ()

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from irscope.analysis.counters.operations import counted_launch
-from irscope.analysis.findings.find import every_finding
+from irscope.analysis.findings.costs import every_finding
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.studied import Studied

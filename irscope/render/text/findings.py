@@ -7,9 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os.path import basename
+from textwrap import wrap
 from typing import Any
 
+from irscope.analysis.findings.costs import LEAST_SHARE, Timed
 from irscope.analysis.findings.model import Finding, Proof, Suggestion
+from irscope.model.capture import Capture
+from irscope.render.roofline import duration_text
 from irscope.render.text.tables import picked
 
 # %acc_66      #blocked1      line 95 of ttgir
@@ -20,6 +24,76 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 def render_findings(findings: Sequence[Finding], *, color: bool) -> str:
     """Each finding with its causes, the evidence of each, and what mends it; equal ones once, with all their lines."""
     return "\n".join("\n".join(_lines(one, others, color)) + "\n" for one, *others in _grouped(findings))
+
+
+_LEAST_WIDTH = 60
+_INDENT = 18
+
+
+def render_explanation(
+    findings: Sequence[Finding], capture: Capture, time: Timed, *, width: int | None, color: bool, every: bool = False
+) -> str:
+    """The predicted time of a launch and what bounds it, then each finding with its cost, place, cause and fix.
+
+    `every`: with those that cost less than 3 % of the time, which are counted otherwise.
+    """
+    bold, plain = (_BOLD, _PLAIN) if color else ("", "")
+    width = max(width or 100, _LEAST_WIDTH)
+    head, *lines = _summary(capture, time)
+    rows = [f"{bold}{head}{plain}", *lines]
+    groups = [group for group in _grouped(findings) if every or not _is_small(group[0])]
+    for number, group in enumerate(groups, 1):
+        rows += _short(number, group, width, bold, plain)
+    smaller = len(findings) - sum(map(len, groups))
+    if smaller:
+        rows.append(f"    {smaller} smaller: --all")
+    elif not groups:
+        rows.append("    no finding" + (f" that costs {LEAST_SHARE:.0%} of the predicted time" if time.model else ""))
+    return "\n".join(rows) + "\n"
+
+
+def _is_small(finding: Finding) -> bool:
+    return finding.kind.rank > 0 and finding.seconds is not None and finding.share < LEAST_SHARE
+
+
+def _summary(capture: Capture, time: Timed) -> list[str]:
+    prediction, launch = time.prediction, capture.launch
+    which = " of the first of several configurations" if launch.autotuning is not None else ""
+    if prediction is None:
+        return [f"{capture.name}  {capture.target}{which}   not predicted: {time.why_not}"]
+    low, high = (duration_text(one) for one in prediction.interval)
+    floor = f"   minimum {duration_text(time.floor_seconds)}" if time.floor_seconds else ""
+    rows = [
+        f"{capture.name}  {capture.target}, {prediction.part}{which}   predicted {duration_text(prediction.seconds)} "
+        f"({low} to {high}){floor}   limited by {prediction.bound}"
+    ]
+    shares = [f"{basename(one.file)}:{one.line} {one.share:.0%}" for one in prediction.lines if one.line][:3]
+    return [*rows, f"    most of it: {', '.join(shares)}"] if shares else rows
+
+
+def _short(number: int, group: Sequence[Finding], width: int, bold: str, plain: str) -> Iterator[str]:
+    one = group[0]
+    cost = f"{duration_text(one.seconds):>8} {one.share:>4.0%}" if one.seconds is not None else f"{'':13}"
+    places = list(dict.fromkeys(f"{basename(file)}:{line}" for each in group for file, line in each.place[:1] if file))
+    where = ", ".join(places[:3]) or "the kernel"
+    text = f"{where}  {f'{one.operation} ' if one.operation else ''}{one.text} [{one.code}]"
+    first, *others = wrap(text, width - _INDENT, break_on_hyphens=False) or [""]
+    yield f"{bold}{number:>2}{plain} {cost}  {first}"
+    yield from (f"{'':{_INDENT}}{row}" for row in others)
+    if (fix := _best_fix(one)) is not None:
+        yield from (f"{'':{_INDENT}}{row}" for row in wrap(fix, width - _INDENT, break_on_hyphens=False))
+
+
+def _best_fix(finding: Finding) -> str | None:
+    """The fix with the least predicted time; else one that was compiled, else what is to be done."""
+    fixes = [one for one in finding.suggestions if one.proof is not None and one.proof.helps]
+    if fixes:
+        best = min(fixes, key=lambda one: (one.proof.seconds if one.proof else None) or 1.0)
+        seconds = best.proof.seconds if best.proof is not None else None
+        timing = f"; {best.proof.timing}" if best.proof is not None and best.proof.timing else ""
+        return f"fix: {best.text}   {f'predicted {duration_text(seconds)}, ' if seconds else ''}compiled, fits{timing}"
+    untried = next((one for one in finding.suggestions if one.proof is None), None)
+    return f"not tried: {untried.text}" if untried is not None else None
 
 
 def _grouped(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
@@ -45,7 +119,8 @@ def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     return [
         picked(
             one,
-            "code name=kind.name operation values text cost weight",
+            "code name=kind.name operation values text cost weight seconds",
+            share=one.share if one.seconds is not None else None,
             ttgir_line=one.line or None,
             place=[{"file": file, "line": line} for file, line in one.place],
             causes=[asdict(cause) for cause in one.causes],
@@ -53,6 +128,21 @@ def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
         )
         for one in findings
     ]
+
+
+def time_json(time: Timed) -> dict[str, Any]:
+    """The predicted time of a launch as plain values."""
+    prediction = time.prediction
+    if prediction is None:
+        return {"predicted_s": None, "interval_s": None, "minimum_s": None, "bound": "", "part": "", "lines": [],
+                "why_not": time.why_not}  # fmt: skip
+    return picked(
+        prediction,
+        "predicted_s=seconds interval_s=interval bound part",
+        minimum_s=time.floor_seconds,
+        lines=[picked(one, "file line share") for one in prediction.lines[:3]],
+        why_not="",
+    )
 
 
 def _lines(finding: Finding, others: Sequence[Finding], color: bool) -> Iterator[str]:
@@ -65,7 +155,10 @@ def _lines(finding: Finding, others: Sequence[Finding], color: bool) -> Iterator
         counted = ", ".join(f"{place}{f' ({number} times)' if number > 1 else ''}" for place, number in places.items())
         yield f"  {len(others) + 1} times, also: {counted}"
     yield f"  {finding.text}"
-    yield f"  cost: {finding.cost}"
+    predicted = (
+        f"predicted {duration_text(finding.seconds)}, {finding.share:.0%} of the time; " if finding.seconds else ""
+    )
+    yield f"  cost: {predicted}{finding.cost}"
     for number, cause in enumerate(finding.causes):
         yield f"  {'because' if not number else '       '} {cause.text} {dim}[{cause.evidence}: {cause.source}]{plain}"
     for one in sorted(finding.suggestions, key=_order):
@@ -105,7 +198,7 @@ def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     head = {"text": one.text, "changes": [str(change) for change in one.changes]}
     proof = one.proof
     if proof is None:
-        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_compared": []}
+        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_compared": [], "predicted_s": None}
         return head | nothing | {"outcome": "not tried", "failure": "", "time": None}
     time = {
         "verdict": proof.agreement.verdict if proof.agreement is not None else None,
@@ -114,7 +207,7 @@ def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     }
     return picked(
         proof,
-        "effects failure not_compared=unseen",
+        "effects failure not_compared=unseen predicted_s=seconds",
         **head,
         compiled_with=list(map(str, proof.together or one.changes)),
         outcome="better" if proof.helps else "failed" if proof.failure else "no improvement",

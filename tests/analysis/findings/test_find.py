@@ -15,6 +15,7 @@ from irscope.model.capture import Artifact, Capture, Kernel, Launch
 from irscope.target import Target
 from tests.analysis.findings.cases import CASES, LOGGED, Case, Run, compiled, marked_lines, of_code
 from tests.analysis.findings.every import EVERY
+from tests.analysis.findings.families.launches import COSTS
 from tests.analysis.findings.matrix import Row, read_rows, table, tasks_of, warm_compiler
 from tests.analysis.findings.verdict import Verdict, judge
 
@@ -62,7 +63,7 @@ def test_what_why_finds_check_finds_too(case: Case, run: Run) -> None:
 
 
 def test_every_kind_has_a_planted_kernel() -> None:
-    assert {case.code for case in CASES} == KINDS.keys()
+    assert {case.code for case in (*EVERY.values(), *COSTS)} == KINDS.keys()
 
 
 def test_findings_come_by_rank_then_by_weight(run: Run) -> None:

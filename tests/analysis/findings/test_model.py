@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from irscope.analysis.findings.costs import priced, timed
 from irscope.analysis.findings.find import findings_of, log_needs, needs_operations
 from irscope.analysis.findings.model import KINDS, Finding, FixChange, Suggestion, codes_of, is_silenced
 from irscope.analysis.findings.quick import quick_findings
@@ -20,6 +21,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.second import find_log, find_operations
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.record.variants.completing import with_layouts, with_sass
 from irscope.target import Target
 from tests.analysis.findings.cases import DISASSEMBLED
 
@@ -76,7 +78,9 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
             (pair[0], pair[2]) for flag, value in given if flag == "--constexpr" for pair in [value.partition("=")]
         ),
         targets=tuple(value for flag, value in given if flag == "--target"),
-        options=tuple(("num_stages", int(value)) for flag, value in given if flag == "--num-stages"),
+        options=tuple(
+            (flag[2:].replace("-", "_"), int(value)) for flag, value in given if flag in ("--num-stages", "--num-warps")
+        ),
         disassemble=code in DISASSEMBLED,
     )
     capture = record_request(request_for(file, asked, kernel=name)).captures[0]
@@ -87,6 +91,9 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
     if code not in QUICK and needs_operations(Studied(capture)):
         capture = replace(capture, operations=find_operations(capture, stages=("ptx",)))
     found = findings_of(capture)
+    if capture.launch.grid is not None:
+        capture = with_sass(with_layouts(capture))
+        found = priced(Studied(capture), findings_of(capture), timed(capture))
     if code not in {one.code for one in found} and log_needs(Studied(capture), found):
         found = findings_of(replace(capture, log=find_log(capture)))
     assert code in {one.code for one in found}

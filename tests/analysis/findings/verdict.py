@@ -32,7 +32,7 @@ __all__ = ["Verdict", "judge"]
 
 _STAND_INS = "assumed"
 _MOST_TRIES = 8
-_PLACE = re.compile(r"\((?:planted|rows|products|layouts|constants)\.py:(\d+)\)")
+_PLACE = re.compile(r"\((?:planted|rows|products|layouts|constants|launches)\.py:(\d+)\)")
 _FEW_TRIES = 2
 """What `why` tries unless told otherwise."""
 

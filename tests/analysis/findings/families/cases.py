@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.analysis.findings.cases import TAKES_LAST, Case, Variant
+from tests.analysis.findings.families.launches import STRUCTURAL
 
 __all__ = ["FAMILIES"]
 
@@ -208,4 +209,4 @@ _RESOURCES = (
          _product("in_loop", f"{_F}, {_F}, {_F}, i32:16", ("num_stages", 1), ("num_warps", 8), HOW="tf32", TILE=128),
          "num_stages", ("cuda:80", "cuda:90"), is_of_kernel=True),
 )  # fmt: skip
-FAMILIES = (*_LOADS, *_CONSTANTS, *_STORES, *_SECTORS, *_LOOPS, *_DOTS, *_SHARED, *_RESOURCES)
+FAMILIES = (*_LOADS, *_CONSTANTS, *_STORES, *_SECTORS, *_LOOPS, *_DOTS, *_SHARED, *_RESOURCES, *STRUCTURAL)

@@ -1,0 +1,130 @@
+"""IRS304, IRS305, IRS604: dots by older instructions, operands widened before a dot, and float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
+from irscope.analysis.findings.studied import Studied, makers
+from irscope.ir.mlir.attributes import read_encoding
+from irscope.ir.mlir.model import Operation, Value
+from irscope.ir.mlir.uses import OperationUse
+
+_ASYNC = {"9": ("wgmma", 64), "10": ("tcgen05", 64)}
+"""Major compute capability → the asynchronous matrix instruction, and the least rows of a tile for it."""
+_WARPS = 4
+"""Warps that issue one asynchronous matrix instruction together."""
+_OLD_VERSION = 2
+_SIXTEEN_BITS = ("f16", "bf16")
+_LESS = ("f8E4M3FN", "f8E5M2")
+_FLOAT64 = "f64"
+_SAME_VALUES = ("trans", "reshape", "broadcast", "expand_dims", "convert_layout")
+
+
+def arithmetic_findings(studied: Studied) -> Iterator[Finding]:
+    """The findings of each dot, and of the first operation in float64."""
+    for use in studied.uses.operations:
+        if use.opcode == "dot" and use.result_types:
+            yield from _by_mma_sync(studied, use)
+        if use.opcode in ("dot", "warp_group_dot", "tc_gen5_mma"):
+            yield from _widened(studied, use)
+    yield from _in_float64(studied)
+
+
+def _by_mma_sync(studied: Studied, use: OperationUse) -> Iterator[Finding]:
+    """A dot by `mma.sync`, on a target with asynchronous matrix instructions, where its tile or its warps say why."""
+    target, result = studied.capture.target, use.result_types[0]
+    instruction = _ASYNC.get(target.arch[:-1]) if target.backend == "cuda" else None
+    layout = read_encoding(studied.uses.module.resolve(result.encoding))
+    if instruction is None or len(result.shape) != 2 or not layout.is_matrix or layout["versionMajor"] != _OLD_VERSION:
+        return
+    dot = studied.dot_as_written(use)
+    kinds = {str(kind.element) for kind in dot.operand_types[:2]} if dot is not None else set[str]()
+    if not kinds or not kinds <= {*_SIXTEEN_BITS, *_LESS}:
+        return
+    name, least = instruction
+    warps = studied.capture.launch.option("num_warps", _WARPS)
+    causes, fixes = list[Cause](), list[Suggestion]()
+    if isinstance(warps, int) and warps % _WARPS:
+        causes.append(Cause(f"num_warps is {warps}: {_WARPS} warps issue one {name} together", "launch", "the options"))
+        fixes.append(Suggestion(f"num_warps={_WARPS}", (FixChange("option", "num_warps", _WARPS),)))
+    if result.shape[0] < least:
+        causes.append(studied.in_ir(f"its tile has {result.shape[0]} rows: {name} takes {least} at least", use.line))
+        turned = ", or tl.dot(b.T, a.T).T if the other side is wider" if result.shape[1] >= least else ""
+        fixes.append(Suggestion(f"a tile of {least} rows{turned}"))
+    if causes:
+        yield studied.finding(
+            "IRS304",
+            use.line,
+            f"falls back from {name} to mma.sync",
+            "the older matrix instructions, which reach little more than half of the tensor cores' rate",
+            1 << 6,
+            [studied.in_ir(f"its result has the layout of mma.sync, {layout.title}", use.line), *causes],
+            fixes,
+        )
+
+
+def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
+    """A dot of float32 operands, both of which the kernel widened from 16 bits or fewer."""
+    dot = studied.dot_as_written(use)
+    if dot is None or any(str(kind.element) != "f32" for kind in dot.operand_types[:2]):
+        return
+    made = [_widening(studied, value) for value in dot.operands[:2]]
+    if len(made) != 2 or made[0] is None or made[1] is None:
+        return
+    kinds = sorted({str(one.operand_types[0].element) for one in made if one is not None})
+    causes = [
+        studied.in_ir(
+            f"operand {number} is widened from {one.operand_types[0].element} to f32", one.first_line, stage="ttir"
+        )
+        for number, one in enumerate(made)
+        if one is not None
+    ]
+    yield studied.finding(
+        "IRS305",
+        use.line,
+        f"{' and '.join(kinds)} operands are widened to float32 before tl.dot",
+        "twice the registers and shared memory, and TF32 or FMA in place of 16-bit matrix instructions",
+        1 << 6,
+        causes,
+        [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same")],
+    )
+
+
+def _widening(studied: Studied, value: Value) -> Operation | None:
+    made = next((one for one in makers(studied.written, value) if one.opcode not in _SAME_VALUES), None)
+    if made is None or made.opcode not in ("arith.extf", "fp_to_fp"):
+        return None
+    return made if str(made.operand_types[0].element) in (*_SIXTEEN_BITS, *_LESS) else None
+
+
+def _in_float64(studied: Studied) -> Iterator[Finding]:
+    """The first operation in float64, of a kernel that neither reads nor writes it."""
+    kinds = [kind for _, kind in studied.capture.launch.signature]
+    if any("fp64" in kind or "f64" in kind for kind in kinds if kind.startswith("*")):
+        return
+    wide = [one for one, _ in studied.operations.values() if one.result_types and _is_float64(one)]
+    arithmetic = [one for one in wide if one.kind == "arithmetic"]
+    if not arithmetic:
+        return
+    first = arithmetic[0]
+    causes = [
+        studied.in_ir(f"{len(arithmetic)} operations are in float64, of which this is the first", first.first_line)
+    ]
+    scalars = [name for name, kind in studied.capture.launch.signature if kind in ("fp64", "f64")]
+    if scalars:
+        causes.append(Cause(f"{', '.join(scalars)} has the type float64", "launch", "the signature"))
+    yield studied.finding(
+        "IRS604",
+        first.first_line,
+        "computes in float64, although no tensor holds it",
+        f"{len(arithmetic)} operations at half the rate of float32 or less, in twice the registers",
+        len(arithmetic),
+        causes,
+        [Suggestion("keep it in float32: no tl.float64, no float64 argument; `.to(tl.float32)` where one comes in")],
+    )
+
+
+def _is_float64(operation: Operation) -> bool:
+    kind = operation.result_types[0]
+    return str(kind.element or kind) == _FLOAT64

@@ -1,0 +1,253 @@
+"""What each finding costs: the predicted time of the launch, less that of the same model without the fault.
+
+Findings are ordered by that time. A finding that another one at the same place brings about comes after it, and both
+are given the time of the two: what mends the first mends the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from irscope.analysis.findings.find import findings_of, worst
+from irscope.analysis.findings.launches import launch_findings, unexplained
+from irscope.analysis.findings.model import Finding
+from irscope.errors import DAMAGE, IrscopeError
+from irscope.model.capture import Capture
+
+if TYPE_CHECKING:
+    from irscope.analysis.findings.studied import Studied
+    from irscope.timing.accesses import Access
+    from irscope.timing.predict import Model, Prediction
+
+LEAST_SHARE = 0.03
+"""Of the predicted time, below which a finding is counted and not shown."""
+_GLOBAL = ("load", "store", "copy")
+_OF_VECTORS = ("IRS101", "IRS102")
+_CONSEQUENCES = {
+    **dict.fromkeys(("IRS103", *_OF_VECTORS), ("IRS201", "IRS202", "IRS203", "IRS302")),
+    "IRS201": ("IRS302",),
+    "IRS305": ("IRS401", "IRS402", "IRS501"),
+}
+"""Kind → the kinds of what it brings about at its place, or in the whole kernel."""
+_OF_TIME = ("IRS203", "IRS205", "IRS505", "IRS506", "IRS507", "IRS605")
+_MOST_OF_FLOOR = 1.3
+_FMA_OF_DOT = 5.0
+"""How many times as fast a dot is on the tensor cores, at the least."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The predicted time of a capture's launch."""
+
+    prediction: Prediction | None
+    floor_seconds: float | None
+    """The roofline's minimum time; None if it is not known."""
+    why_not: str = ""
+    """Why there is no prediction."""
+    model: Model | None = None
+    """None where the prediction is none of machine code: then findings have no times."""
+
+
+def timed(capture: Capture, *, part: str | None = None) -> Timed:
+    """Predict the launch of a capture that holds its SASS."""
+    from irscope.timing.predict import Model
+
+    if why := _why_not(capture):
+        return Timed(None, None, why)
+    try:
+        model = Model(capture, part=part)
+        return Timed(model.prediction, _floor(capture, model.prediction.part), "", model)
+    except (IrscopeError, *DAMAGE) as error:
+        return Timed(None, None, str(error) or type(error).__name__)
+
+
+def _why_not(capture: Capture) -> str:
+    if capture.failure is not None:
+        return "it did not compile"
+    if capture.launch.grid is None:
+        return "it was compiled, not launched: --grid X,Y,Z and --size NAME=N state a launch"
+    if capture.target.backend != "cuda":
+        return f"the machine code of {capture.target} is not modelled"
+    return "" if "sass" in capture.stages else "the capture holds no SASS"
+
+
+def _floor(capture: Capture, part: str) -> float | None:
+    from irscope.analysis.roofline import roofline_of
+    from irscope.device.parts import PEAKS
+
+    try:
+        floor = roofline_of(capture, PEAKS.get(part)).floor_s
+    except (IrscopeError, *DAMAGE):
+        return None
+    return floor[0] if floor is not None and 0 < floor[0] < inf else None
+
+
+def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[Finding, ...]:
+    """Findings with their predicted times, the most expensive first, and what only the times show.
+
+    Without a model they stay in the order of `worst`.
+    """
+    if time.model is None or time.prediction is None:
+        return worst(findings)
+    pricer = _Pricer(time.model, time.prediction)
+    found = [*findings, *launch_findings(studied, time.model, time.prediction)]
+    result = [pricer.priced(one) for one in found]
+    # What only the times show is no finding where they do not show it.
+    result = [one for one in result if one.code not in _OF_TIME or (one.seconds and one.share >= LEAST_SHARE)]
+    floor = time.floor_seconds
+    work = time.prediction.seconds - time.prediction.launch_seconds
+    is_slow = floor is not None and work > _MOST_OF_FLOOR * floor
+    if is_slow and not any(one.share >= LEAST_SHARE for one in result):
+        result.append(pricer.priced(unexplained(studied, time.prediction, floor)))
+    return in_order(_with_consequences(result))
+
+
+def every_finding(studied: Studied) -> tuple[Finding, ...]:
+    """The findings of a capture as `why` orders them; none if it is damaged: what is in its file may say anything."""
+    try:
+        return priced(studied, findings_of(studied), timed(studied.capture))
+    except DAMAGE:
+        return ()
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Kernels that do not run or go astray first, then what costs most, then what has no time."""
+
+    def key(one: Finding) -> tuple[object, ...]:
+        cost = one.seconds
+        small = cost is not None and one.share < LEAST_SHARE
+        group = 0 if one.kind.rank == 0 else 3 if small else 2 if cost is None else 1
+        return group, -(cost or 0.0), one.code, -one.weight, one.line
+
+    return tuple(sorted(worst(findings), key=key))
+
+
+def _with_consequences(findings: Sequence[Finding]) -> list[Finding]:
+    def caused(one: Finding, other: Finding) -> bool:
+        is_there = (bool(one.place) and one.place[:1] == other.place[:1]) or other.code == "IRS501"
+        return other.code in _CONSEQUENCES.get(one.code, ()) and is_there
+
+    result: list[Finding] = []
+    for one in findings:
+        of_it = [other for other in findings if caused(one, other)]
+        most = max((other for other in (one, *of_it)), key=lambda other: other.seconds or 0.0)
+        result.append(replace(one, seconds=most.seconds, share=most.share) if of_it else one)
+    return result
+
+
+class _Pricer:
+    """Asks the model of one launch what each finding costs."""
+
+    def __init__(self, model: Model, prediction: Prediction) -> None:
+        self._model = model
+        self._whole = prediction.seconds
+        self._locations = model.locations
+        self._bases = model.execution.program.bases
+        self._least = model.least_seconds
+
+    def priced(self, finding: Finding) -> Finding:
+        """A finding with its time, if the model can tell it."""
+        if finding.seconds is not None:
+            seconds = finding.seconds
+        elif (after := self._after(finding)) is not None:
+            seconds = max(self._whole - after, 0.0)
+        else:
+            return finding
+        return replace(finding, seconds=seconds, share=seconds / self._whole)
+
+    def _at(self, finding: Finding) -> Collection[int]:
+        """The instructions of its place: those of the same calls, or else of the same line."""
+        wanted = [(frame.file, frame.line) for frame in finding.chain]
+        own = {
+            index for index, chain in enumerate(self._locations)
+            if wanted and [(frame.file, frame.line) for frame in chain] == wanted
+        }  # fmt: skip
+        place = finding.place[:1]
+        return own or {
+            index for index, chain in enumerate(self._locations)
+            if place and chain and (chain[0].file, chain[0].line) == place[0]
+        }  # fmt: skip
+
+    def _after(self, finding: Finding) -> float | None:
+        """The predicted time without it; None if the model has no such question."""
+        code, here = finding.code, self._at(finding)
+        if code == "IRS501":
+            return self._model.seconds(keeps=lambda index: 0.0 if self._bases[index] in ("LDL", "STL") else 1.0)
+        if code == "IRS502":
+            return self._at_least(self._model.seconds(resident=self._model.execution.resident * 2))
+        if code == "IRS504":
+            return self._at_least(self._model.seconds(resident=self._model.execution.resident + 1))
+        if not here:
+            return None
+        if code in _OF_VECTORS:
+            return self._vectorised(here, max(finding.factor, 1.0))
+        if code == "IRS103":
+            return self._changed(here, _coalesced)
+        if code in ("IRS201", "IRS202", "IRS203"):
+            return self._at_least(self._changed(here, lambda one: replace(one, missed=0.0)))
+        if code == "IRS402":
+            return self._changed(here, lambda one: replace(one, wavefronts=min(one.wavefronts, one.ideal_wavefronts)))
+        if code in ("IRS301", "IRS601"):
+            return self._thinned(here, ("FFMA", "HFMA2", "LDS"), 1 / _FMA_OF_DOT)
+        if code == "IRS506":
+            return self._at_least(self._with_fewer_warps(finding.factor))
+        if code == "IRS305":
+            return self._thinned(here, ("HMMA", "HGMMA", "LDS", "STS", "LDSM", "FFMA"), 0.5)
+        if code == "IRS304":
+            return self._thinned(here, ("HMMA", "LDSM"), 0.5)
+        if code in ("IRS302", "IRS303"):
+            return self._at_least(self._thinned(here, ("WARPGROUP",), 0.0))
+        if code == "IRS401":
+            return self._thinned(here, ("LDS", "STS", "LDSM", "STSM", "BAR", "SHFL"), 0.0)
+        if code == "IRS604":
+            return self._thinned(range(len(self._bases)), ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU"), 0.5)
+        if code in ("IRS602", "IRS605"):
+            return self._changed(here, lambda one: replace(one, kind="store" if one.kind == "atomic" else one.kind))
+        if code == "IRS205":
+            return self._thinned(here, ("BAR", "STS", "LDS"), 0.0)
+        return None
+
+    def _at_least(self, seconds: float) -> float:
+        """Waiting less moves no byte less: no unit does its work faster."""
+        return max(seconds, self._least)
+
+    def _changed(self, here: Collection[int], change: Callable[[Access], Access]) -> float:
+        def access(index: int, one: Access) -> Access:
+            return change(one) if index in here else one
+
+        return self._model.seconds(access=access)
+
+    def _thinned(self, here: Collection[int], opcodes: Sequence[str], part: float) -> float:
+        return self._model.seconds(keeps=lambda at: part if at in here and self._bases[at] in opcodes else 1.0)
+
+    def _with_fewer_warps(self, factor: float) -> float:
+        """So many times fewer warps, each with as much more of the tile: their instructions are issued less often."""
+        kinds = {index: one.kind for index, one in self._model.accesses}
+        shared = [index for index in range(len(self._bases)) if kinds.get(index, "") in ("", "shared", *_GLOBAL)]
+        return self._vectorised(frozenset(shared), factor, frozenset(shared))
+
+    def _vectorised(self, here: Collection[int], factor: float, also: Collection[int] = ()) -> float:
+        """So many times fewer accesses of so many times the bytes; `also`: what else is as much less."""
+
+        def access(index: int, one: Access) -> Access:
+            if index not in here or one.kind not in _GLOBAL:
+                return one
+            sectors = max(one.ideal_sectors * factor, 1.0)
+            missed = min(1.0, one.sectors * one.missed * factor / sectors)
+            return replace(one, sectors=sectors, ideal_sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed)
+
+        kinds = {index: one.kind for index, one in self._model.accesses if index in here}
+        fewer = {index for index, kind in kinds.items() if kind in _GLOBAL} | {*also}
+        return self._model.seconds(access=access, keeps=lambda index: 1 / factor if index in fewer else 1.0)
+
+
+def _coalesced(one: Access) -> Access:
+    if one.kind not in _GLOBAL or one.sectors <= one.ideal_sectors:
+        return one
+    sectors = one.ideal_sectors
+    return replace(
+        one, sectors=sectors, lines=max(sectors / 4, 1.0), missed=min(1.0, one.sectors * one.missed / sectors)
+    )

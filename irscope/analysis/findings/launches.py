@@ -1,0 +1,282 @@
+"""IRS203, IRS205, IRS505 to IRS509, IRS605: what the model of a launch shows that no single operation does.
+
+Each is a finding only where the prediction says that it costs something, and its evidence is the launch, an operation
+of the IR, or the model's own figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, prod
+
+from irscope.analysis.findings.loops import LOADS, loops_with_dots
+from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.mlir.model import Operation
+from irscope.memory.machine import ACCESSES
+from irscope.timing.predict import Model, Prediction
+
+_MOST_OVERHEAD = 2.0
+"""Times the time of an empty launch, below which the launch itself is the finding."""
+_FULL = 0.9
+"""The part of the multiprocessors that a grid should have CTAs for."""
+_THREAD_BYTES = 16
+"""What a thread can load at once."""
+_LANES = 32
+
+
+def launch_findings(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Finding]:
+    """The findings of a launch; of one that is no longer than what an empty one takes only that."""
+    launch = prediction.launch_seconds
+    if prediction.seconds < _MOST_OVERHEAD * launch:
+        yield _launch_bound(studied, prediction)
+        return
+    yield from _grid(studied, model, prediction)
+    yield from _threads(studied)
+    yield from _loads(studied)
+    yield from _reductions(studied)
+    yield from _atomics(studied, model)
+
+
+def _model(text: str) -> Cause:
+    return Cause(text, "predicted", "the model of the launch")
+
+
+def _launch_bound(studied: Studied, prediction: Prediction) -> Finding:
+    launch = prediction.launch_seconds
+    work = max(prediction.seconds - launch, 0.0)
+    finding = studied.about_kernel(
+        "IRS508",
+        f"the launch itself takes most of the time: {work * 1e6:.1f} µs of work",
+        f"{launch * 1e6:.1f} µs, which a launch that does nothing takes",
+        1,
+        [_model(f"{launch * 1e6:.1f} µs of {prediction.seconds * 1e6:.1f} µs are the launch's own")],
+        [Suggestion("more work in each launch (fuse kernels, a batch), or CUDA graphs")],
+    )
+    return _with_seconds(finding, launch)
+
+
+def _with_seconds(finding: Finding, seconds: float) -> Finding:
+    return replace(finding, seconds=seconds)
+
+
+def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Finding]:
+    """A grid with fewer CTAs than multiprocessors, or whose last wave leaves most of them idle."""
+    ctas, units = prod(prediction.grid), model.clock.units
+    work = prediction.seconds - prediction.launch_seconds
+    grid = "×".join(map(str, prediction.grid))
+    least = (
+        model.least_seconds
+        if ctas >= units
+        else prediction.launch_seconds + (prediction.dram_bytes / model.clock.dram_bytes_per_s)
+    )
+    evidence = Cause(f"the grid is {grid}: {ctas} CTAs", "launch", "the launch")
+    if ctas < _FULL * units:
+        after = max(prediction.launch_seconds + work * ctas / units, least)
+        idle = units - ctas
+        what = "a single CTA runs" if ctas == 1 else f"{ctas} CTAs"
+        yield _with_seconds(
+            studied.about_kernel(
+                "IRS505",
+                f"too few CTAs for the part: {what} on {units} multiprocessors",
+                f"{idle} of {units} multiprocessors of {prediction.part} are idle",
+                idle,
+                [evidence, _model(f"{prediction.part} has {units} multiprocessors")],
+                [Suggestion("smaller tiles, or split the longest loop over more CTAs (split-K, several per row)")],
+            ),
+            max(prediction.seconds - after, 0.0),
+        )
+        return
+    most = ceil(ctas / units)
+    mean = ctas / units
+    after = max(prediction.launch_seconds + work * mean / most, least)
+    if most > mean and ctas <= 16 * units:
+        yield _with_seconds(
+            studied.about_kernel(
+                "IRS507",
+                f"tail wave: {mean:.2f} CTAs per multiprocessor, so that some do {most} and others wait",
+                f"{1 - mean / most:.0%} of the multiprocessors' time is idle at the end",
+                1,
+                [evidence, _model(f"{units} multiprocessors, {prediction.ctas_per_unit} CTAs at once on each")],
+                [Suggestion(f"a grid that {units} divides, or a persistent kernel of {units} CTAs")],
+            ),
+            max(prediction.seconds - after, 0.0),
+        )
+
+
+def _threads(studied: Studied) -> Iterator[Finding]:
+    """More threads than the tiles of a kernel have work for."""
+    warps = studied.capture.launch.option("num_warps", 4)
+    if not isinstance(warps, int) or warps < 2 or any(one.kind == "dot" for one, _ in studied.operations.values()):
+        return
+    sizes: dict[int, tuple[int, int]] = {}
+    for line, (operation, _) in studied.operations.items():
+        layout = studied.layout_of(operation) if operation.name in ACCESSES else None
+        if layout is not None and layout.shape:
+            elements = prod(layout.shape)
+            sizes[line] = elements, elements * studied.limits.element_bits(operation) // 8
+    if not sizes:
+        return
+    line, (elements, size) = max(sizes.items(), key=lambda row: row[1][1])
+    enough = max(size // (_LANES * _THREAD_BYTES), 1)
+    enough = 1 << (enough.bit_length() - 1)
+    if enough >= warps:
+        return
+    threads = warps * _LANES
+    each = "less than one" if elements < threads else f"{elements // threads}"
+    text = f"too many warps for the tile: {elements} elements for {threads} threads"
+    yield studied.finding(
+        "IRS506",
+        line,
+        text,
+        f"each thread has {each} of its elements, where it could have {_THREAD_BYTES * elements // size}",
+        warps // enough,
+        [
+            studied.in_ir(f"the largest tile has {elements} elements, {size} bytes", line),
+            Cause(f"num_warps is {warps}", "launch", "the options of the launch"),
+        ],
+        [
+            Suggestion(f"num_warps={enough}", (FixChange("option", "num_warps", enough),)),
+            Suggestion("a larger tile: several rows of it in one CTA"),
+        ],
+        factor=warps / enough,
+    )
+
+
+def _loads(studied: Studied) -> Iterator[Finding]:
+    """Loads of loops without a dot, which Triton pipelines only where the loop says so."""
+    with_dots = {one.first_line for loop in loops_with_dots(studied) for one in loop.walk()}
+    for loop, operation in _innermost(studied):
+        if operation.opcode not in LOADS or operation.first_line in with_dots:
+            continue
+        is_for = loop.name == "scf.for"
+        why = "its loop has no num_stages of its own" if is_for else "it is a while loop, which is never pipelined"
+        yield studied.finding(
+            "IRS203",
+            operation.first_line,
+            "each iteration waits for its load: the loop is not pipelined",
+            "the latency of memory in each iteration",
+            1,
+            [
+                studied.in_ir("it is still a load to registers, inside the loop", operation.first_line),
+                studied.in_ir(f"{why}, and without a dot Triton pipelines no loop by itself", loop.first_line),
+            ],
+            [
+                Suggestion(
+                    "for … in tl.range(…, num_stages=3); more warps or CTAs per multiprocessor hide it too"
+                    if is_for
+                    else "write the loop as `for … in tl.range(…, num_stages=3)`, if its iterations can be bounded"
+                )
+            ],
+        )
+
+
+def _innermost(studied: Studied) -> Iterator[tuple[Operation, Operation]]:
+    """(the innermost loop, an operation in it), in the order of the text."""
+    loops = [one for one, _ in studied.operations.values() if one.kind == "loop"]
+    around = {one.first_line: loop for loop in loops for one in loop.walk() if one is not loop}
+    for line, loop in sorted(around.items()):
+        if line in studied.operations:
+            yield loop, studied.operations[line][0]
+
+
+def _reductions(studied: Studied) -> Iterator[Finding]:
+    """Reductions and scans in a loop: each has barriers that all warps meet at."""
+    warps = studied.capture.launch.option("num_warps", 4)
+    for loop, operation in _innermost(studied):
+        if operation.kind not in ("reduction", "scan") or warps == 1:
+            continue
+        fixes = [Suggestion("accumulate element by element in the loop, and reduce once after it")]
+        if isinstance(warps, int) and warps > 1:
+            fixes.insert(0, Suggestion(f"num_warps={warps // 2}", (FixChange("option", "num_warps", warps // 2),)))
+        yield studied.finding(
+            "IRS205",
+            operation.first_line,
+            f"a {operation.kind} across {warps} warps in each iteration: barriers and shared memory",
+            "all warps wait for one another in each iteration",
+            1,
+            [
+                studied.in_ir(
+                    f"the {operation.kind} is inside the loop of line {loop.first_line}", operation.first_line
+                ),
+                Cause(f"num_warps is {warps}", "launch", "the options of the launch"),
+            ],
+            fixes,
+        )
+
+
+def _atomics(studied: Studied, model: Model) -> Iterator[Finding]:
+    """Atomics in place of stores."""
+    distinct = model.execution.distinct
+    shared = {one.array: distinct.get(one.array, 1.0) for _, one in model.accesses if one.kind == "atomic"}
+    conflicts = max((one.conflicts for _, one in model.accesses if one.kind == "atomic"), default=1.0)
+    for line, (operation, _) in studied.operations.items():
+        if operation.kind != "atomic" or operation.opcode != "atomic_rmw" or not operation.results:
+            continue
+        causes = [studied.in_ir("each element is an atomic of its own, done by the L2 cache", line)]
+        if shared and (least := min(shared.values())) < 1:
+            causes.append(
+                _model(f"{1 / max(least, 1e-6):.3g} CTAs that run at the same time add to the same addresses")
+            )
+        if conflicts > 1:
+            causes.append(_model(f"{conflicts:.0f} lanes of a warp add to one address, one after another"))
+        yield studied.finding(
+            "IRS605",
+            line,
+            "atomics limit the rate: the L2 cache does them one after another",
+            "an atomic operation for each element, in place of a store",
+            1,
+            causes,
+            [
+                Suggestion(
+                    "reduce in the CTA first (tl.sum, then one atomic); or store partial sums and add them up in a "
+                    "second kernel"
+                )
+            ],
+        )
+
+
+def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float | None) -> Finding:
+    """What bounds a launch that takes longer than the minimum, where nothing else says why."""
+    waits = [(why, part) for why, part in prediction.waits if why != "execution"]
+    why, part = waits[0] if waits else (prediction.bound, 0.0)
+    lines = [one for one in prediction.lines if one.line][:2]
+    places = tuple((one.file, one.line) for one in lines[:1])
+    causes = [_model(f"warps spend {share:.0%} of their time on: {name}") for name, share in waits[:3]]
+    causes += [_model(f"{name} is busy for {share:.0%} of the time") for name, share in prediction.busy[:2]]
+    text, fix = _BOUNDS.get(prediction.bound, (f"bound by {prediction.bound}", ""))
+    floor = f", {prediction.seconds / floor_seconds:.1f} times the minimum" if floor_seconds else ""
+    finding = studied.about_kernel(
+        "IRS509",
+        text,
+        f"{part:.0%} of the warps' time: {why}{floor}",
+        1,
+        causes,
+        [Suggestion(fix)] if fix else [],
+        place=places,
+    )
+    lost = min(part * prediction.seconds, prediction.seconds - (floor_seconds or 0.0))
+    return _with_seconds(finding, max(lost, 0.0))
+
+
+_IN_FLIGHT = (
+    "more bytes in flight: larger tiles, several loads before the first use, more warps or CTAs per multiprocessor"
+)
+_BOUNDS = {
+    "latency: too little in flight": ("exposed latency: too little is in flight to hide it", _IN_FLIGHT),
+    "barriers": ("warps wait for one another at barriers", "fewer warps, or fewer reductions and conversions"),
+    "CTAs of unequal length": (
+        "CTAs of unequal length: the longest ones end last", "start the longest CTAs first, or take work from a counter"
+    ),
+    "DRAM": ("bound by DRAM, which moves more than the minimum", "an order of CTAs that reuses tiles in the L2 cache"),
+    "issue": ("bound by the instructions issued", "fewer instructions: wider accesses, less arithmetic for addresses"),
+    "integer and logic": (
+        "bound by integer arithmetic", "less arithmetic for addresses and masks: hoist it out of loops, use 32 bits"
+    ),
+    "L1": ("bound by L1", "wider and coalesced accesses, or tiles in shared memory"),
+    "L2": ("bound by the L2 cache", "larger tiles, which read the same data less often"),
+    "L2 port": ("bound by the port to the L2 cache", "larger tiles, which read the same data less often"),
+    "shared memory": ("bound by shared memory", "fewer conversions of layouts, fewer bank conflicts"),
+    "special functions": ("bound by special functions", "fewer exponentials, logarithms and divisions"),
+}  # fmt: skip

@@ -1,0 +1,135 @@
+"""Kernels whose launch is at fault, or what they compute with."""
+
+# pyright: reportAssignmentType=false, reportArgumentType=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import triton
+import triton.language as tl
+
+from tests.analysis.findings.cases import Case, Variant
+
+HERE = Path(__file__)
+
+
+@triton.jit
+def soft(x, y, n, BLOCK: tl.constexpr):
+    """A row for each program."""
+    c = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * n + c)
+    v = tl.exp(v - tl.max(v, 0))
+    tl.store(y + tl.program_id(0) * n + c, v / tl.sum(v, 0))
+
+
+@triton.jit
+def summed(x, y, n, INSIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """A reduction in each iteration, or one after the loop."""
+    parts = tl.zeros((BLOCK,), tl.float32)
+    total = 0.0
+    for i in range(0, n, BLOCK):
+        v = tl.load(x + tl.program_id(0) * n + i + tl.arange(0, BLOCK))
+        if INSIDE:
+            total += tl.sum(v, 0)  # here: IRS205
+        else:
+            parts += v
+    tl.store(y + tl.program_id(0), total + tl.sum(parts, 0))
+
+
+@triton.jit
+def added(x, y, ATOMIC: tl.constexpr, BLOCK: tl.constexpr):
+    """All programs add to the same addresses, or each stores its own."""
+    c = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * BLOCK + c)
+    if ATOMIC:
+        tl.atomic_add(y + c, v)  # here: IRS605
+    else:
+        tl.store(y + tl.program_id(0) * BLOCK + c, v)
+
+
+@triton.jit
+def squared(x, y, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """In float64, or in float32."""
+    c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + c)
+    if WIDE:
+        v = v.to(tl.float64)  # here: IRS604
+    for _ in range(64):
+        v = v * v + 0.5
+    tl.store(y + c, v.to(tl.float32))
+
+
+@triton.jit
+def product(a, b, c, n, WIDE: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr):
+    """Operands as they are, or widened before the dot."""
+    rows, columns, k = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, TILE), tl.arange(0, TILE)
+    columns += tl.program_id(1) * TILE
+    total = tl.zeros((M, TILE), tl.float32)
+    for i in range(0, n, TILE):
+        left = tl.load(a + rows[:, None] * n + (i + k)[None, :])
+        right = tl.load(b + (i + k)[:, None] * n + columns[None, :])
+        if WIDE:
+            left = left.to(tl.float32)
+            right = right.to(tl.float32)
+        total = tl.dot(left, right, total)  # here: IRS304, IRS305
+    tl.store(c + rows[:, None] * n + columns[None, :], total)
+
+
+def _of(
+    kernel: str,
+    signature: str,
+    grid: tuple[int, int, int],
+    sizes: tuple[tuple[str, int], ...] = (),
+    warps: int = 4,
+    **constants: object,
+) -> Variant:
+    return Variant(kernel, signature, tuple(constants.items()), (("num_warps", warps),), grid, sizes, HERE)
+
+
+_WORDS = "*fp32:16, *fp32:16"
+_ROWS = f"{_WORDS}, i32:16"
+_DOT = "*fp16:16, *fp16:16, *fp32:16, i32:16"
+_N = (("n", 4096),)
+
+
+def _long(kernel: str, grid: int, warps: int = 4, n: int = 8192, **constants: object) -> Variant:
+    return _of(kernel, _ROWS, (grid, 1, 1), (("n", n),), warps, **constants)
+
+
+def _flat(kernel: str, **constants: object) -> Variant:
+    return _of(kernel, _WORDS, (16384, 1, 1), (), 4, BLOCK=1024, **constants)
+
+
+def _dots(grid: tuple[int, int, int], warps: int = 4, **constants: object) -> Variant:
+    return _of("product", _DOT, grid, _N, warps, **constants)
+
+
+_HOPPER = ("cuda:90",)
+STRUCTURAL = (
+    Case("IRS304", _dots((128, 64, 1), WIDE=False, M=32, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
+         "its tile has 32 rows", _HOPPER),
+    Case("IRS304", _dots((64, 64, 1), 2, WIDE=False, M=64, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
+         "num_warps is 2", _HOPPER, helps="num_warps=4"),
+    Case("IRS305", _dots((64, 64, 1), WIDE=True, M=64, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
+         "widened from f16", ("cuda:80", "cuda:90")),
+    Case("IRS604", _flat("squared", WIDE=True), _flat("squared", WIDE=False), "float64", ("cuda:80", "cuda:90")),
+)  # fmt: skip
+COSTS = (
+    Case("IRS205", _long("summed", 4096, 16, INSIDE=True, BLOCK=512),
+         _long("summed", 4096, 16, INSIDE=False, BLOCK=512), "num_warps is 16"),
+    Case("IRS305", _dots((32, 64, 1), 4, WIDE=True, M=128, TILE=64), _dots((32, 64, 1), 4, WIDE=False, M=128, TILE=64),
+         "widened from f16"),
+    Case("IRS203", _long("summed", 132, INSIDE=False, BLOCK=512), _long("summed", 4096, INSIDE=False, BLOCK=4096),
+         "Triton pipelines no loop by itself"),
+    Case("IRS507", _long("summed", 136, INSIDE=True, BLOCK=1024, n=65536),
+         _long("summed", 132, INSIDE=True, BLOCK=1024, n=65536), "136 CTAs"),
+    Case("IRS508", _long("soft", 132, BLOCK=512, n=512), _long("soft", 65536, BLOCK=512, n=512), "the launch's own"),
+    Case("IRS509", _dots((64, 64, 1), WIDE=False, M=64, TILE=64), _long("soft", 65536, BLOCK=4096, n=4096), "busy"),
+    Case("IRS505", _long("summed", 64, INSIDE=False, BLOCK=1024, n=65536),
+         _long("summed", 4096, INSIDE=False, BLOCK=1024), "64 CTAs"),
+    Case("IRS506", _long("soft", 65536, 16, 512, BLOCK=512),
+         _long("soft", 65536, 4, 512, BLOCK=512), "num_warps is 16"),
+    Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
+)  # fmt: skip
+"""Those that the model of a launch shows."""

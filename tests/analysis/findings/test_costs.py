@@ -1,0 +1,57 @@
+"""What findings cost by the model of a launch: each planted fault something, its clean twin nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from irscope.analysis.findings.costs import LEAST_SHARE, Timed, in_order, priced, timed
+from irscope.analysis.findings.find import findings_of
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.studied import Studied
+from irscope.record.variants.completing import with_layouts, with_sass
+from tests.analysis.findings.cases import Case, Run, Variant, compiled
+from tests.analysis.findings.families.launches import COSTS
+from tests.analysis.findings.matrix import warm_compiler
+
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with warm_compiler() as run:
+        yield run
+
+
+def _priced(variant: Variant, run: Run) -> tuple[Timed, tuple[Finding, ...]]:
+    capture = with_sass(with_layouts(compiled(variant, "cuda:90", False, True, run)))
+    time = timed(capture)
+    assert time.model is not None, time.why_not
+    studied = Studied(capture)
+    return time, priced(studied, findings_of(studied), time)
+
+
+@pytest.mark.parametrize("case", COSTS, ids=lambda case: case.name)
+def test_a_planted_fault_costs_time_and_its_twin_has_none(case: Case, run: Run) -> None:
+    time, found = _priced(case.planted, run)
+    mine = [one for one in found if one.code == case.code]
+    assert mine, [(one.code, one.share) for one in found]
+    assert any(case.cause in cause.text for cause in mine[0].causes), mine[0].causes
+    assert mine[0].seconds is not None
+    assert LEAST_SHARE <= mine[0].share < 1
+    assert time.prediction is not None
+    assert mine[0].seconds < time.prediction.seconds
+    _, clean = _priced(case.clean, run)
+    assert not [one for one in clean if one.code == case.code and one.share >= LEAST_SHARE], clean
+
+
+def test_findings_come_by_their_time_and_what_cannot_run_first() -> None:
+    one = Finding("IRS101", "tt.load", 7, (), (), (), "", "", 5, (), (), seconds=1e-6, share=0.1)
+    dear = replace(one, code="IRS205", seconds=5e-6, share=0.5)
+    small = replace(one, code="IRS501", seconds=1e-8, share=0.001)
+    untimed = replace(one, code="IRS303", seconds=None)
+    broken = replace(one, code="IRS503", seconds=None)
+    ordered = in_order([small, untimed, one, dear, broken])
+    assert [each.code for each in ordered] == ["IRS503", "IRS205", "IRS101", "IRS303", "IRS501"]
