@@ -42,6 +42,7 @@ __all__ = [
     "findings",
     "layout",
     "load",
+    "predict",
     "record",
     "record_all",
     "recording_session",
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         to_dict,
         why,
     )
+    from irscope.api.timing import predict
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule
@@ -87,6 +89,7 @@ _HOMES = {
     "PassPlan": "irscope.plan",
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
+    "predict": "irscope.api.timing",
     "table": "irscope.analysis.resources",
 }
 
@@ -95,7 +98,6 @@ class _CallablePackage(ModuleType):
     """A package, such as `irscope.record`, whose name is also that of a function of `irscope.api`: it may be called."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Call the function of the package's name."""
         return self._function(*args, **options)
 
     @property

@@ -20,7 +20,7 @@ PACKAGE = Path(irscope.__file__).parent
 TESTS = Path(__file__).parent
 
 _BASE = "record.triton record.process record.compile"
-_ALL = "errors plan target interruption tools model store device ir layout machine memory verify analysis render"
+_ALL = "errors plan target interruption tools model store device ir layout machine memory timing verify analysis render"
 _PARTS = "record.layouts record.virtual"
 ROOMS: dict[str, str] = {
     "errors": "",
@@ -35,9 +35,10 @@ ROOMS: dict[str, str] = {
     "layout": "errors target model ir",
     "machine": "errors target model device ir layout",
     "memory": "errors target model device ir layout machine",
+    "timing": "errors target model device ir layout machine memory",
     "verify": "errors target model device ir layout machine memory",
-    "analysis": "errors plan target model device ir layout machine memory verify",
-    "render": "errors plan target model interruption tools device ir layout machine memory verify analysis",
+    "analysis": "errors plan target model device ir layout machine memory timing verify",
+    "render": "errors plan target model interruption tools device ir layout machine memory timing verify analysis",
     "record": "errors plan target model interruption tools store device ir layout machine",
     "record.triton": "",
     "record.process": "record.triton",

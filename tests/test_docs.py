@@ -83,7 +83,7 @@ def threads_for(scheduler: str, jobs: int | None) -> Iterator[Any]:
     """A cluster for a sweep whose worker is a thread; tests/cli/test_sweep.py has one of processes."""
     import distributed
 
-    from irscope.api import sweep as task
+    from irscope.api import sweeping as task
 
     dashboard: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": {"dashboard": False}}
     with (
@@ -107,7 +107,7 @@ def test_every_command_runs(
     path, home = recorded
     monkeypatch.setenv("IRSCOPE_HOME", str(home))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("irscope.api.sweep.client_of", threads_for)
+    monkeypatch.setattr("irscope.api.sweeping.client_of", threads_for)
     (tmp_path / "examples").mkdir()
     for name, launch in LAUNCHES.items():
         copy = without_torch(ROOT / "examples" / f"{name}.py", tmp_path / "examples")
@@ -146,7 +146,7 @@ def test_every_command_runs(
         if "last" in words or "--disable-pass" in words:
             # Each stands for itself: `last` is the matmul, whatever the command before recorded.
             store.complete([recorded_here])
-        if "roofline" in words[:2] and "last" in words:
+        if ("roofline" in words[:2] or words[0] == "time") and "last" in words:
             # A signature has no launch, and without one there is nothing to count.
             words[words.index("last")] = str(launched)
         if words[:2] == ["draw", "warps"]:

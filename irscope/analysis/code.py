@@ -22,7 +22,7 @@ from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 
-ASSEMBLIES = ("sass", "amdgcn", "ptx")
+_ASSEMBLIES = ("sass", "amdgcn", "ptx")
 """The stages that hold instructions, the lowest of each target first."""
 STRICT: frozenset[Ignored] = frozenset({"locations"})
 """What does not count between compiles of one version, which print alike."""
@@ -58,9 +58,9 @@ _ACCESSES = (
 _NAME = re.compile(r"[%^][\w$.-]{1,200}|#[A-Za-z_]\w{0,200}")
 
 
-def assembly_of(capture: Capture) -> str:
+def _assembly_of(capture: Capture) -> str:
     """The lowest stage that holds instructions as text; empty for none."""
-    return next((stage for stage in ASSEMBLIES if stage in capture.stages), "")
+    return next((stage for stage in _ASSEMBLIES if stage in capture.stages), "")
 
 
 def code_of(capture: Capture) -> str:
@@ -71,7 +71,7 @@ def code_of(capture: Capture) -> str:
     locations; without that too, empty.
     """
     binary = next((artifact.data for artifact in capture.artifacts if isinstance(artifact.data, bytes)), None)
-    assembly = assembly_of(capture)
+    assembly = _assembly_of(capture)
     if binary is None and not assembly:
         return ""
     digest = hashlib.sha256(json.dumps([launched(capture), asdict(capture.resources)], default=str).encode())
@@ -112,7 +112,7 @@ def arithmetic_and_order(capture: Capture) -> tuple[tuple[str, ...], tuple[str, 
         distance. And each synchronisation in the order of the text, with the accesses before it:
         `st.shared | BAR.SYNC`.
     """
-    stage = assembly_of(capture)
+    stage = _assembly_of(capture)
     if not stage:
         return (), ()
     counts: Counter[str] = Counter()

@@ -123,7 +123,6 @@ def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> li
 
 
 def _with_resources(capture: Capture) -> Capture:
-    """The capture with the resources of its binary, if it has one."""
     if capture.resources != Resources() or not capture.artifacts:
         return capture
     from irscope.ir.asm.resources import read_resources

@@ -206,8 +206,8 @@ def sweep(
 
     Raises MissingTool without dask, which `pip install -e '.[sweep]'` adds.
     """
-    from irscope.api.sweep import client_of
-    from irscope.api.sweep import sweep as run_sweep
+    from irscope.api.sweeping import client_of
+    from irscope.api.sweeping import sweep as run_sweep
     from irscope.model.capture import Target
     from irscope.model.trial import Point
     from irscope.plan import PassPlan

@@ -224,8 +224,6 @@ def bisected(
 
 
 class _BisectionRun:
-    """One bisection in progress."""
-
     def __init__(
         self,
         variants: Variants,

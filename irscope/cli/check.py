@@ -62,6 +62,10 @@ class _Asserted:
     pipelined: Annotated[
         bool, Option("--pipelined", help="Loads that the dots of a loop read are begun in an iteration before.")
     ] = False
+    safe: Annotated[
+        bool,
+        Option("--safe", help="`irscope verify` finds nothing wrong in the launch; what it cannot decide fails, too."),
+    ] = False
     no_finding: Annotated[
         list[str] | None,
         Option(
@@ -90,8 +94,8 @@ class _Asserted:
 
     @property
     def needs_findings(self) -> bool:
-        """Whether it asks for findings, which need the layouts and the IR of the passes."""
-        return bool(self.no_finding)
+        """Whether it needs the layouts and the IR of the passes: for findings, and for what made a violation."""
+        return bool(self.no_finding) or self.safe
 
     def all(self, *, with_golden: bool) -> list[Assertion]:
         """The assertions, with those of golden files or without; raises UsageError for one that cannot be."""
@@ -102,6 +106,7 @@ class _Asserted:
             NoFinding,
             NoSpills,
             Pipelined,
+            Safe,
             Uses,
         )
         from irscope.analysis.findings.model import codes_of
@@ -117,6 +122,8 @@ class _Asserted:
         assertions += [MinWidth.parse(text) for text in split_words(self.min_width)]
         if self.pipelined:
             assertions.append(Pipelined())
+        if self.safe:
+            assertions.append(Safe())
         if words := split_words(self.no_finding):
             assertions.append(NoFinding(codes_of(words)))
         return [*assertions, *self._of_texts(with_golden)]
@@ -303,7 +310,6 @@ _NO_NAME = re.compile(r"[^\w.-]+")
 
 
 def _write_golden(options: Sequence[str], captures: StoredCaptures) -> None:
-    """Write the files of `--golden` anew."""
     from irscope.ir.locations.strip import strip_locations
 
     _require_one(options, captures)
@@ -338,7 +344,6 @@ def _require_one(options: Sequence[str], captures: StoredCaptures) -> None:
 
 
 def _files(options: Sequence[str], captures: StoredCaptures) -> Iterator[list[tuple[Path, str]]]:
-    """(file, stage) of each option, for each capture."""
     from irscope.store.baseline import variant_names
 
     for kernel, variant in variant_names([one.facts for one in captures.files]):

@@ -52,8 +52,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "why": "Report what is slow in a kernel: the line, the cause, and fixes that were compiled.",
         "verify": "Find accesses out of bounds, races, loads moved across stores and waits that never end, without a "
         "GPU.",
-        "roofline": "Count what a launch computes and the bytes that it must move, and the minimum time at its "
-        "target's peaks.",
+        "time": "Predict the time of a launch, what bounds it and the share of each line, next to its minimum time.",
         "profile": "Show hardware counters per operation: stalls, sectors, cache lines, bank conflicts.",
     },
     "Change and compare": {
@@ -64,6 +63,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "run": "Run a script's kernels and check their results, with a GPU or without: under a plan against every pass "
         "on.",
         "bench": "Time a launch and its variants on the GPU.",
+        "tune": "Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.",
         "sweep": "Compile captures in every combination of options and targets, on all cores or a cluster, into one "
         "table.",
         "upgrade": "Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.",
@@ -81,8 +81,6 @@ _MODULES = {"import": "import_"}
 
 
 class _Commands(click.Group):
-    """The commands of irscope."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the overview."""
         return [*COMMANDS]

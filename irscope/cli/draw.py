@@ -22,9 +22,9 @@ from irscope.cli.output import (
     write_picture,
 )
 from irscope.cli.parameters import After, Argument, AsJson, Lines, Option, Output, Subject, split_words
-from irscope.cli.roofline import Part
 from irscope.cli.streams import say
 from irscope.cli.texts import file_names
+from irscope.cli.time import Part
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -216,7 +216,6 @@ def _draw_cards(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw posters or rooflines."""
     from irscope.api.rooflines import counted_roofline
 
     if kind == "roofline":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from irscope.cli.captures import captures_of, nth_launch, run_request, tell_failures
 from irscope.cli.keeping import kept_captures, tell_stops
-from irscope.cli.output import Destination
+from irscope.cli.output import Destination, emit
 from irscope.cli.parameters import Option, Subject
 from irscope.cli.show import View, show_captures
 from irscope.cli.streams import say
@@ -44,7 +44,24 @@ def dump(
         raise UsageError(f"--via {via!r}: the only other way to record is mlir-dump.")
     captures = (captures_of if via is None else captures_via_mlir_dump)(subject, record_options)
     code = show_captures(captures, view, to)
+    if view.is_summary and to.path is None and not to.as_json and (text := _safety(captures)):
+        emit(text)
     return tell_failures(captures) or code
+
+
+_MOST_VERIFIED = 4
+"""Captures in whose summary stands whether they are safe: each takes up to a second."""
+
+
+def _safety(captures: StoredCaptures) -> str:
+    """A line of `irscope verify`: the answers, and what is wrong."""
+    from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
+
+    launched = [one for one in captures if one.launch.record is not None and one.failure is None]
+    if not launched or len(captures) > _MOST_VERIFIED:
+        return ""
+    summaries = [verify_launch(one, elements=QUICK_ELEMENTS).summary for one in launched]
+    return "".join(f"verify: {text}\n" for text in dict.fromkeys(summaries))
 
 
 _NOTE = (

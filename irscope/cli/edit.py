@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """What came of an edit."""
-
     place: EditPlace
     path: Path
     name: str = ""

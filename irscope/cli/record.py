@@ -79,7 +79,6 @@ def record(
 
 
 def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:
-    """Record into a collection, and list it."""
     code = 0
     with _collection_at(path) as collection:
         with collection.changing():

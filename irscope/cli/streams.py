@@ -50,7 +50,7 @@ def standard_output() -> TextIO:
     return sys.stdout
 
 
-def raw_stderr() -> TextIO:
+def _raw_stderr() -> TextIO:
     """Standard error without the filter, for progress displays; their texts must be made harmless before."""
     return cast("TextIO", getattr(sys.stderr, "stream", sys.stderr))
 
@@ -58,7 +58,7 @@ def raw_stderr() -> TextIO:
 @contextmanager
 def unfiltered_stderr() -> Generator[None]:
     """Let Typer print its own errors, which quote only the command line."""
-    before, sys.stderr = sys.stderr, raw_stderr()
+    before, sys.stderr = sys.stderr, _raw_stderr()
     try:
         yield
     finally:
@@ -117,7 +117,7 @@ def progress(first: str = "starting Triton") -> Generator[Callable[[str], None] 
     from rich.console import Console
     from rich.markup import escape
 
-    console = Console(file=raw_stderr())
+    console = Console(file=_raw_stderr())
 
     def told(text: str) -> str:
         return escape(fitting(visible(text), console.width - _SPINNER_COLUMNS)) if text else "running the script"
@@ -140,7 +140,7 @@ def progress_bar() -> Generator[Progress]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(
-        *columns, console=Console(file=raw_stderr()), disable=not sys.stderr.isatty(), transient=True
+        *columns, console=Console(file=_raw_stderr()), disable=not sys.stderr.isatty(), transient=True
     ) as progress:
         yield progress
 

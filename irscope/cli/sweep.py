@@ -94,8 +94,8 @@ def _swept(
     output: Path,
     record_options: RecordingOptions,
 ) -> tuple[SweepRow, ...]:
-    from irscope.api.sweep import client_of
-    from irscope.api.sweep import sweep as run_sweep
+    from irscope.api.sweeping import client_of
+    from irscope.api.sweeping import sweep as run_sweep
     from irscope.store.table import Journal, load_table, save_table
 
     points = points_of(versus)

@@ -90,7 +90,7 @@ def captured_inputs(capture: Capture, values: Mapping[str, Any] | None = None, s
     for name in given:
         if name not in names:
             raise UsageError(f"{name!r} is no argument of {capture.name}.{did_you_mean(name, names)}")
-    needed = sum(one.storage_bytes or 0 for one in record.arguments)
+    needed = sum(max(one.storage_bytes or 0, prod(one.shape)) for one in record.arguments)
     if needed > _MOST_BYTES:
         raise NotRun(
             f"not run: the tensors of {capture.name} have {needed / 2**30:.1f} GiB, and irscope runs launches with at "

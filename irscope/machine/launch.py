@@ -30,11 +30,22 @@ from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Descriptor, Held, dtype_of
 
-__all__ = ["EXECUTORS", "Given", "HostDescriptor", "Pointer", "missing_operations", "run"]
+__all__ = [
+    "EXECUTORS",
+    "Given",
+    "HostDescriptor",
+    "Pointer",
+    "held_arguments",
+    "missing_operations",
+    "pointers_of",
+    "run",
+]
 
 EXECUTORS: Mapping[str, Executor] = {**CONTROL, **ELEMENTWISE, **TENSORS, **ACCESSES, **GPU_OPERATIONS}
 _ELEMENTS_AT_ONCE = 1 << 19
 """Of the largest tensor of the kernel, over all programs that run together: several such fit into a core's caches."""
+_MOST_ELEMENTS = 1 << 24
+"""Of a tensor in a kernel: Triton's own limit is 1 << 20."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,13 +112,13 @@ def run(
     if missing:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
         raise NotRun(f"not run: irscope does not execute {named}.")
+    at_once = _programs_at_once(module)
     storages = _storages(arguments)
     memory = GlobalMemory(storages, on_access)
-    held = _held(module, arguments, storages, memory)
+    held = held_arguments(module, arguments, storages, memory)
     chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
         raise UsageError(f"the launch has the programs 0 to {prod(grid) - 1}, not {chosen.min()} to {chosen.max()}.")
-    at_once = _programs_at_once(module)
     printed: list[str] = []
     for begin in range(0, len(chosen), at_once):
         part = chosen[begin : begin + at_once]
@@ -152,16 +163,16 @@ def _blas_threads() -> tuple[Any, Any] | None:
     return None
 
 
-def _pointers(arguments: Sequence[Given]) -> list[Pointer]:
+def pointers_of(arguments: Sequence[Given]) -> list[Pointer]:
     pointers = [one.base if isinstance(one, HostDescriptor) else one for one in arguments]
     return [one for one in pointers if isinstance(one, Pointer)]
 
 
 def _storages(arguments: Sequence[Given]) -> list[NDArray[np.uint8]]:
-    return list({id(one.storage): one.storage for one in _pointers(arguments)}.values())
+    return list({id(one.storage): one.storage for one in pointers_of(arguments)}.values())
 
 
-def _held(
+def held_arguments(
     module: MlirModule, arguments: Sequence[Given], storages: Sequence[NDArray[np.uint8]], memory: GlobalMemory
 ) -> list[Held]:
     """The values of the kernel's parameters: a descriptor has more than one, its sizes and strides."""
@@ -228,6 +239,9 @@ def _programs_at_once(module: MlirModule) -> int:
         if operation.kind == "loop" and _may_spin(operation):
             return 1
         largest = max([largest, *(prod(one.shape) for one in operation.result_types if one.form == "tensor")])
+        memory = max((prod(one.shape) for one in operation.result_types if one.form == "memdesc"), default=0)
+        if max(largest, memory) > _MOST_ELEMENTS:
+            raise NotRun(f"not run: too large: line {operation.first_line} has more than {_MOST_ELEMENTS} elements")
     kernel = module.kernel
     if kernel is not None and len(kernel.regions[0].blocks) > 1 and any(map(_touches, kernel.walk())):
         return 1

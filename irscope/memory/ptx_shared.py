@@ -12,7 +12,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import parse_ptx
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.maps import BANK_BYTES
+from irscope.machine.ptx_arithmetic import computed
 from irscope.memory.conflicts import lane_groups
 from irscope.memory.machine import Action, Machine, read_action, users_of_shared
 from irscope.model.capture import Capture
@@ -226,123 +227,7 @@ class _Registers:
             return None
         if name == "elect":
             return (np.arange(self.threads, dtype=np.int64) % _WARP == 0).astype(np.int64)
-        function = _FUNCTIONS.get(name)
         operands = [self.value(operand) for operand in maker.operands[1:]]
-        if function is None or not operands or any(operand is None for operand in operands):
+        if not operands or any(operand is None for operand in operands):
             return None
-        try:
-            made = function(suffixes, [operand for operand in operands if operand is not None])
-        except (IndexError, ValueError, KeyError):
-            return None
-        if made is None:
-            return None
-        if name in ("setp", "elect") or suffixes[-1] == "pred":
-            return (made != 0).astype(np.int64)
-        return _cut(made, suffixes[0] if name == "cvt" else suffixes[-1], wide="wide" in suffixes)
-
-
-def _cut(values: _Integers, kind: str, *, wide: bool) -> _Integers:
-    """Values as a register of a type holds them: signed where the type is."""
-    bits = int("".join(filter(str.isdigit, kind)) or 64) * (2 if wide else 1)
-    if bits >= 64:
-        return values
-    cut = values & ((1 << bits) - 1)
-    if kind.startswith("s"):
-        return cut - ((cut >> (bits - 1)) << bits)
-    return cut
-
-
-def _unsigned(values: _Integers, bits: int) -> _Integers:
-    return values if bits >= 64 else values & ((1 << bits) - 1)
-
-
-def _bits(suffixes: list[str]) -> int:
-    return int("".join(filter(str.isdigit, suffixes[-1])) or 64)
-
-
-def _signed(values: _Integers, suffixes: list[str]) -> _Integers:
-    return _cut(values, suffixes[-1], wide=False)
-
-
-def _multiplied(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
-    if "hi" in suffixes:
-        return None
-    return _signed(parts[0], suffixes) * _signed(parts[1], suffixes)
-
-
-def _multiplied_and_added(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
-    product = _multiplied(suffixes, parts)
-    return None if product is None else product + parts[2]
-
-
-def _shifted_right(suffixes: list[str], parts: list[_Integers]) -> _Integers:
-    by = np.minimum(parts[1], 63)
-    is_signed = suffixes[-1].startswith("s")
-    return (_signed(parts[0], suffixes) if is_signed else _unsigned(parts[0], _bits(suffixes))) >> by
-
-
-def _looked_up(_: list[str], parts: list[_Integers]) -> _Integers:
-    """lop3: any function of three bits, by its table of truth."""
-    one, two, three, table = parts
-    result = np.zeros_like(one)
-    for row in range(8):
-        if int(table[0]) >> row & 1:
-            terms = (one if row & 4 else ~one, two if row & 2 else ~two, three if row & 1 else ~three)
-            result |= terms[0] & terms[1] & terms[2]
-    return result
-
-
-def _extracted(suffixes: list[str], parts: list[_Integers]) -> _Integers:
-    length = np.minimum(parts[2], 62)
-    field = (_unsigned(parts[0], _bits(suffixes)) >> parts[1]) & ((1 << length) - 1)
-    if suffixes[-1].startswith("s"):
-        return field - ((field >> np.maximum(length - 1, 0) & 1) << length)
-    return field
-
-
-_COMPARED: Mapping[str, Callable[[_Integers, _Integers], NDArray[np.bool_]]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
-}  # fmt: skip
-
-
-def _comparison(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
-    if len(suffixes) > 2 or suffixes[-1].startswith("f"):
-        return None
-    one, two = (_signed(part, suffixes) for part in parts[:2])
-    return _COMPARED[suffixes[0]](one, two).astype(np.int64)
-
-
-def _shuffled(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
-    """shfl.sync.idx: the value of one lane of each warp."""
-    value, lane = parts[0], parts[1]
-    if "idx" not in suffixes or len(value) % _WARP:
-        return None
-    threads = np.arange(len(value))
-    return value[threads // _WARP * _WARP + lane % _WARP]
-
-
-_FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None]] = {
-    "mov": lambda _, parts: parts[0],
-    "cvt": lambda suffixes, parts: _cut(parts[0], suffixes[-1], wide=False),
-    "cvta": lambda _, parts: parts[0],
-    "add": lambda _, parts: parts[0] + parts[1],
-    "sub": lambda _, parts: parts[0] - parts[1],
-    "neg": lambda _, parts: -parts[0],
-    "mul": _multiplied,
-    "mad": _multiplied_and_added,
-    "min": lambda suffixes, parts: np.minimum(*(_signed(part, suffixes) for part in parts)),
-    "max": lambda suffixes, parts: np.maximum(*(_signed(part, suffixes) for part in parts)),
-    "shl": lambda _, parts: np.where(parts[1] < 64, parts[0] << np.minimum(parts[1], 63), 0),
-    "shr": _shifted_right,
-    "and": lambda _, parts: parts[0] & parts[1],
-    "or": lambda _, parts: parts[0] | parts[1],
-    "xor": lambda _, parts: parts[0] ^ parts[1],
-    "not": lambda suffixes, parts: (parts[0] == 0).astype(np.int64) if suffixes[-1] == "pred" else ~parts[0],
-    "lop3": _looked_up,
-    "bfe": _extracted,
-    "setp": _comparison,
-    "selp": lambda _, parts: np.where(parts[2] != 0, parts[0], parts[1]),
-    "shfl": _shuffled,
-}
-"""Instruction → what it makes of its operands, before that is cut to its type."""
+        return computed(name, suffixes, [operand for operand in operands if operand is not None])

@@ -219,6 +219,7 @@ def _breach_json(breach: Breach) -> dict[str, Any]:
 
 RULES = {
     "compiles": "The kernel compiles, and fits on the device.",
+    "safe": "No launch accesses memory as it may not.",
     "max-regs": "A thread takes at most so many registers.",
     "no-spills": "No register is spilled to local memory.",
     "max-shared": "A block takes at most so many bytes of shared memory.",

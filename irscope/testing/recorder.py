@@ -23,6 +23,7 @@ from irscope.analysis.checks.assertions import (
     NoFinding,
     NoSpills,
     Pipelined,
+    Safe,
     Uses,
 )
 from irscope.analysis.checks.subject import AccessWidth, Assertion, Breach, Subject, at_line
@@ -173,6 +174,17 @@ class CheckedKernel:
     def pipelined(self) -> Verdict:
         """Whether each load that a dot of a loop reads is begun in an iteration before."""
         return self.verdict(Pipelined())
+
+    @property
+    def safe(self) -> Verdict:
+        """Whether `irscope verify` finds nothing wrong in its launch, and decides all of it."""
+        return self.verdict(Safe())
+
+    def assert_safe(self) -> None:
+        """Raise AssertionError where `safe` does not hold, with each violation and its accesses."""
+        verdict = self.safe
+        if not verdict:
+            raise AssertionError(verdict.text)
 
     @property
     def loads(self) -> Accesses:

@@ -105,7 +105,7 @@ class Bounds:
             return
         allowed = self._allowed.get(key)
         if allowed is None:
-            allowed = self._allowed[key] = self._origins(observed.operation)
+            allowed = self._allowed[key] = self.origins(observed.operation)
             if not allowed:
                 self.unknown.add(observed.operation.name)
         if not allowed or key in self.found:
@@ -142,7 +142,7 @@ class Bounds:
         own = element if observed.shape else ()
         return Outside(observed.operation, program, own, address, tensor.path, detail)
 
-    def _origins(self, operation: Operation) -> tuple[_Tensor, ...]:
+    def origins(self, operation: Operation) -> tuple[_Tensor, ...]:
         """The tensors that the pointer operands of an operation may come from."""
         names = {effect.operand for effect in operation.effects if effect.space == "global"}
         waiting = [value for name in names for value in operation.operand_group(name)]

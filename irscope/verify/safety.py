@@ -28,16 +28,31 @@ from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
+from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
-from irscope.verify.trace import Conflict, Conflicts, Listener, Observed, Tracer, granule_bytes, sync_operations
+from irscope.verify.trace import (
+    Conflict,
+    Conflicts,
+    Listener,
+    Observed,
+    Tracer,
+    UnwrittenReads,
+    granule_bytes,
+    reaches_output,
+    sync_operations,
+)
 from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation
 
-__all__ = ["DEFAULT_ELEMENTS", "verify_launch"]
+__all__ = ["DEFAULT_ELEMENTS", "QUICK_ELEMENTS", "verify_launch"]
 
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
+QUICK_ELEMENTS = 1 << 20
+"""Where the verdict is a line among others."""
+_MOST_CTAS = 32
+"""Whose shared memory is followed where all programs are asked for."""
 
 
 def verify_launch(
@@ -74,10 +89,12 @@ class _Both(Listener):
 
     bounds: Bounds
     listener: Listener
+    unwritten: UnwrittenReads
 
     def begin(self, memory: GlobalMemory) -> None:
         self.bounds.begin(memory)
         self.listener.begin(memory)
+        self.unwritten.begin(memory)
 
     def order(self) -> None:
         self.listener.order()
@@ -85,6 +102,7 @@ class _Both(Listener):
     def observe(self, observed: Observed) -> None:
         self.bounds.check(observed)
         self.listener.observe(observed)
+        self.unwritten.observe(observed)
 
     def synchronise(self, programs: Array, addresses: Array) -> None:
         self.listener.synchronise(programs, addresses)
@@ -151,6 +169,7 @@ class _Verifier:
         self.undecided: list[str] = []
         self.notes: list[str] = []
         self.programs: Sequence[int] = ()
+        self.shared = ""
         self._each = 1
         """Accesses of elements by the first program."""
         self._own: set[int] = set()
@@ -163,10 +182,12 @@ class _Verifier:
         self._guard("the accesses of all programs", self._check_programs)
         if not self.violations:
             self._guard("the TTGIR by thread", self._check_threads)
+        if not self.violations:
+            self._guard("shared memory by thread", self._check_shared)
         found = dict.fromkeys(self.violations)
         return SafetyVerdict(
             tuple(found), tuple(dict.fromkeys(self.undecided)), len(self.programs), self.all_programs,
-            tuple(dict.fromkeys(self.notes)),
+            tuple(dict.fromkeys(self.notes)), self.shared,
         )  # fmt: skip
 
     def _guard(self, what: str, check: Callable[[], None]) -> None:
@@ -176,6 +197,8 @@ class _Verifier:
             if isinstance(error, UsageError) and self.values:
                 raise
             self.undecided.append(f"{what}: {str(error).rstrip('.')}")
+        except MemoryError:
+            self.undecided.append(f"{what}: too large: it takes more memory than there is")
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -206,7 +229,8 @@ class _Verifier:
         inputs = self._inputs(text)
         arguments = Arguments(text.module, inputs, self._paths())
         bounds = Bounds(text.module, arguments)
-        tracer = Tracer(text.module, text.slices, _Both(bounds, listener))
+        unwritten = UnwrittenReads(self._unwritten(arguments) if text is self._front else ())
+        tracer = Tracer(text.module, text.slices, _Both(bounds, listener, unwritten))
         try:
             self._execute(text, inputs, tracer, programs)
         except OutOfBounds as error:
@@ -225,6 +249,28 @@ class _Verifier:
         for outside in bounds.found.values():
             witness = self._witness(text, outside.operation, outside.program, outside.element)
             self._add(text, Violation("out-of-bounds", outside.detail, (witness,), outside.path))
+
+        self._tell_unwritten(text, unwritten)
+
+    def _unwritten(self, arguments: Arguments) -> list[tuple[str, int, int]]:
+        """The name, the storage and the bytes of each tensor that nothing was written to before the launch."""
+        record = self.capture.launch.record
+        fresh = {one.path for one in record.arguments if one.is_unwritten} if record is not None else set[str]()
+        rows = {tensor.storage: (tensor.path, tensor.storage, tensor.storage_bytes) for tensor in arguments.tensors}
+        return [row for row in rows.values() if row[0] in fresh]
+
+    def _tell_unwritten(self, text: _Text, unwritten: UnwrittenReads) -> None:
+        for read in unwritten.found.values():
+            reaches = reaches_output(text.module, read.operation)
+            if reaches is None:
+                self.undecided.append(
+                    f"{read.path}, which torch.empty made, is read at {text.place(read.operation)} before it is "
+                    "written, and whether that reaches an output depends on values"
+                )
+            elif reaches:
+                detail = f"torch.empty made {read.path}, and nothing wrote what is read here: its value is arbitrary"
+                witness = self._witness(text, read.operation, read.program, read.element)
+                self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
 
     def _add(self, text: _Text, violation: Violation) -> None:
         made_by = KERNEL if text is self._front else "a pass"
@@ -367,6 +413,36 @@ class _Verifier:
         if most < len(own) and not self.violations:
             self.undecided.append(f"the threads of {len(own) - most} programs were not followed")
 
+    def _check_shared(self) -> None:
+        texts = self.capture.texts
+        if "ptx" not in texts or "ttgir" not in texts:
+            self.shared = "not checked: the capture has no PTX"
+            return
+        if not uses_shared(self.capture):
+            self.shared = "not used"
+            return
+        text = _Text(self.capture, texts["ttgir"])
+        inputs = self._inputs(text)
+        paths = self._paths()
+        arguments = Arguments(text.module, inputs, paths)
+        bounds = Bounds(text.module, arguments)
+        written: set[str] = set()
+        for operation in text.module.walk():
+            writes = any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects)
+            if writes and operation.kind != "atomic":
+                written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
+        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module)
+        programs, most = [0], DEFAULT_INSTRUCTIONS
+        if self.elements is None:
+            programs, most = _spread(self.all_programs, _MOST_CTAS), 25 * DEFAULT_INSTRUCTIONS
+        for program in programs:
+            self.violations += verifier.violations(program, most)
+            if self.violations:
+                break
+        several = f"{len(programs)} of {self.all_programs} programs"
+        which = f"program {self._program(0)}" if len(programs) == 1 else several
+        self.shared = f"{which}, by thread in the PTX"
+
     def _reads(self, text: _Text, program: int) -> ReadsFrom:
         reads = ReadsFrom(text.granule, text.origin)
         self._run(text, reads, [program])
@@ -503,6 +579,11 @@ def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:
     return sorted(
         {0, count - 1, *np.linspace(0, count - 1, wanted).astype(int).tolist(), *range(min(wanted // 2, count))}
     )
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most so many numbers below a count, evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
 
 
 def _line(operation: Operation | None) -> int:

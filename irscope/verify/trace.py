@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 
 from irscope.errors import NotRun
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.control import Executor, Frame, Machine, Step
 from irscope.machine.launch import EXECUTORS
 from irscope.machine.memory import Access, GlobalMemory
 from irscope.machine.values import Array, Held, dtype_of
 from irscope.verify.slices import AddressSlice
 
-__all__ = ["Conflict", "Conflicts", "Listener", "Observed", "Tracer", "granule_bytes", "places_of", "sync_operations"]
+__all__ = [
+    "Conflict", "Conflicts", "Listener", "Observed", "Tracer", "UnwrittenRead", "UnwrittenReads", "granule_bytes",
+    "places_of", "reaches_output", "sync_operations",
+]  # fmt: skip
 
 _MOST_PLACES = 1 << 28
 """Of the shadow: a launch of more memory is not decided."""
@@ -65,6 +68,75 @@ class Listener:
 
     def synchronise(self, programs: Array, addresses: Array) -> None:
         """Take an atomic operation on a single place, after it was done; by program, in the order of execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrittenRead:
+    """An element that is read where no program of the launch wrote before, of memory that nothing was written to."""
+
+    operation: Operation
+    program: int
+    element: tuple[int, ...]
+    address: int
+    path: str
+
+
+class UnwrittenReads(Listener):
+    """Finds reads of memory that `torch.empty` allocated, and that neither the host nor the launch wrote before.
+
+    Programs are followed in the order of their numbers: what an earlier one wrote counts as written.
+    """
+
+    def __init__(self, tensors: Sequence[tuple[str, int, int]]) -> None:
+        """`tensors`: the name, the number of the storage, and the bytes of each that is not written."""
+        self._tensors = tensors
+        self.found: dict[int, UnwrittenRead] = {}
+
+    def begin(self, memory: GlobalMemory) -> None:
+        """See `Listener`."""
+        self._written = [
+            (path, memory.address(storage), np.zeros(size, np.bool_)) for path, storage, size in self._tensors
+        ]
+
+    def observe(self, observed: Observed) -> None:
+        """See `Listener`."""
+        for path, begin, written in self._written:
+            places = observed.addresses - begin
+            inside = (places >= 0) & (places + observed.element_bytes <= written.size)
+            if not inside.any():
+                continue
+            bytes_ = places[inside][:, None] + np.arange(observed.element_bytes)
+            if observed.kind != "store" and id(observed.operation) not in self.found:
+                fresh = np.flatnonzero(~written[bytes_].all(axis=1))
+                if fresh.size:
+                    at = int(np.flatnonzero(inside)[fresh[0]])
+                    element = np.unravel_index(int(observed.elements[at]), observed.shape or (1,))
+                    own = tuple(int(index) for index in element) if observed.shape else ()
+                    self.found[id(observed.operation)] = UnwrittenRead(
+                        observed.operation, int(observed.programs[at]), own, int(observed.addresses[at]), path
+                    )
+            if observed.kind != "load":
+                written[bytes_] = True
+
+
+def reaches_output(module: MlirModule, operation: Operation) -> bool | None:
+    """Whether what an operation reads is stored, or decides what is; None if a selection may leave it out."""
+    users: dict[Value, list[Operation]] = {}
+    for user in module.walk():
+        for value in user.operands:
+            users.setdefault(value, []).append(user)
+    if operation.kind == "atomic":
+        return True
+    waiting, seen, chooses = list(operation.results), set(operation.results), False
+    while waiting:
+        for user in users.get(waiting.pop(), []):
+            chooses = chooses or user.opcode.endswith("select")
+            if user.kind in ("store", "atomic", "branch", "conditional", "loop", "yield", "return", "call", "load"):
+                return None if chooses else True
+            fresh = [value for value in user.results if value not in seen]
+            seen.update(fresh)
+            waiting += fresh
+    return False
 
 
 class Tracer:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os.path import basename
 from typing import Any, Literal
 
-__all__ = ["CODES", "AccessWitness", "Answer", "SafetyVerdict", "Violation", "ViolationKind"]
+__all__ = ["CODES", "TITLES", "AccessWitness", "Answer", "SafetyVerdict", "Violation", "ViolationKind"]
 
 Answer = Literal["safe", "wrong", "not decided"]
 ViolationKind = Literal[
-    "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned"
-]
+    "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned",
+    "shared-race", "proxy-fence", "divergent-barrier", "uninitialised-read",
+]  # fmt: skip
 CODES: Mapping[ViolationKind, str] = {
     "out-of-bounds": "IRS901",
     "program-race": "IRS902",
@@ -20,28 +22,58 @@ CODES: Mapping[ViolationKind, str] = {
     "never-ends": "IRS905",
     "failed-assertion": "IRS906",
     "misaligned": "IRS907",
+    "shared-race": "IRS908",
+    "proxy-fence": "IRS909",
+    "divergent-barrier": "IRS910",
+    "uninitialised-read": "IRS911",
 }
 """The code of each kind of violation, as docs/verify.md lists them."""
+TITLES: Mapping[ViolationKind, str] = {
+    "out-of-bounds": "access out of bounds",
+    "program-race": "race between programs",
+    "thread-race": "race between threads of a program",
+    "lost-order": "load moved across a store",
+    "never-ends": "wait that never ends",
+    "failed-assertion": "failed assertion",
+    "misaligned": "misaligned access",
+    "shared-race": "race in shared memory",
+    "proxy-fence": "missing proxy fence",
+    "divergent-barrier": "divergent barrier",
+    "uninitialised-read": "read of memory that nobody wrote",
+}
 KERNEL = "the kernel"
 """What made a violation that is there in the IR of the front end."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessWitness:
-    """One access to global memory that takes part in a violation."""
+    """One access to memory that takes part in a violation."""
 
     operation: str
-    """`tt.load`, as the IR names it."""
+    """`tt.load`, as the IR names it; of shared memory an instruction of the PTX: `st.shared.b32`."""
     place: str
     """`FILE:LINE` of the user's Python; empty where the IR has no location."""
     line: int
-    """1-based line of the IR that was executed."""
+    """1-based line of the text that was executed: of the IR, or of the PTX."""
     program: tuple[int, int, int] | None = None
     """The program instance along x, y and z; None where any may do it."""
     element: tuple[int, ...] | None = None
     """The index of the element in the operation's tensor; empty for a scalar."""
     warp: int | None = None
     lane: int | None = None
+
+    def __str__(self) -> str:
+        words = [self.operation]
+        if self.place:
+            file, _, line = self.place.rpartition(":")
+            words.append(f"{basename(file)}:{line}" if file else self.place)
+        if self.program is not None:
+            words.append(f"program {self.program}")
+        if self.warp is not None and self.lane is not None:
+            words.append(f"warp {self.warp} lane {self.lane}")
+        if self.element:
+            words.append(f"element {list(self.element)}")
+        return "  ".join(words)
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --json`."""
@@ -74,6 +106,24 @@ class Violation:
         """`IRS901`."""
         return CODES[self.kind]
 
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return TITLES[self.kind]
+
+    @property
+    def place(self) -> tuple[tuple[str, int], ...]:
+        """(file, line) of the first access that has a line of Python; empty without one."""
+        stated = next((access.place for access in self.accesses if access.place), "")
+        file, _, line = stated.rpartition(":")
+        return ((file, int(line)),) if file and line.isdecimal() else ()
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The address, the accesses, and what made it."""
+        address = (f"address: {self.address}",) if self.address else ()
+        return (*address, *map(str, self.accesses), f"made by: {self.made_by}")
+
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --json`."""
         return {
@@ -98,6 +148,8 @@ class SafetyVerdict:
     all_programs: int = 0
     """How many it has."""
     notes: tuple[str, ...] = ()
+    shared: str = ""
+    """What was checked of shared memory: `program (0, 0, 0), by thread in the PTX`; `not used`; `not checked: …`."""
 
     @property
     def answer(self) -> Answer:
@@ -105,6 +157,28 @@ class SafetyVerdict:
         if self.violations:
             return "wrong"
         return "not decided" if self.undecided or self.programs < self.all_programs else "safe"
+
+    @property
+    def summary(self) -> str:
+        """The answer in one line: with the first violation, or the first reason."""
+        if self.violations:
+            first = self.violations[0]
+            where = "".join(f" at {basename(file)}:{line}" for file, line in first.place)
+            return f"wrong: {first.code} {first.title}{where}"
+        reason = f": {self.undecided[0]}" if self.undecided else f": {self.scope}"
+        return f"{self.answer}{reason}"
+
+    @property
+    def scope(self) -> str:
+        """What was executed."""
+        if not self.all_programs:
+            return "nothing was executed"
+        if self.programs == self.all_programs:
+            programs = f"all {self.programs} programs" if self.programs != 1 else "its one program"
+        else:
+            programs = f"{self.programs} of {self.all_programs} programs (--all-programs executes the others)"
+        shared = f"; shared memory: {self.shared}" if self.shared else ""
+        return f"accesses to global memory of {programs}, for the arguments of this launch{shared}"
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --json`."""
@@ -115,4 +189,5 @@ class SafetyVerdict:
             "violations": [violation.as_json() for violation in self.violations],
             "undecided": list(self.undecided),
             "notes": list(self.notes),
+            "shared": self.shared,
         }

@@ -312,16 +312,25 @@ def _verdicts(reference: Reference, irscope: Run, tmp_path: Path) -> None:
 def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     path = tmp_path / "launched.irscope"
     save(attention(), path)
-    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    (found,) = check(reference, irscope, "time --roofline", "time", "--roofline", path)
     assert found["measured"] is None
     save_ceilings([Ceilings("NVIDIA H100 PCIe", "cuda:90", 1.8e12, (("float16", 6e14),), "2026-01-01")])
-    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    (found,) = check(reference, irscope, "time --roofline", "time", "--roofline", path)
     assert found["part"]["name"] == "h100-pcie"
     assert found["units"][0]["measured_flops_per_s"] == 6e14
     save(attention(without="nk"), path)
-    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    (found,) = check(reference, irscope, "time --roofline", "time", "--roofline", path)
     assert found["units"][0]["flops"]["most"] is None
     assert any("nk has no value" in note for note in found["notes"])
+
+
+def _predictions(reference: Reference, irscope: Run) -> None:
+    folder = DATA / "counters"
+    for name in ("shared_columns", "liger_cross_entropy_kernel", "matmul_naive_kernel"):
+        (found,) = check(reference, irscope, "time", "time", next(folder.rglob(f"{name}.irscope")))
+        assert found["interval_s"][0] < found["seconds"] < found["interval_s"][1]
+    found = check(reference, irscope, "tune", "tune", next(folder.rglob("matmul_naive_kernel.irscope")))
+    assert found["configs"][0]["triton"].startswith("triton.Config(")
 
 
 def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,6 +406,7 @@ def test_what_is_printed_without_triton(
     _doctor(reference, irscope, monkeypatch)
     _verdicts(reference, irscope, tmp_path)
     _roofline(reference, irscope, tmp_path)
+    _predictions(reference, irscope)
     commands = [
         names
         for names in reference.commands
@@ -406,6 +416,7 @@ def test_what_is_printed_without_triton(
             "`ablate --check`",
             "`why --variants`",
             "`sweep`, `sweep --show`",
+            "`tune`",
             "`check`",
             "`diff --watch`",
             "`upgrade`",

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from irscope.api import sweep as module
-from irscope.api.sweep import client_of, sweep
+from irscope.api import sweeping as module
+from irscope.api.sweeping import client_of, sweep
 from irscope.cli.sweep import points_of
 from irscope.model.capture import Capture
 from irscope.model.trial import SweepRow

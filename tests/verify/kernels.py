@@ -213,6 +213,52 @@ def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + offsets, tl.load(x_ptr + tl.load(index_ptr + offsets)))
 
 
+@triton.jit
+def adds_to_unwritten(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def counts_in_unwritten(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    tl.atomic_add(y_ptr, tl.sum(tl.load(x_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))))
+
+
+@triton.jit
+def adds_to_zeros(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def reads_what_it_wrote(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets))
+    tl.store(x_ptr + offsets, tl.load(y_ptr + offsets) + 1)
+
+
+@triton.jit
+def selects_of_unwritten(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    y = tl.where(offsets < n, tl.load(y_ptr + offsets), 0.0)
+    tl.store(x_ptr + offsets, y)
+
+
+@triton.jit
+def wraps_at_32_bits(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
+    # 32 bits hold no product: it becomes negative.
+    row = tl.program_id(0) * 3 * stride
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + row + offsets))
+
+
+@triton.jit
+def uses_64_bits(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
+    row = (tl.program_id(0) * 3).to(tl.int64) * stride
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + tl.program_id(0) * BLOCK + offsets, tl.load(x_ptr + row + offsets))
+
+
 def floats(*shape: int) -> torch.Tensor:
     return torch.randn(shape, device="cuda")
 
@@ -248,6 +294,13 @@ def main() -> None:
     other_layout_read_back[(1,)](floats(64 * 64), floats(64 * 64), 64, 64)
     barrier_without_arrival[(1,)](floats(128), floats(128), 128)
     barrier_with_arrival[(1,)](floats(128), floats(128), 128)
+    adds_to_unwritten[(4,)](floats(512), torch.empty(512, device="cuda"), BLOCK=128)
+    counts_in_unwritten[(4,)](floats(512), torch.empty(1, device="cuda"), BLOCK=128)
+    adds_to_zeros[(4,)](floats(512), torch.empty(512, device="cuda").zero_(), BLOCK=128)
+    reads_what_it_wrote[(4,)](floats(512), torch.empty(512, device="cuda"), BLOCK=128)
+    selects_of_unwritten[(4,)](floats(512), torch.empty(512, device="cuda"), 0, BLOCK=128)
+    wraps_at_32_bits[(2,)](floats(4096), floats(256), 0x2B000000, BLOCK=128)
+    uses_64_bits[(1,)](floats(4096), floats(256), 0x2B000000, BLOCK=128)
     gathered[(1,)](floats(512), torch.randint(0, 512, (128,), device="cuda"), floats(128), BLOCK=128)
 
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.triton, pytest.mark.newest]
 SAFE = (
     "copy_to_n", "copy_shifted", "described", "tiles_overlap_with_equal_values", "split_k_atomic", "split_k_lock",
     "last_program_sums", "reversed_read_back_after_barrier", "same_thread_read_back", "scalar_update", "recurrence",
-    "barrier_with_arrival",
+    "barrier_with_arrival", "adds_to_zeros", "reads_what_it_wrote", "uses_64_bits",
 )  # fmt: skip
 # Kernel → kind, what made it, and a part of the line of each access.
 WRONG = {
@@ -41,6 +41,9 @@ WRONG = {
     "scalar_read_back": ("thread-race", "ttgir:convert_to_ttgpuir#1", ["tl.store(x_ptr, 2.0)", "scale = tl.load"]),
     "recurrence_pipelined": ("lost-order", "ttgir:pipeline#1", ["x = tl.load", "tl.store(x_ptr + (i + 1)"]),
     "other_layout_read_back": ("thread-race", KERNEL, ["gl.store(x_ptr", "gl.load(x_ptr"]),
+    "adds_to_unwritten": ("uninitialised-read", KERNEL, ["tl.load(y_ptr + offsets) + tl.load(x_ptr"]),
+    "counts_in_unwritten": ("uninitialised-read", KERNEL, ["tl.atomic_add"]),
+    "wraps_at_32_bits": ("out-of-bounds", KERNEL, ["tl.load(x_ptr + row"]),
     "barrier_without_arrival": ("never-ends", KERNEL, ["mbarrier.wait"]),
 }
 
@@ -110,6 +113,12 @@ def test_elements_that_nobody_knows_are_asked_for() -> None:
     assert (wrong.answer, wrong.violations[0].kind) == ("wrong", "out-of-bounds")
     with pytest.raises(UsageError, match="index_prt"):
         verify_launch(capture, values={"index_prt": inside})
+
+
+def test_unwritten_memory_that_a_selection_may_leave_out_is_not_decided() -> None:
+    verdict = verdict_of("selects_of_unwritten")
+    assert (verdict.answer, verdict.violations) == ("not decided", ())
+    assert "y_ptr, which torch.empty made" in verdict.undecided[0]
 
 
 def test_a_sample_of_programs_is_never_safe() -> None:

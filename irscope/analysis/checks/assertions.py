@@ -54,6 +54,30 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
+class Safe:
+    """`irscope verify` finds nothing wrong in the launch; what it cannot decide breaks the assertion, too."""
+
+    rule: ClassVar[str] = "safe"
+
+    def __str__(self) -> str:
+        return "--safe"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """Each violation with its accesses, and what is not decided."""
+        from irscope.verify.safety import verify_launch
+
+        verdict = verify_launch(subject.capture)
+        found = [
+            at_place(self, subject, one.place, f"{one.code} {one.kind}: {one.detail}", one.evidence)
+            for one in verdict.violations
+        ]
+        if verdict.answer == "not decided":
+            reasons = verdict.undecided or (f"{verdict.programs} of {verdict.all_programs} programs were executed",)
+            found.append(at_place(self, subject, (), "not decided whether it is safe", reasons))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class MaxRegisters:
     """At most so many registers per thread."""
 

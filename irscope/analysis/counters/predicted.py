@@ -57,7 +57,6 @@ def comparisons_of(
     machine: Machine,
     programs: int,
 ) -> tuple[CounterComparison, ...]:
-    """The comparisons of one operation."""
     found: list[CounterComparison] = []
     for cost in costs:
         access = cost.access

@@ -54,7 +54,7 @@ def counts_of(text: str, families: Mapping[str, int] | None = None) -> Counts:
     if families is not None:
         # What Triton's operations became: some of them may be left.
         accesses += sum(families.get(one, 0) for one in _GLOBAL)
-        dots += sum(families.get(one, 0) for one in DOTS)
+        dots += sum(families.get(one, 0) for one in _DOTS)
         syncs = _syncs_in_assembly(text) + sum(
             count for name, count in found.items() if SYNCS.intersection(name.replace("_", ".").split("."))
         )
@@ -128,12 +128,12 @@ class RoleText:
 
 _GLOBAL = ("ld.global", "st.global", "cp.async", "tma.load", "tma.store", "tma.copy", "tma.reduce")
 """Families that load from global memory or store to it."""
-DOTS = ("wgmma", "mma", "tcgen05.mma", "mfma", "wmma")
+_DOTS = ("wgmma", "mma", "tcgen05.mma", "mfma", "wmma")
 """Families of matrix instructions."""
 SYNCS = frozenset({"barrier", "wait"})
 """A part of the name of what waits or is a barrier."""
 _TOLD = (
-    *DOTS, "ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st", "tcgen05.cp", *_GLOBAL, "cp.async.wait", "ld.shared",
+    *_DOTS, "ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st", "tcgen05.cp", *_GLOBAL, "cp.async.wait", "ld.shared",
     "st.shared", "atomic.global", "atomic.shared", "shuffle", "warp.reduce", "warp.vote", "mbarrier", "barrier", "wait",
     "fence",
 )  # fmt: skip

@@ -98,7 +98,7 @@ class Annotations:
         )
 
 
-def machine_code_stage(capture: Capture) -> str:
+def _machine_code_stage(capture: Capture) -> str:
     """The stage of a capture that `annotate` reads; raises UsageError if it holds none."""
     if (found := next((name for name in MACHINE_CODE if name in capture.texts), None)) is not None:
         return found
@@ -112,7 +112,7 @@ def annotate(capture: Capture, stage: str = "") -> Annotations:
     Live registers of SASS are nvdisasm's where the text has them: it counts none of a kernel with 255 registers. Raises
     UsageError for a stage that is no machine code, and if the capture's profile is of other code.
     """
-    stage = stage or machine_code_stage(capture)
+    stage = stage or _machine_code_stage(capture)
     kind = stage_named(stage).kind
     if kind not in MACHINE_CODE:
         raise UsageError(f"stage {stage!r} is no machine code: registers and stalls are of sass and amdgcn.")

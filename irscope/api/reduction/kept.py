@@ -100,7 +100,6 @@ def _failure_text(failure: Failure) -> str:
 
 
 def _of_one(holds: Callable[[Capture], bool]) -> Judge:
-    """Judges requests by what each is compiled to."""
     return lambda request, made: holds(made[0]) if made else request
 
 

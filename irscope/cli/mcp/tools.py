@@ -309,6 +309,25 @@ def _check(
     return Answer(head, "assertions", rows, whole, start, notes=said)
 
 
+def _verify(capture: str, all_programs: bool = False, start: int = 0) -> Answer:
+    """Verify a launch: accesses out of bounds, races, missing barriers and fences, lost order, endless waits.
+
+    The launch is executed on the CPU, as far as its addresses need it; no code of the user's runs. The answer is
+    'safe', 'wrong' with each violation and its two accesses, or 'not decided' with what is missing.
+
+    Args:
+    capture: the id of a capture, a .irscope file, or 'last'.
+    all_programs: execute all programs of the launch, however many there are.
+    start: the first row to show.
+    """
+    words = ["verify", capture_subject(capture), *(["--all-programs"] if all_programs else [])]
+    document, said = command_json(words)
+    (row, *others) = rows_of(document)
+    _refuse_several(capture, [row, *others])
+    whole = f"irscope {' '.join(words)} --json"
+    return Answer(row, "violations", row.pop("violations"), whole, start, notes=said)
+
+
 TOOLS = (
     Offered("record", record, "runs the file"),
     Offered("recompile", recompile, "compiles"),
@@ -319,6 +338,7 @@ TOOLS = (
     Offered("passes", _passes, "reads"),
     Offered("diff", _diff, "reads"),
     Offered("why", _why, "reads"),
+    Offered("verify", _verify, "reads"),
     Offered("layouts", _layouts, "reads"),
     Offered("costs", _costs, "reads"),
     Offered("check", _check, "reads"),

@@ -37,6 +37,8 @@ class PtxFunction(Function):
     """(name, type) of each register that is declared: `("p", "pred")`, and `("%r", "b32")` for all of `%r<53>`."""
     directives: tuple[str, ...] = ()
     """What stands between its parameters and its body: `reqntid 128`."""
+    tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """(name, labels) of each table that `brx.idx` chooses from."""
 
     def type_of(self, register: str) -> str:
         """The type that a register was declared with, such as `b32`; empty for a name that is no register."""
@@ -73,10 +75,12 @@ class _PtxDraft:
     instructions: list[Instruction] = field(default_factory=list[Instruction])
     labels: list[Label] = field(default_factory=list[Label])
     registers: dict[str, str] = field(default_factory=dict[str, str])
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def finished(self) -> PtxFunction:
         code = tuple(self.instructions), tuple(self.labels)
-        return PtxFunction(self.name, *code, self.parameters, tuple(self.registers.items()), self.directives)
+        tables = tuple(self.tables.items())
+        return PtxFunction(self.name, *code, self.parameters, tuple(self.registers.items()), self.directives, tables)
 
 
 class _PtxReader:
@@ -153,6 +157,9 @@ class _PtxReader:
             _, kind, names = (*text.split(maxsplit=2), "", "")[:3]
             for name in split_operands(names):
                 draft.registers[name.partition("<")[0]] = kind.lstrip(".")
+            return
+        if text.startswith(".branchtargets") and draft.labels:
+            draft.tables[draft.labels[-1].name] = split_operands(text.removeprefix(".branchtargets"))
             return
         match = _PTX_STATEMENT.match(text)
         if match is None:

@@ -64,7 +64,7 @@ def recorded_processes(watch: Watch, begun: Begun, folder: Path) -> Iterator[Non
             for name, value in program_environment(folder).items():
                 stack.enter_context(replaced_item(os.environ, name, value))
             after_fork = _Fork(watch, begun, folder).join
-        stack.enter_context(watched_children(watch, after_fork))
+        stack.enter_context(_watched_children(watch, after_fork))
         yield
 
 
@@ -172,7 +172,7 @@ _OWN = "irscope.record"
 
 
 @contextmanager
-def watched_children(watch: Watch, after_fork: Callable[[], None] | None = None) -> Iterator[None]:
+def _watched_children(watch: Watch, after_fork: Callable[[], None] | None = None) -> Iterator[None]:
     """Report at the end of the block which Python processes were started; a forked one that gets there is ended.
 
     `after_fork`: called in each forked process, which reports nothing otherwise.

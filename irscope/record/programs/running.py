@@ -38,7 +38,7 @@ from irscope.record.process.events import Note, ScriptEnd
 from irscope.record.process.own_folder import DRY_VARIABLE
 from irscope.record.process.requests import RecordRequest
 
-MOST_BYTES = 1 << 29
+_MOST_BYTES = 1 << 29
 _MOST_FILES = 20_000
 _LEFT_OUT = (".git", "__pycache__")
 
@@ -122,10 +122,10 @@ def _check_size(folder: Path) -> None:
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
         for name in names:
             files, total = files + 1, total + os.lstat(os.path.join(parent, name)).st_size
-        if files > _MOST_FILES or total > MOST_BYTES:
+        if files > _MOST_FILES or total > _MOST_BYTES:
             raise RecordingError(
                 f"--dry copies the working folder, and {str(folder)!r} holds more than {_MOST_FILES:,} files or "
-                f"{MOST_BYTES >> 20} MiB: change to a smaller one."
+                f"{_MOST_BYTES >> 20} MiB: change to a smaller one."
             )
 
 

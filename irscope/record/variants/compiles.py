@@ -39,7 +39,7 @@ class Compiles:
         self._held = ExitStack()
         self._pool: VariantPool | None = None
         self._capture: Capture | None = None
-        self._kept: KeptCaptures | None = None
+        self._kept: _KeptCaptures | None = None
 
     def __enter__(self) -> Compiles:
         return self
@@ -84,12 +84,12 @@ class Compiles:
         for index, after in self.all(requests):
             yield index, replace(after, launch=replace(after.launch, grid=launch.grid, record=launch.record))
 
-    def _kept_captures(self) -> KeptCaptures | None:
+    def _kept_captures(self) -> _KeptCaptures | None:
         if self._kept is None and self._capture is not None:
             from irscope.record.triton.identity import installed_identity
 
             if identity := installed_identity():
-                self._kept = KeptCaptures(("why", self._capture.id, identity))
+                self._kept = _KeptCaptures(("why", self._capture.id, identity))
         return self._kept
 
     def _started(self) -> VariantPool:
@@ -111,7 +111,7 @@ class Variants:
         """`fresh`: forget what is kept."""
         self._pool = pool
         self._capture = capture
-        self._kept = KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
+        self._kept = _KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
 
     @property
     def not_kept(self) -> OSError | None:
@@ -148,7 +148,7 @@ class Variants:
 
 
 def _kept_or_compiled(
-    kept: KeptCaptures | None, keys: Sequence[str], compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]]
+    kept: _KeptCaptures | None, keys: Sequence[str], compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]]
 ) -> Iterator[tuple[int, Capture, bool]]:
     """(place of the key, its capture, whether it was kept), the kept ones first, the others as they are made.
 
@@ -174,7 +174,7 @@ def lasts(failure: Failure | None) -> bool:
     return failure is None or (failure.kind in _LASTING_FAILURES and "SIGKILL" not in failure.message)
 
 
-class KeptCaptures:
+class _KeptCaptures:
     """The captures of one identity (of a capture, of the compiler) and of this irscope, each under a key of its own."""
 
     def __init__(self, identity: Sequence[str], otherwise: Path | None = None, *, fresh: bool = False) -> None:

@@ -22,7 +22,7 @@ _MOST_SHOWN = 15
 
 
 @dataclass(frozen=True, slots=True)
-class ReproductionCheck:
+class _ReproductionCheck:
     """What the file made, beside what the capture holds."""
 
     identical: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class ReproductionCheck:
 
 def checked_program(
     program: str, capture: Capture, python: str = sys.executable, timeout_s: float = 300.0
-) -> ReproductionCheck:
+) -> _ReproductionCheck:
     """Run the text of a reproduction, in a process of its own, and compare what it compiles to with the capture.
 
     It runs the capture's Python text. Raises RecordingError where it cannot be run.
@@ -82,7 +82,7 @@ def _text(data: bytes | str | None) -> str:
     return data.decode("utf-8", "replace") if isinstance(data, bytes) else data or ""
 
 
-def compared(folder: Path, capture: Capture, code: int | None, said: str) -> ReproductionCheck:
+def compared(folder: Path, capture: Capture, code: int | None, said: str) -> _ReproductionCheck:
     """Compare what a run of the file left in a folder; `code`: how it ended, None where it did not in time."""
     stages: dict[str, list[str]] = {"identical": [], "different": [], "absent": []}
     for artifact in capture.artifacts:
@@ -95,7 +95,7 @@ def compared(folder: Path, capture: Capture, code: int | None, said: str) -> Rep
     failure = _failure(capture.failure if not capture.has_compiled else None, code, said)
     wrong = failure or stages["different"] or stages["absent"]
     lines = "\n".join(said.strip().splitlines()[-_MOST_SHOWN:]) if wrong and code != 0 else ""
-    return ReproductionCheck(**{name: tuple(rows) for name, rows in stages.items()}, failure=failure, output=lines)
+    return _ReproductionCheck(**{name: tuple(rows) for name, rows in stages.items()}, failure=failure, output=lines)
 
 
 def _plain(data: bytes) -> bytes:

@@ -27,7 +27,6 @@ class ClockReading:
     """A number that the clock gave: its difference to another is a time that was measured on this machine."""
 
     def converted(self, kind: Any) -> Any:
-        """The reading as an `int` or a `float`."""
         return _reading(kind(self))
 
     def __reduce__(self) -> Any:
@@ -113,7 +112,6 @@ class _Span(timedelta):
     __hash__ = timedelta.__hash__
 
     def total_seconds(self) -> Any:
-        """The seconds, as a placeholder value."""
         return _read(super().total_seconds())
 
     def __reduce__(self) -> Any:

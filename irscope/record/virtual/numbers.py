@@ -240,7 +240,6 @@ def _is_alignment(value: Any) -> bool:
 
 
 def address(value: int, reads: Reads, allocation: Allocation) -> Address:
-    """An address that a program read."""
     number = Address(value)
     number.reads = reads
     number.allocation = allocation

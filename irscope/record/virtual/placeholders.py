@@ -76,7 +76,6 @@ class Following:
         return frozenset({self._note(place.name, value, place, False)})
 
     def address(self, value: int, allocation: Allocation) -> Any:
-        """An address that a program reads."""
         place = place_of_reader()
         read = Read(place.name, str(value), place.file, place.line, place.text, is_address=True)
         return address(value, frozenset({read}), allocation)
@@ -208,7 +207,6 @@ class Following:
         self.decide("conversion", self.read_of([] if value is None else value))
 
     def launched(self, of_launch: Mapping[Read, list[Decision]]) -> None:
-        """Note what placeholder values decided of a launch."""
         for read, decisions in of_launch.items():
             self._of_launches.setdefault(read, {}).update(dict.fromkeys(decisions))
 
@@ -223,7 +221,6 @@ class Following:
         return tuple(_assumption(read, tuple(decisions)) for read, decisions in decided.items())
 
     def reported(self, assumptions: Iterable[Assumption]) -> None:
-        """Note assumptions that a capture states."""
         for item in assumptions:
             self._reported.setdefault((item.name, item.file, item.line), set()).update(item.decided)
 
@@ -371,7 +368,6 @@ class PlaceholderText(str):
         return str.__str__(self)
 
     def length(self) -> Any:
-        """`len(text)`."""
         return current_following().read(len(self))
 
     def __eq__(self, other: object) -> bool:

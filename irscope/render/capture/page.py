@@ -124,9 +124,9 @@ def _choice_text(tuning: Autotuning | None) -> list[str]:
     return lines
 
 
-PARTITIONS = ("partition", "warps", "registers", "ttgir", "operations")
-BUFFERS = ("buffer", "ttgir", "slots", "of", "written by", "read by")
-BARRIERS = ("barrier", "ttgir", "slots", "arrivals", "arrived at by", "waited for by", "phase")
+_PARTITIONS = ("partition", "warps", "registers", "ttgir", "operations")
+_BUFFERS = ("buffer", "ttgir", "slots", "of", "written by", "read by")
+_BARRIERS = ("barrier", "ttgir", "slots", "arrivals", "arrived at by", "waited for by", "phase")
 _OUTSIDE = "before or after"
 
 
@@ -351,9 +351,9 @@ def _warps_of_page(page: _Page, capture: Capture) -> Iterator[str]:
         return
 
     if found := read_partitions(text):
-        yield page.rows("Warp specialisation", partition_rows(found), PARTITIONS)
-        yield page.rows("Buffers between partitions", buffer_rows(found), BUFFERS)
-        yield page.rows("Barriers", barrier_rows(found), BARRIERS)
+        yield page.rows("Warp specialisation", partition_rows(found), _PARTITIONS)
+        yield page.rows("Buffers between partitions", buffer_rows(found), _BUFFERS)
+        yield page.rows("Barriers", barrier_rows(found), _BARRIERS)
         yield page.lines("", waits_in_vain(found))
 
 

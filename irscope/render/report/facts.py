@@ -41,6 +41,7 @@ from irscope.render.report.pictures import for_page
 from irscope.render.text.figures import percent
 from irscope.render.text.profile import stall_text
 from irscope.render.text.tables import picked
+from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
 
 _MOST = 8
 _MOST_WORST = 3
@@ -50,8 +51,10 @@ _SLOW_SHARE = 0.2
 _LOW_OCCUPANCY = 0.5
 
 
-def findings_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Rows: the failure, the three worst findings of `irscope why`, then what else stands out.
+def findings_of(
+    capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, evaluates: bool
+) -> list[dict[str, Any]]:
+    """Rows: the failure, what `irscope verify` says, the three worst findings of `irscope why`, what else stands out.
 
     Each has a `level` (bad, warn, note), its `text`, the `code` of a finding, and where to look: `stage` and `line`,
     `place` (`kernel.py:23`), `pass`.
@@ -59,12 +62,14 @@ def findings_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding
     Args:
         costs: those of `known_costs`.
         found: those of `findings_in`.
+        evaluates: whether the launch is executed for that, as far as its addresses need it.
     """
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
     others.sort(key=lambda row: ranks[row["level"]])
     worst = [_row(one) for one in found[:_MOST_WORST] if capture.failure is None or one.code != "IRS503"]
-    return [*_failure(capture), *worst, *others][: 2 * _MOST]
+    safety = _safety(capture) if evaluates and capture.failure is None and capture.launch.record is not None else []
+    return [*_failure(capture), *safety, *worst, *others][: 2 * _MOST]
 
 
 def findings_in(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> Sequence[Finding]:
@@ -91,6 +96,16 @@ def _row(finding: Finding) -> dict[str, Any]:
     if place := line_text(finding.place):
         row["place"] = place
     return row
+
+
+def _safety(capture: Capture) -> list[dict[str, Any]]:
+    verdict = verify_launch(capture, elements=QUICK_ELEMENTS)
+    rows: list[dict[str, Any]] = []
+    for violation in verdict.violations:
+        text = ". ".join([violation.detail, *violation.evidence])
+        row = {"level": "bad", "code": f"{violation.code} {violation.kind}", "text": f"{violation.title}: {text}"}
+        rows.append(row | ({"place": line_text(violation.place)} if violation.place else {}))
+    return rows or [{"level": "note", "text": f"irscope verify: {verdict.summary}."}]
 
 
 def _failure(capture: Capture) -> list[dict[str, Any]]:
@@ -138,8 +153,8 @@ _LARGEST = 8
 """Operations whose change is named with a pass."""
 
 
-def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) -> dict[str, Any]:
-    """All but the texts of a capture, as JSON holds it; `found` are its findings."""
+def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], *, evaluates: bool) -> dict[str, Any]:
+    """All but the texts of a capture, as JSON holds it; `found` are its findings, `evaluates` as of `findings_of`."""
     launch = capture.launch
     occupancy = occupancy_of(capture)
     kernel = "kernel=name file=launch.kernel.file line=launch.kernel.line firstLine=launch.kernel.first_line"
@@ -158,7 +173,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) 
         environment={key: value for key, value in asdict(capture.environment).items() if value != ()},
         stages=[_stage(item) for item in capture.artifacts],
         passes=[_pass(effect) for effect in pass_effects(capture)],
-        findings=findings_of(capture, costs, found),
+        findings=findings_of(capture, costs, found, evaluates=evaluates),
     )
 
 

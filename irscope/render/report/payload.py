@@ -125,7 +125,7 @@ class Payload:
         self._numbers.clear()
         costs = known_costs(capture) if self._studies else ()
         found = findings_in(capture, costs, evaluates=self._evaluates)
-        row = facts_of(capture, costs, found)
+        row = facts_of(capture, costs, found, evaluates=self._evaluates)
         texts = capture.texts
         first = next(iter(texts), None)
         source = None if first is None else self._lines(texts[first], stage_named(first).kind, number, blobs, "source")

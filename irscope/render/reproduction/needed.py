@@ -29,7 +29,7 @@ _USUAL_IMPORTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionPlace:
+class _FunctionPlace:
     """Where a function stood: what its locations in the IR are made of."""
 
     file: str
@@ -56,7 +56,7 @@ class NeededSource:
     imports: list[str] = field(default_factory=list[str])
     pieces: list[Piece | str] = field(default_factory=list["Piece | str"])
     """In an order in which they can run; a text is a line that joins names of two modules."""
-    places: dict[str, FunctionPlace] = field(default_factory=dict[str, FunctionPlace])
+    places: dict[str, _FunctionPlace] = field(default_factory=dict[str, _FunctionPlace])
     """Qualified name of a function → its place."""
     missing: list[str] = field(default_factory=list[str])
     """What the text uses and the capture does not hold: a name, or an import, which stays in the text."""
@@ -188,7 +188,7 @@ class _Selection:
         self._need_all(file, text, statement)
         self._result.pieces.append(Piece(file.path, first, text))
         for qualname, line in _functions(statement):
-            self._result.places[qualname] = FunctionPlace(file.path, line, self._module_of(qualname))
+            self._result.places[qualname] = _FunctionPlace(file.path, line, self._module_of(qualname))
 
     def _take_text(self, file: _File | None) -> None:
         """Take the kernel's own text: it stands within a function, or in a file that the capture does not hold."""
@@ -211,7 +211,7 @@ class _Selection:
             self._need_all(file, cut, statement, beside={kernel.name})
         indent = len(kernel.source) - len(kernel.source.lstrip())
         self._result.pieces.append(Piece(kernel.file, kernel.first_line or kernel.line, cut))
-        self._result.places[kernel.name] = FunctionPlace(kernel.file, kernel.line, "__main__", indent)
+        self._result.places[kernel.name] = _FunctionPlace(kernel.file, kernel.line, "__main__", indent)
 
     def _text_of(self, file: _File, statement: ast.stmt) -> tuple[str, int]:
         """(text, first line) of a statement, a function without the decorators that tune it."""

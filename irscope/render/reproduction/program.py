@@ -305,7 +305,6 @@ class Reproduction:
     notes: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        """The program, as a notebook shows it."""
         return f"<pre>{escape(self.text)}</pre>"
 
 

@@ -96,7 +96,7 @@ def test_what_tools_may_do_is_marked(server: Any) -> None:
     }
     assert {name for name, mark in marks.items() if mark == (False, True, True)} == {"record", "edit_python"}
     assert {name for name, mark in marks.items() if mark == (False, False, False)} == {"recompile", "edit", "ablate"}
-    reads = {"list", "stages", "passes", "diff", "why", "layouts", "costs", "check"}
+    reads = {"list", "stages", "passes", "diff", "why", "verify", "layouts", "costs", "check"}
     assert {name for name, mark in marks.items() if mark == (True, False, False)} == reads
     for tool in tools.values():
         assert tool.description
@@ -154,7 +154,7 @@ def test_a_program_is_run_by_record_alone(call: Call, tmp_path: Path, flash: str
     script = tmp_path / "script.py"
     script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     others = {"recompile": {"plan": "-cse"}, "edit": {"at": "ttgir", "text": "x"}, "edit_python": {"text": "x"}}
-    for name in ("stages", "passes", "why", "layouts", "costs", "check", "ablate", *others):
+    for name in ("stages", "passes", "why", "verify", "layouts", "costs", "check", "ablate", *others):
         arguments = others.get(name, {})
         with pytest.raises(Refused, match=r"Next: record\(file="):
             call(name, capture=str(script), **arguments)

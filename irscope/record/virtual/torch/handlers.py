@@ -199,7 +199,6 @@ class Handlers:
 
     @_handles(T.__dlpack_device__)
     def dlpack_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The device of `__dlpack__`."""
         device = self._memory.device(args[0])
         kinds = {"cpu": 1, "cuda": 2}
         return (kinds[device.type], device.index or 0) if device.type in kinds else func(*args, **kwargs)

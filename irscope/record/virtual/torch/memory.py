@@ -244,7 +244,26 @@ def invalidate(tensor: torch.Tensor) -> None:
     """Forget the values of a tensor, and of all others that share its memory: it was written with unknown values."""
     tensor.__dict__.pop(_ASSUMED_RESULT, None)
     if tensor.is_meta and tensor.layout is torch.strided:
-        tensor.untyped_storage().__dict__.pop(_SHADOW, None)
+        marks = tensor.untyped_storage().__dict__
+        marks.pop(_SHADOW, None)
+        marks.pop(_UNWRITTEN, None)
+
+
+_UNWRITTEN = "_irscope_unwritten"
+"""Of a storage that `torch.empty` made: the version of its tensors until something is written."""
+
+
+def mark_unwritten(tensor: Any) -> None:
+    """Note that a new tensor's memory was not written."""
+    if isinstance(tensor, torch.Tensor) and tensor.is_meta and tensor.layout is torch.strided:
+        tensor.untyped_storage().__dict__[_UNWRITTEN] = (tensor._version, _Epoch.now)
+
+
+def _is_unwritten(tensor: torch.Tensor) -> bool:
+    """Whether neither torch nor a launch wrote a tensor's memory since `torch.empty` made it."""
+    if not tensor.is_meta or tensor.layout is not torch.strided:
+        return False
+    return tensor.untyped_storage().__dict__.get(_UNWRITTEN) == (tensor._version, _Epoch.now)
 
 
 def invalidate_all() -> None:
@@ -309,7 +328,7 @@ def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
 
 
 def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
-    """The range of an integer tensor, and its data if it has at most so many bytes, as fields of an Argument.
+    """The range of an integer tensor, its data if it has at most so many bytes, or that nothing was written to it.
 
     Of an integer tensor of the virtual GPU the data are stored up to a fixed size, too.
 
@@ -320,6 +339,8 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if not tensor.is_meta and not most_bytes:
             return {}
+        if _is_unwritten(tensor):
+            return {"is_unwritten": True}
         known = values_of(tensor)
         if known is None or not tensor.numel() or tensor.is_complex():
             return {}

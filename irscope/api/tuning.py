@@ -1,0 +1,181 @@
+"""The configurations of a kernel ranked by predicted time, over one or several sizes, without a GPU."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from irscope.api.timing import predict
+from irscope.device.occupancy import excesses_of
+from irscope.errors import IrscopeError, UsageError
+from irscope.model.capture import Capture
+from irscope.timing.predict import Prediction
+from irscope.timing.tuning import OPTIONS, Candidate, Ranked, Size, Tuning
+
+__all__ = ["candidates_of", "evaluated", "ranked", "sizes_of"]
+
+_ARITHMETIC: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
+_MOST_POINTS = 256
+
+
+def sizes_of(texts: Iterable[str]) -> tuple[dict[str, str], ...]:
+    """`M=1,16,4096` and `stride_am=K`: every combination, each name with an integer or an expression of other names.
+
+    Raises UsageError.
+    """
+    axes: list[list[tuple[str, str]]] = []
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not name.strip().isidentifier() or not values.strip():
+            raise UsageError(f"--size {text!r}: write NAME=VALUE[,VALUE], such as M=1,16,4096, or stride_am=K.")
+        parts = values.split(",") if "(" not in values else [values]
+        axes.append([(name.strip(), part.strip()) for part in parts])
+    points = [dict(point) for point in product(*axes)]
+    if len(points) > _MOST_POINTS:
+        raise UsageError(f"--size: {len(points)} combinations are more than {_MOST_POINTS}.")
+    return tuple(points)
+
+
+def evaluated(text: str, names: Mapping[str, int], option: str) -> tuple[int, ...]:
+    """The integers of `cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N), 1`; raises UsageError for anything but arithmetic."""
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise UsageError(f"{option} {text!r} is no expression of integers: {error.msg}.") from error
+    parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
+    return tuple(_value(part, names, f"{option} {text!r}") for part in parts)
+
+
+def _value(node: ast.expr, names: Mapping[str, int], place: str) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return int(node.value)
+    if isinstance(node, ast.Name):
+        if node.id not in names:
+            raise UsageError(f"{place}: {node.id} is none of {', '.join(names)}.")
+        return names[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        left, right = _value(node.left, names, place), _value(node.right, names, place)
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and not right:
+            raise UsageError(f"{place} divides by zero.")
+        return _ARITHMETIC[type(node.op)](left, right)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name) and not node.keywords:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+        if name in _FUNCTIONS and len(node.args) == 2:
+            return _FUNCTIONS[name](*(_value(one, names, place) for one in node.args))
+    raise UsageError(f"{place}: only integers, names, + - * // %, cdiv, min and max are understood.")
+
+
+def candidates_of(captures: Iterable[Capture]) -> tuple[Candidate, ...]:
+    """The captures of one kernel by what distinguishes them: constants, and options that are not all the same."""
+    held = list(captures)
+    rows = [_settings(one) for one in held]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    differing = [name for name in names if len({repr(row.get(name)) for row in rows}) > 1 or name in OPTIONS[:2]]
+    found: dict[tuple[tuple[str, Any], ...], Candidate] = {}
+    for capture, row in zip(held, rows, strict=True):
+        config = tuple((name, row[name]) for name in differing if name in row)
+        if config in found:
+            # The same configuration of another specialisation: the first is ranked.
+            continue
+        if capture.failure is not None:
+            found[config] = Candidate(config, capture, capture.failure.headline)
+        elif excess := excesses_of(capture):
+            found[config] = Candidate(config, capture, "; ".join(str(one) for one in excess))
+        else:
+            found[config] = Candidate(config, capture)
+    return tuple(found.values())
+
+
+def _settings(capture: Capture) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, text in capture.launch.constants:
+        try:
+            row[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            continue
+    options = dict(capture.launch.options)
+    return row | {name: options[name] for name in OPTIONS if options.get(name) is not None}
+
+
+def ranked(
+    captures: Iterable[Capture],
+    points: Sequence[Mapping[str, str]] = ({},),
+    grid: str = "",
+    part: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Tuning:
+    """Rank the configurations of one kernel.
+
+    Args:
+        captures: its compiles, one for each configuration.
+        points: of `sizes_of`; one empty point for the launches as they were recorded.
+        grid: an expression of the sizes and the constants; needed where sizes are stated.
+        part: whose time; None for the first part of the target.
+        progress: called with how many configurations are predicted, of how many.
+
+    Raises UsageError where sizes are stated without a grid, or one of another name.
+    """
+    candidates = candidates_of(captures)
+    if any(points) and not grid:
+        raise UsageError(
+            "--size: the number of CTAs depends on sizes, and a capture does not tell how: "
+            "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' does."
+        )
+    rows: list[Ranked] = []
+    failed = [one for one in candidates if one.failure]
+    sizes: tuple[Size, ...] = ((),)
+    waiting = [one for one in candidates if not one.failure and one.capture is not None]
+    for number, one in enumerate(waiting, 1):
+        if one.capture is None:
+            continue
+        settings = [(_sizes_at(one.capture, point), point) for point in points]
+        sizes = tuple(tuple((name, values[name]) for name in point) for values, point in settings)
+        try:
+            predictions = tuple(_predicted(one.capture, values, point, grid, part) for values, point in settings)
+        except UsageError:
+            raise
+        except IrscopeError as error:
+            failed.append(replace(one, failure=str(error)))
+        else:
+            rows.append(Ranked(one, predictions))
+        if progress is not None:
+            progress(number, len(waiting))
+    rows.sort(key=lambda row: row.seconds)
+    name = next((one.capture.name for one in candidates if one.capture is not None), "")
+    chosen = rows[0].predictions[0].part if rows else part or ""
+    return Tuning(name, chosen, sizes, tuple(rows), tuple(failed))
+
+
+def _sizes_at(capture: Capture, point: Mapping[str, str]) -> dict[str, int]:
+    """Every name that an expression may use: the recorded scalars, the constants, and what the point states."""
+    names: dict[str, int] = {key: value for key, value in _settings(capture).items() if isinstance(value, int)}
+    if capture.launch.record is not None:
+        names |= {row.path: row.value for row in capture.launch.record.arguments if isinstance(row.value, int)}
+    waiting = dict(point)
+    for _ in range(len(point) + 1):
+        for name, text in list(waiting.items()):
+            used = {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+            if not used & set(waiting):
+                names[name] = evaluated(text, names, f"--size {name}=")[0]
+                del waiting[name]
+    if waiting:
+        raise UsageError(f"--size {next(iter(waiting))}: the sizes depend on one another.")
+    return names
+
+
+def _predicted(
+    capture: Capture, names: Mapping[str, int], point: Mapping[str, str], grid: str, part: str | None
+) -> Prediction:
+    shape: tuple[int, int, int] | None = None
+    if grid:
+        x, y, z = (*evaluated(grid, names, "--grid"), 1, 1)[:3]
+        shape = (x, y, z)
+    return predict(capture, part=part, sizes={name: names[name] for name in point}, grid=shape)

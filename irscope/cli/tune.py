@@ -1,0 +1,156 @@
+"""`irscope tune`: the configurations of a kernel ranked by predicted time, without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from irscope.cli.captures import captures_of
+from irscope.cli.output import Destination
+from irscope.cli.parameters import Option, Subject
+from irscope.cli.streams import progress_bar, say
+from irscope.cli.subject import is_program
+from irscope.cli.sweep import points_of, with_constants
+from irscope.cli.time import Part
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.model.trial import Point
+from irscope.store.shelf import StoredCaptures
+
+
+def tune(
+    subject: Subject = None,
+    versus: Annotated[
+        list[str] | None,
+        Option(
+            "--vs",
+            metavar="KEY=VALUE[,VALUE]",
+            help="BLOCK_M=64,128 of a tl.constexpr of a FILE's kernel, or an option such as num_warps=4,8; repeatable, "
+            "every combination is compiled. Default: the configurations of its @triton.autotune.",
+        ),
+    ] = None,
+    size: Annotated[
+        list[str] | None,
+        Option(
+            "--size",
+            metavar="NAME=N[,N]",
+            help="M=1,16,4096: rank for each, as if launched so; stride_am=K of another; repeatable. Needs --grid.",
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        Option("--grid", metavar="EXPRESSION", help="The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'."),
+    ] = None,
+    top: Annotated[int, Option("--top", metavar="N", min=1, help="How many are printed as triton.Config.")] = 5,
+    perf_model: Annotated[
+        bool, Option("--perf-model", help="Print the predictions as a perf_model for prune_configs_by instead.")
+    ] = False,
+    part: Part = None,
+    *,
+    to: Destination,
+    record_options: RecordingOptions,
+) -> int:
+    """Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.
+
+    Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
+    """
+    from irscope.api.tuning import ranked, sizes_of
+    from irscope.render.tuning import tuning_json, tuning_text
+    from irscope.timing.tuning import perf_model_text
+
+    points = sizes_of(size or ())
+    record_options = replace(record_options, layouts=False)
+    captures = _of_one_kernel(_compiled(subject, versus or [], record_options))
+    with progress_bar() as bar:
+        task = bar.add_task("predictions", total=None)
+        tuning = ranked(
+            captures, points, grid or "", part, lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    if not tuning.rows:
+        say(f"No configuration of {tuning.kernel} can be timed.")
+    if perf_model and tuning.rows:
+        to.emit(lambda: tuning_json(tuning), lambda _, __: perf_model_text(tuning))
+    else:
+        to.emit(
+            lambda: tuning_json(tuning),
+            lambda width, color: tuning_text(tuning, top, width=width, color=color),
+        )
+    return 0 if tuning.rows else 1
+
+
+def _compiled(subject: str | None, versus: Sequence[str], record_options: RecordingOptions) -> list[Capture]:
+    """The captures of every configuration, failures among them."""
+    if not versus:
+        chosen = replace(record_options, config="all") if record_options.config == "first" else record_options
+        return list(captures_of(subject, chosen))
+    captures = captures_of(subject, record_options)
+    points = with_constants(points_of(versus), captures)
+    if any(point.target or point.interpreter or point.plan for point in points):
+        raise UsageError("tune compares tl.constexpr values and compile options: irscope sweep compares all else.")
+    # A point that leaves a key out stands for the capture's own value; here only those that were named are wanted.
+    keys = max(len(point.constants) + len(point.options) for point in points)
+    points = tuple(point for point in points if len(point.constants) + len(point.options) == keys)
+    found: list[Capture] = []
+    constants = list(dict.fromkeys(point.constants for point in points))
+    with progress_bar() as bar:
+        task = bar.add_task("compiles", total=len(points))
+        for chosen in constants:
+            base = _recorded_with(chosen, subject, record_options) if chosen else captures
+            mine = [point for point in points if point.constants == chosen]
+            found += _with_options(_first_launches(base), mine)
+            bar.advance(task, len(mine))
+    return found
+
+
+def _recorded_with(
+    constants: tuple[tuple[str, str], ...], subject: str | None, record_options: RecordingOptions
+) -> StoredCaptures:
+    if not is_program(subject, record_options):
+        raise UsageError(
+            f"--vs {constants[0][0]}=…: it is a tl.constexpr, which decides the IR that captures hold: give the FILE."
+        )
+    return captures_of(subject, replace(record_options, constants=constants), becomes_last=False)
+
+
+def _first_launches(captures: Sequence[Capture]) -> list[Capture]:
+    """One capture of each kernel: the first launch."""
+    return list({one.name: one for one in reversed(list(captures))}.values())
+
+
+def _with_options(captures: Sequence[Capture], points: Sequence[Point]) -> list[Capture]:
+    """Each capture compiled with the options of each point, side by side."""
+    from irscope.record.process.requests import request_from_capture
+    from irscope.record.variants.compiles import Compiles
+
+    found: list[Capture] = []
+    with Compiles() as compiles:
+        for capture in captures:
+            plain = [point for point in points if not point.options]
+            found += [capture for _ in plain]
+            varied = [point for point in points if point.options]
+            if not varied:
+                continue
+            if capture.failure is not None:
+                found.append(capture)
+                continue
+            compiles.keep_for(capture)
+            asked = [
+                RecordingOptions(options=point.options, snapshots="none", layouts=False, disassemble=True)
+                for point in varied
+            ]
+            requests = [request_from_capture(capture, one) for one in asked]
+            launch = capture.launch
+            found += [
+                replace(made, launch=replace(made.launch, grid=launch.grid, record=launch.record))
+                for _, made in compiles.all(requests)
+            ]
+    return found
+
+
+def _of_one_kernel(captures: Sequence[Capture]) -> list[Capture]:
+    names = list(dict.fromkeys(one.name for one in captures))
+    if len(names) > 1:
+        raise UsageError(f"there are several kernels: FILE::KERNEL chooses one of {', '.join(names)}.")
+    return list(captures)

@@ -1,0 +1,170 @@
+"""How long the units of a part take: rates, latencies and sizes for the clock, each with its source.
+
+Cycles are those of the multiprocessor's clock. What no vendor publishes is measured: by `benchmarks/microbench` on the
+parts that say so, by the papers named here on others. A part that was never compared with a GPU is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from irscope.device.parts import PEAKS
+from irscope.errors import UsageError, did_you_mean
+from irscope.target import Target
+
+__all__ = ["CLOCKS", "Clock", "clock_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The timing constants of one part."""
+
+    part: str
+    target: str
+    units: int
+    """Multiprocessors, or compute units."""
+    clock_hz: float
+    """The clock under load."""
+    is_validated: bool
+    """Whether predictions for it were compared with times measured on it."""
+    source: str
+    schedulers: int = 4
+    issue: float = 1.0
+    """Cycles of a scheduler for each warp instruction."""
+    alu: float = 2.0
+    """Cycles of its pipe for each warp instruction of the integer and logic unit: 16 lanes of a scheduler."""
+    fma: float = 1.0
+    """Likewise of float32 FMAs: 32 lanes."""
+    multiply: float = 2.0
+    """Likewise of integer multiplications: 16 lanes."""
+    half: float = 1.0
+    """Likewise of packed half FMAs."""
+    double: float = 2.0
+    """Likewise of float64: 16 lanes."""
+    special: float = 8.0
+    """Likewise of MUFU and conversions: 4 lanes."""
+    uniform: float = 2.0
+    collision: float = 1.0
+    """Of the cycles that other warps' instructions take on a unit, the part that delays a warp that needs it too."""
+    tensor_flops: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Operand type → FMAs of a scheduler's tensor core in a cycle, by asynchronous instructions."""
+    mma_flops: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The same by instructions of one warp (mma.sync)."""
+    mma_latency: float = 33.0
+    shared_bytes: float = 128.0
+    """Bytes of one wavefront, which takes one cycle of the multiprocessor."""
+    shared_latency: float = 23.0
+    shuffle: float = 4.0
+    """Cycles of a scheduler's port for each shuffle of a warp."""
+    shuffle_latency: float = 24.0
+    memory_issue: float = 2.0
+    """Cycles of a scheduler's port to the memory pipes for each warp instruction."""
+    l1_latency: float = 38.0
+    l1_bytes: float = 128.0
+    """Bytes that L1 returns in a cycle."""
+    l1_size: int = 256 * 1024
+    """Of L1 and shared memory together."""
+    l2_latency: float = 284.0
+    l2_size: int = 50 * 1024 * 1024
+    l2_bytes_per_s: float = 11e12
+    """Of the whole part."""
+    port_bytes: float = 100.0
+    """Bytes that one multiprocessor takes from L2 in a cycle."""
+    dram_latency: float = 920.0
+    """Of a load that misses L2."""
+    dram_bytes_per_s: float = 3.35e12
+    dram_efficiency: float = 0.9
+    """What streams reach of it."""
+    write_efficiency: float = 0.84
+    bulk_latency: float = 950.0
+    """Cycles of a bulk (TMA) copy beyond the transfer, from DRAM; what hits L2 takes less by the difference above."""
+    bulk_issue: float = 16.0
+    atomic_cycles: float = 2.0
+    """Cycles between two atomic operations on one address at the L2."""
+    atomics: float = 1.0
+    """Sectors of atomics that the L2 takes in a cycle for each multiprocessor, if all are active."""
+    barrier: float = 12.0
+    """Cycles of a barrier of one warp."""
+    barrier_warp: float = 2.0
+    """Cycles more for each warp."""
+    wgmma_latency: float = 30.0
+    """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
+    cta_start: float = 190.0
+    """Cycles of a multiprocessor for each CTA that it starts."""
+    code_bytes: float = 16.0
+    """Bytes of code in a cycle that a multiprocessor fetches for the first time."""
+    launch_s: float = 3.0e-6
+    """Time of a launch that does nothing, between two events of the stream."""
+
+    def cycles(self, seconds: float) -> float:
+        """Seconds in cycles."""
+        return seconds * self.clock_hz
+
+
+_HOPPER = Clock(
+    "h100",
+    "cuda:90",
+    132,
+    1.98e9,
+    True,
+    "NVIDIA H100 whitepaper; CUDA C++ Programming Guide, arithmetic instructions; arXiv 2402.13499 (latencies)",
+    tensor_flops={"f16": 512, "bf16": 512, "tf32": 256, "f8": 1024, "i8": 1024},
+    mma_flops={"f16": 320, "bf16": 320, "tf32": 160, "f8": 320, "i8": 640, "f64": 32},
+)
+_PUBLISHED = "not validated here"
+
+_ROWS = (
+    _HOPPER,
+    replace(_HOPPER, part="h200", dram_bytes_per_s=4.8e12),
+    replace(
+        _HOPPER, part="h100-pcie", units=114, clock_hz=1.755e9, dram_bytes_per_s=2.0e12, is_validated=False,
+        source=f"{_HOPPER.source}; {_PUBLISHED}",
+    ),
+    Clock(
+        "a100", "cuda:80", 108, 1.41e9, False,
+        "NVIDIA A100 whitepaper; arXiv 2208.11174 (latencies); " + _PUBLISHED,
+        mma_flops={"f16": 256, "bf16": 256, "tf32": 128, "i8": 512, "f64": 16},
+        fma=2.0, l1_size=192 * 1024, l2_latency=200.0, l2_size=40 * 1024 * 1024, l2_bytes_per_s=4.2e12,
+        dram_latency=470.0, dram_bytes_per_s=2.039e12, dram_efficiency=0.9, l1_latency=33.0, shared_latency=23.0,
+    ),
+    Clock(
+        "b200", "cuda:100", 148, 1.85e9, False,
+        "NVIDIA Blackwell data sheet; arXiv 2507.10789; facebookexperimental/triton's latency model; " + _PUBLISHED,
+        tensor_flops={"f16": 1024, "bf16": 1024, "tf32": 512, "f8": 2048, "i8": 2048, "f4": 4096},
+        mma_flops={"f16": 320, "bf16": 320, "tf32": 160, "f8": 320}, l2_latency=300.0, l2_size=126 * 1024 * 1024,
+        l2_bytes_per_s=9e12, dram_latency=700.0, dram_bytes_per_s=8e12, bulk_latency=700.0,
+    ),
+    Clock(
+        "mi300x", "hip:gfx942", 304, 2.1e9, False, "AMD CDNA 3 white paper; " + _PUBLISHED,
+        tensor_flops={"f16": 512, "bf16": 512, "f8": 1024}, l1_size=32 * 1024, l1_bytes=64, l2_latency=330.0,
+        l2_size=256 * 1024 * 1024, l2_bytes_per_s=17e12, dram_latency=790.0, dram_bytes_per_s=5.3e12,
+        dram_efficiency=0.8, launch_s=4e-6, fma=1.0,
+    ),
+    Clock(
+        "mi355x", "hip:gfx950", 256, 2.4e9, False,
+        "AMD CDNA 4 white paper; facebookexperimental/triton's latency model (MFMA 18, LDS 69, global 790); "
+        + _PUBLISHED,
+        tensor_flops={"f16": 1024, "bf16": 1024, "f8": 2048, "f4": 4096}, l1_size=32 * 1024, l1_bytes=64,
+        l2_latency=330.0, l2_size=256 * 1024 * 1024, l2_bytes_per_s=17e12, dram_latency=790.0, shared_latency=69.0,
+        dram_bytes_per_s=8e12, dram_efficiency=0.8, launch_s=4e-6, fma=1.0,
+    ),
+)  # fmt: skip
+CLOCKS: Mapping[str, Clock] = MappingProxyType({row.part: row for row in _ROWS})
+"""Every part by its name."""
+
+
+def clock_of(target: Target, part: str | None = None) -> Clock:
+    """The constants of a part, or of the first part of a target; raises UsageError where there are none."""
+    mine = [row for row in _ROWS if row.target == str(target)]
+    if part is None:
+        if mine:
+            return mine[0]
+        raise UsageError(f"no timing constants of {target} are known, but of {', '.join(CLOCKS)}.")
+    if (chosen := CLOCKS.get(part.lower())) is None:
+        why = "no timing constants of it are known" if part.lower() in PEAKS else "there is no such part"
+        raise UsageError(f"--part {part!r}: {why}.{did_you_mean(part, [*CLOCKS])}")
+    if chosen not in mine:
+        raise UsageError(f"--part {part!r} is a {chosen.target}, and this launch was compiled for {target}.")
+    return chosen

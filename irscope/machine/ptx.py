@@ -1,0 +1,595 @@
+"""Executes the PTX of one CTA, by thread, as far as it decides which shared memory is accessed, and who waits for whom.
+
+Threads that go different ways are groups, which meet again at the first instruction that both come to. An asynchronous
+copy is done at once; who may rely on it is a question to the listener, which is told of each access and of whatever
+orders accesses. What is computed of floats and of elements that the capture does not hold is unknown; where it decides
+an address, a branch or a wait, the run ends with NotRun. Source: "PTX ISA", chapters 8 and 9.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.errors import NeverEnds, NotRun
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.opcodes import ptx_opcode
+from irscope.ir.asm.operands import parse_operand
+from irscope.ir.asm.readers import PtxFunction
+from irscope.machine.ptx_arithmetic import computed, cut
+from irscope.machine.ptx_listener import CtaListener, CtaMemory
+from irscope.machine.ptx_matrices import matrix_accesses
+from irscope.machine.ptx_registers import CtaRegisters
+from irscope.machine.ptx_steps import PtxStep, prepared
+
+__all__ = ["DivergentBarrier", "PtxCta", "StuckThreads"]
+
+_WARP = 32
+_Integers = NDArray[np.int64]
+_MOST_SHARED_BYTES = 1 << 18
+
+
+class StuckThreads(NeverEnds):
+    """Threads that wait for what never comes: `items` are the instructions that they wait at, with one thread each."""
+
+    def __init__(self, message: str, items: Sequence[tuple[Instruction, int]]) -> None:
+        super().__init__(message)
+        self.items = tuple(items)
+
+
+class DivergentBarrier(StuckThreads):
+    """A barrier of whole warps that only some threads of a warp reach."""
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Threads at one instruction."""
+
+    at: int
+    threads: _Integers
+    blocked: Callable[[], bool] | None = None
+    """Whether it still waits."""
+
+
+@dataclass(slots=True)
+class _Mbarrier:
+    count: int
+    missing: int
+    bytes: int = 0
+    phase: int = 0
+
+
+class PtxCta(CtaRegisters):
+    """One CTA of a kernel, ready to be run once."""
+
+    def __init__(
+        self,
+        function: PtxFunction,
+        threads: int,
+        parameters: Mapping[str, int],
+        program: tuple[int, int, int],
+        grid: tuple[int, int, int],
+        listener: CtaListener,
+        memory: CtaMemory,
+        tile_bytes: Callable[[Instruction], int | None],
+    ) -> None:
+        """Args.
+
+        function: of the PTX.
+        threads: of the CTA.
+        parameters: the name of each of the kernel's → its bits.
+        program, grid: which CTA of how many.
+        memory: what is known of global memory.
+        tile_bytes: the bytes that one execution of a copy by the tensor memory accelerator moves; None if not known.
+        """
+        self._listener, self._memory, self._tile_bytes = listener, memory, tile_bytes
+        self._parameters = parameters
+        super().__init__(threads, program, grid)
+        self._bytes = np.zeros(_MOST_SHARED_BYTES, np.uint8)
+        self._is_known = np.zeros(_MOST_SHARED_BYTES, np.bool_)
+        self._mbarriers: dict[int, _Mbarrier] = {}
+        self._waiting: dict[int, list[tuple[_Group, PtxStep]]] = {}
+        """Barrier of the CTA → who waits at it."""
+        self._arrived: dict[int, list[_Integers]] = {}
+        self._counts: dict[int, int | None] = {}
+        """Threads that each of them waits for; None for all."""
+        self._groups: list[_Group] = []
+        self._columns = 0
+        self._alive = threads
+        self.executed = 0
+        self._where: dict[int, tuple[PtxStep, _Group]] = {}
+        self._steps = prepared(function, self)
+
+    # ── control ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, most: int) -> None:
+        """Run all threads to their ends.
+
+        Raises NotRun for more than `most` instructions, and for what is not executed or not known; StuckThreads where
+        all threads wait.
+        """
+        self._groups = [_Group(0, self._everyone)]
+        while self._groups:
+            group = self._next()
+            bound = min((one.at for one in self._groups if one is not group and one.blocked is None), default=1 << 60)
+            while group.blocked is None and group in self._groups and group.at < bound:
+                self.executed += 1
+                if self.executed > most:
+                    raise NotRun(f"it executes more than the {most} instructions that are followed")
+                if self._step(group):
+                    break
+
+    def _next(self) -> _Group:
+        for group in self._groups:
+            if group.blocked is not None and not group.blocked():
+                group.blocked = None
+        ready = [group for group in self._groups if group.blocked is None]
+        if not ready:
+            self._stuck()
+        first = min(ready, key=lambda group: group.at)
+        for other in ready:
+            if other is not first and other.at == first.at:
+                first.threads = np.union1d(first.threads, other.threads)
+                self._groups.remove(other)
+        return first
+
+    def _stuck(self) -> None:
+        if any(state.bytes for state in self._mbarriers.values()):
+            raise NotRun("an mbarrier waits for bytes of copies that were not counted")
+        waiting = [(step, group) for rows in self._waiting.values() for group, step in rows]
+        places = waiting or list(self._where.values())
+        items = [(step.item, int(group.threads[0])) for step, group in places]
+        if waiting and any(not self._is_whole(group.threads) for _, group in waiting):
+            raise DivergentBarrier("a barrier of all threads of a warp is reached by some of them only", items)
+        raise StuckThreads("threads wait for what never comes", items)
+
+    def _is_whole(self, threads: _Integers) -> bool:
+        """Whether threads are whole warps."""
+        return len(threads) == len(np.unique(threads // _WARP)) * min(_WARP, self.threads)
+
+    def _step(self, group: _Group) -> bool:
+        """Execute an instruction; returns whether the groups are others now."""
+        if group.at >= len(self._steps):
+            self._end(group, group.threads)
+            return True
+        step = self._steps[group.at]
+        group.at += 1
+        is_open = step.target >= 0 and self._is_unknown(step.item.predicate.lstrip("@!"), group.threads)
+        if is_open and self._skip(step, group):
+            return False
+        on = self._on(step, group)
+        if step.target >= 0:
+            return self._branch(step, group, on)
+        if step.run is not None:
+            count = len(self._groups)
+            if len(on):
+                step.run(step, group, on)
+            return group.blocked is not None or len(self._groups) != count
+        if step.name in ("ret", "exit", "trap"):
+            self._end(group, on)
+            return True
+        if len(on):
+            self._compute(step, group, on)
+        return False
+
+    def _on(self, step: PtxStep, group: _Group) -> _Integers:
+        text = step.item.predicate
+        if not text:
+            return group.threads
+        name = text.lstrip("@!")
+        if self._is_unknown(name, group.threads):
+            if step.name in ("atom", "red"):
+                self._memory.store(-1, 0, None)
+            if (step.run is None and step.target < 0) or step.name in ("atom", "red"):
+                # A computation: what it writes is unknown.
+                self._forget(step.operands[:1], group.threads)
+                return group.threads[:0]
+            raise NotRun(f"whether line {step.item.line} of the PTX is executed depends on what is not computed")
+        holds = self._value(parse_operand(name))[group.threads] != 0
+        return group.threads[~holds if text.startswith("@!") else holds]
+
+    def _skip(self, step: PtxStep, group: _Group) -> bool:
+        """Go on behind a branch that is not known, if what it chooses between only computes."""
+        end, at = step.target, group.at
+        while at < end < len(self._steps):
+            inner = self._steps[at]
+            if inner.run is not None or (inner.target >= 0 and inner.target < group.at):
+                return False
+            if inner.name in ("ret", "exit", "trap"):
+                return False
+            end, at = max(end, inner.target), at + 1
+        if at != end:
+            return False
+        for inner in self._steps[group.at : end]:
+            self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
+        group.at = end
+        return True
+
+    def _branch(self, step: PtxStep, group: _Group, on: _Integers) -> bool:
+        if len(on) == len(group.threads):
+            group.at = step.target
+        elif len(on):
+            self._groups.append(_Group(step.target, on))
+            group.threads = np.setdiff1d(group.threads, on)
+        return True
+
+    def do_switch(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """brx.idx: each thread goes where a table says."""
+        chosen = self._known(step.operands[0], on, step)
+        first, *others = np.unique(chosen).tolist()
+        for number in others:
+            self._groups.append(_Group(step.targets[number], on[chosen == number]))
+        group.threads, group.at = on[chosen == first], step.targets[first]
+
+    def _parted(self, group: _Group, on: _Integers) -> _Group:
+        """The group of the threads that wait; the others go on."""
+        if len(on) == len(group.threads):
+            return group
+        group.threads = np.setdiff1d(group.threads, on)
+        waiting = _Group(group.at, on)
+        self._groups.append(waiting)
+        return waiting
+
+    def _end(self, group: _Group, on: _Integers) -> None:
+        self._alive -= len(on)
+        group.threads = np.setdiff1d(group.threads, on)
+        if not len(group.threads):
+            self._groups.remove(group)
+        for number in list(self._waiting):
+            self._release(number)
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────
+
+    def _compute(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        target, *sources = step.operands
+        if step.name == "ld" or step.name == "elect":
+            self._loaded(step, group, on)
+            return
+        if step.name == "mov" and (target.kind == "vector" or (sources and sources[0].kind == "vector")):
+            self._repacked(step, on)
+            return
+        names = [name for operand in sources for name in operand.names]
+        unknown: NDArray[np.bool_] | None = None
+        for name in names:
+            if self._is_unknown(name, on):
+                mask = self._unknown.get(name)
+                mask = np.ones(self.threads, np.bool_) if mask is None else mask
+                unknown = mask if unknown is None else unknown | mask
+        values = None
+        if target.kind == "name" and sources and all(one.kind in ("name", "number") for one in sources):
+            operands = [self._value(one) for one in sources]
+            negated = [one.is_negated and one.name.startswith("%p") for one in sources]
+            operands = [(one == 0).astype(np.int64) if flip else one
+                        for one, flip in zip(operands, negated, strict=True)]  # fmt: skip
+            values = computed(step.name, step.suffixes, operands)
+        if values is None:
+            self._forget((target,), on)
+        else:
+            self._assign(target.name, values, unknown, on)
+
+    def _loaded(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        target, *sources = step.operands
+        if step.name == "elect":
+            # elect.sync %r1|%p1, -1: the first thread of each warp.
+            first = np.zeros(self.threads, np.int64)
+            _, places = np.unique(on // _WARP, return_index=True)
+            first[on[places]] = 1
+            self._assign(target.parts[-1].name, first, None, on)
+            self._assign(target.parts[0].name, np.zeros(self.threads, np.int64), None, on)
+            return
+        opcode = ptx_opcode(step.item.opcode)
+        if opcode.space == "param" and sources[0].name in self._parameters:
+            value = np.full(self.threads, self._parameters[sources[0].name], np.int64)
+            self._assign(target.name, cut(value, opcode.types[-1], wide=False), None, on)
+            return
+        parts = target.parts or (target,)
+        size = opcode.bits // 8 // opcode.vector
+        if opcode.space not in ("global", "shared") or self._is_unknown(sources[0].name, on):
+            self._forget((target,), on)
+            return
+        for place, part in enumerate(parts):
+            addresses = self._value(sources[0]) + sources[0].value + place * size
+            values, unknown = np.zeros(self.threads, np.int64), np.zeros(self.threads, np.bool_)
+            if opcode.space == "shared":
+                index = addresses[on][:, None] + np.arange(size)
+                inside = np.clip(index, 0, _MOST_SHARED_BYTES - 1)
+                raw = (self._bytes[inside].astype(np.int64) << np.arange(size) * 8).sum(axis=1)
+                unknown[on] = ~self._is_known[inside].all(axis=1)
+            else:
+                raw, known = self._memory.load(addresses[on], size)
+                unknown[on] = ~known
+            values[on] = raw
+            self._assign(part.name, cut(values, opcode.types[-1], wide=False), unknown, on)
+
+    # ── shared memory ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def _address(self, step: PtxStep, on: _Integers, place: int = -1) -> _Integers:
+        operands = [one for one in step.operands if one.kind == "address"]
+        return self._known(operands[place if place >= 0 else 0], on, step)
+
+    def do_access(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """ld, st, atom and red of shared memory, ldmatrix and stmatrix."""
+        opcode = ptx_opcode(step.item.opcode)
+        addresses = self._address(step, on)
+        size, writes = opcode.bits // 8, step.name not in ("ld", "ldmatrix")
+        if step.name in ("ldmatrix", "stmatrix"):
+            count = next((int(part[1:]) for part in opcode.modifiers if part in ("x1", "x2", "x4")), 1)
+            gives = on % _WARP < 8 * count
+            on, addresses, size = on[gives], addresses[gives], 16
+        if not (writes and opcode.name in ("atom", "red")):
+            self._listener.access(step.item, on, addresses, size, writes, "shared")
+        if step.name == "ld":
+            self._loaded(step, group, on)
+        elif step.name in ("atom",):
+            self._forget(step.operands[:1], on)
+        if writes:
+            self._put(step, on, addresses, size)
+
+    def _put(self, step: PtxStep, on: _Integers, addresses: _Integers, size: int) -> None:
+        """Note what stands in shared memory now, where that is known."""
+        inside = np.clip(addresses[:, None] + np.arange(size), 0, _MOST_SHARED_BYTES - 1)
+        self._is_known[inside] = False
+        parts = step.operands[-1].parts or step.operands[-1:]
+        if step.name != "st":
+            return
+        each = size // len(parts)
+        for place, part in enumerate(parts):
+            if part.name and self._is_unknown(part.name, on):
+                continue
+            where = inside[:, place * each : (place + 1) * each]
+            self._bytes[where] = (self._value(part)[on][:, None] >> np.arange(each) * 8) & 255
+            self._is_known[where] = True
+
+    def do_atomic(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """atom and red of global memory, one thread after another."""
+        opcode = ptx_opcode(step.item.opcode)
+        size, operands = opcode.bits // 8, [one for one in step.operands if one.kind in ("name", "number", "vector")]
+        given = operands[1:] if step.name == "atom" else operands
+        update = next((_ATOMICS[part] for part in opcode.modifiers if part in _ATOMICS), None)
+        names = [name for one in step.operands[1 if step.name == "atom" else 0 :] for name in one.names]
+        is_float = opcode.types[-1].startswith(("f", "bf")) if opcode.types else True
+        if update is None or opcode.vector > 1 or is_float or any(self._is_unknown(name, on) for name in names):
+            self._memory.store(-1, 0, None)
+            self._forget(step.operands[:1] if step.name == "atom" else (), on)
+            return
+        addresses, values = self._address(step, on), [self._value(one.parts[0] if one.parts else one) for one in given]
+        old, unknown = np.zeros(self.threads, np.int64), np.zeros(self.threads, np.bool_)
+        for thread, address in zip(on.tolist(), addresses.tolist(), strict=True):
+            (before,), (known,) = self._memory.load(np.array([address]), size)
+            old[thread], unknown[thread] = before, not known
+            after = update(int(before), *[int(one[thread]) for one in values]) if known else None
+            self._memory.store(address, size, after)
+        if step.name == "atom":
+            target = step.operands[0].parts[0] if step.operands[0].parts else step.operands[0]
+            self._assign(target.name, cut(old, opcode.types[-1], wide=False), unknown, on)
+
+    def do_copy(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """cp.async of 4, 8 or 16 bytes."""
+        addresses, size = self._address(step, on), step.operands[2].value
+        if size not in (4, 8, 16):
+            raise NotRun(f"line {step.item.line} of the PTX copies {size} bytes")
+        self._is_known[np.clip(addresses[:, None] + np.arange(size), 0, _MOST_SHARED_BYTES - 1)] = False
+        self._listener.copy(step.item, on, addresses, size)
+
+    def do_copy_group(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """cp.async.commit_group, wait_group, wait_all, mbarrier.arrive."""
+        if "mbarrier" in step.suffixes:
+            self._arrive(step, on, "copy", counts="noinc" in step.suffixes)
+            return
+        if "commit_group" in step.suffixes or "wait_all" in step.suffixes:
+            self._listener.commit("copy", on)
+        if "commit_group" not in step.suffixes:
+            self._listener.wait("copy", on, step.operands[0].value if step.operands else 0)
+
+    def do_bulk(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """Copies of tiles by the tensor memory accelerator, one by each thread that is on."""
+        size = self._tile_bytes(step.item)
+        if size is None:
+            raise NotRun(f"line {step.item.line} of the PTX copies a tile whose size is not known")
+        is_load = step.item.family == "tma.load"
+        places = [place for place, one in enumerate(step.operands) if one.kind == "address"]
+        for thread in on:
+            one = np.array([thread])
+            memory = self._known(step.operands[places[0 if is_load else 1]], one, step)
+            spans = [(int(memory[0]), size)]
+            if is_load:
+                barrier = int(self._known(step.operands[places[2]], one, step)[0])
+                state = self._mbarrier(barrier, step)
+                self._listener.bulk_load(step.item, int(thread), spans, barrier, state.phase)
+                state.bytes -= size
+                self._complete(barrier)
+            else:
+                self._listener.queue(step.item, "bulk store", one, spans, (), None)
+
+    def do_bulk_group(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """cp.async.bulk.commit_group and wait_group."""
+        if "commit_group" in step.suffixes:
+            self._listener.commit("bulk store", on)
+        else:
+            self._listener.wait("bulk store", on, step.operands[0].value)
+
+    # ── matrix units ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def do_matrix(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """wgmma and tcgen05.mma, for each warp group, or for each thread that is on."""
+        is_tensor = step.name == "tcgen05"
+        starts = on if is_tensor else np.unique(on // 128) * 128
+        for start in starts:
+            threads = np.array([start]) if is_tensor else on[on // 128 == start // 128]
+            numbers = [
+                0 if one.kind == "vector" else int(self._known(one, threads[:1], step)[0]) for one in step.operands
+            ]
+            reads, tensor = matrix_accesses(step.item, numbers)
+            queue = "tensor matrix" if is_tensor else "matrix"
+            self._listener.queue(step.item, queue, threads, reads, (), tensor)
+
+    def do_matrix_group(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """wgmma.commit_group, wait_group and fence."""
+        if "commit_group" in step.suffixes:
+            self._listener.commit("matrix", on)
+        elif "wait_group" in step.suffixes:
+            self._listener.wait("matrix", on, step.operands[0].value)
+
+    def do_tensor(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """tcgen05: allocation, loads and stores of tensor memory, commits."""
+        what = step.suffixes[0]
+        if what == "alloc":
+            address = int(self._address(step, on[:1])[0])
+            self._bytes[address : address + 4] = np.frombuffer(np.int32(self._columns).tobytes(), np.uint8)
+            self._is_known[address : address + 4] = True
+            self._columns += self._uniform(step.operands[1], on, step)
+            self._listener.access(step.item, on[:1], np.array([address]), 4, True, "shared")
+        elif what == "commit":
+            self._arrive(step, on, "tensor matrix")
+        elif what in ("ld", "st"):
+            base = self._address(step, on)
+            columns = next((int(part[1:]) for part in step.suffixes if part[:1] == "x" and part[1:].isdecimal()), 1)
+            lanes = on % _WARP
+            if "16x32bx2" in step.suffixes:
+                half = next((one.value for one in step.operands if one.kind == "number"), 0)
+                base, lanes = base + np.where(lanes >= 16, half, 0), lanes % 16
+            elif "32x32b" not in step.suffixes:
+                raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
+            places = ((base >> 16) + lanes + on // _WARP % 4 * 0) * 512 + (base & 0xFFFF)
+            self._listener.access(step.item, on, places, columns, what == "st", "tensor")
+            if what == "ld":
+                self._forget(step.operands[:1], on)
+        elif what in ("cp", "shift"):
+            raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
+
+    # ── mbarriers and barriers ────────────────────────────────────────────────────────────────────────────────
+
+    def _mbarrier(self, address: int, step: PtxStep) -> _Mbarrier:
+        found = self._mbarriers.get(address)
+        if found is None:
+            raise NotRun(f"line {step.item.line} of the PTX uses an mbarrier that was not initialised")
+        return found
+
+    def _complete(self, address: int) -> None:
+        state = self._mbarriers[address]
+        if state.missing <= 0 and state.bytes == 0:
+            self._listener.complete(address, state.phase)
+            state.phase += 1
+            state.missing += state.count
+
+    def _arrive(self, step: PtxStep, on: _Integers, queue: str = "", counts: bool = True) -> None:
+        addresses = self._address(step, on)
+        numbers = [one for one in step.operands[1:] if one.kind in ("number", "name")]
+        expects = "expect_tx" in step.suffixes
+        for address in np.unique(addresses):
+            here = on[addresses == address]
+            state = self._mbarrier(int(address), step)
+            for thread in here:
+                one = np.array([thread])
+                amount = int(self._known(numbers[-1], one, step)[0]) if numbers and not queue else 1
+                state.bytes += amount if expects else 0
+                arrives = counts and not (expects and "arrive" not in step.suffixes)
+                state.missing -= (1 if expects else amount) if arrives else 0
+            self._listener.arrive(here, int(address), queue)
+            self._complete(int(address))
+
+    def do_mbarrier(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """mbarrier.init, inval, arrive, expect_tx, try_wait and test_wait."""
+        what = step.suffixes[0]
+        if what == "init":
+            for address in np.unique(self._address(step, on)):
+                count = int(self._known(step.operands[1], on[:1], step)[0])
+                self._mbarriers[int(address)] = _Mbarrier(count, count)
+        elif what == "inval":
+            for address in np.unique(self._address(step, on)):
+                self._mbarriers.pop(int(address), None)
+        elif what in ("arrive", "expect_tx"):
+            self._arrive(step, on)
+        elif what in ("try_wait", "test_wait") and "parity" in step.suffixes:
+            self._wait(step, group, on)
+        else:
+            raise NotRun(f"line {step.item.line} of the PTX: {step.item.opcode} is not followed")
+
+    def _wait(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        place = next(index for index, one in enumerate(step.operands) if one.kind == "address")
+        address = self._uniform(step.operands[place], on, step)
+        parity = self._uniform(step.operands[place + 1], on, step) & 1
+        state = self._mbarrier(address, step)
+        group = self._parted(group, on)
+
+        def is_blocked() -> bool:
+            if state.phase & 1 == parity:
+                return True
+            self._where.pop(id(group), None)
+            self._listener.waited(on, address)
+            self._assign(step.operands[0].name, np.ones(self.threads, np.int64), None, on)
+            return False
+
+        if is_blocked():
+            group.blocked = is_blocked
+            self._where[id(group)] = (step, group)
+
+    def do_barrier(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """bar.sync and its kin; bar.warp.sync."""
+        if "warp" in step.suffixes:
+            for warp in np.unique(on // _WARP):
+                self._listener.barrier(on[on // _WARP == warp])
+            return
+        operands = [one for one in step.operands if one.kind in ("number", "name")]
+        if "red" in step.suffixes:
+            self._forget(step.operands[:1], on)
+            operands = operands[1:]
+        number = self._uniform(operands[0], on, step) if operands else 0
+        count = self._uniform(operands[1], on, step) if len(operands) > 1 and "red" not in step.suffixes else None
+        if "arrive" in step.suffixes:
+            self._arrived.setdefault(number, []).append(on)
+        else:
+            group = self._parted(group, on)
+            self._waiting.setdefault(number, []).append((group, step))
+            group.blocked = lambda: any(one is group for one, _ in self._waiting.get(number, ()))
+        self._counts[number] = count
+        self._release(number)
+
+    def _release(self, number: int) -> None:
+        count = self._counts[number]
+        waiting = self._waiting.get(number, [])
+        arrived = self._arrived.get(number, [])
+        total = sum(len(group.threads) for group, _ in waiting) + sum(map(len, arrived))
+        if not waiting or total < (self._alive if count is None else count):
+            return
+        steps = {id(step) for _, step in waiting}
+        if len(steps) > 1:
+            for group, step in waiting:
+                if step.name == "bar" and not self._is_whole(group.threads):
+                    items = [(one.item, int(own.threads[0])) for own, one in waiting]
+                    raise DivergentBarrier("threads of one warp are at different barriers", items)
+        self._listener.barrier(np.concatenate([*(group.threads for group, _ in waiting), *arrived]))
+        self._waiting.pop(number)
+        self._arrived.pop(number, None)
+
+    def do_fence(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """fence.proxy.async."""
+        if "proxy" in step.suffixes and any(part.startswith("async") for part in step.suffixes):
+            self._listener.fence(on)
+
+    def do_call(self, step: PtxStep, group: _Group, on: _Integers) -> None:
+        """A call of another function: of what prints only, nothing is followed."""
+        names = " ".join(step.item.operands)
+        if not any(known in names for known in ("vprintf", "__assertfail", "printf")):
+            raise NotRun(f"line {step.item.line} of the PTX calls a function")
+
+
+def _exchanged(old: int, value: int) -> int:
+    return value
+
+
+def _compared(old: int, expected: int, value: int) -> int:
+    return value if old == expected else old
+
+
+_ATOMICS: Mapping[str, Callable[..., int]] = {
+    "add": operator.add, "exch": _exchanged, "max": max, "min": min, "and": operator.and_, "or": operator.or_,
+    "cas": _compared,
+}  # fmt: skip

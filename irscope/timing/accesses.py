@@ -1,0 +1,285 @@
+"""The accesses of SASS to memory, and what synchronises: sectors, conflicts, reuse in L1, tiles that CTAs share."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.device.clocks import Clock
+from irscope.ir.asm.instructions import Instruction
+from irscope.timing.scalars import State, address_of, predicate
+
+__all__ = ["ARRAY_BITS", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "TileWatch"]
+
+Array = NDArray[Any]
+
+SECTOR = 32
+_LINE = 128
+_BANKS = 32
+SPILLS = -3
+"""What stands for an argument where registers are spilled."""
+ARRAY_BITS = 36
+"""Each argument lies at a multiple of 2**36."""
+KINDS = {
+    "LDG": "load", "LD": "load", "STG": "store", "ST": "store", "ATOMG": "atomic", "ATOM": "atomic", "RED": "atomic",
+    "REDG": "atomic", "LDGSTS": "copy", "LDS": "shared", "STS": "shared", "LDSM": "shared", "STSM": "shared",
+    "ATOMS": "shared",
+    "LDL": "local", "STL": "local", "UTMALDG": "bulk", "UTMASTG": "bulk store", "UTMAREDG": "bulk store",
+    "UBLKCP": "bulk", "UBLKRED": "bulk store", "SYNCS": "phase", "BAR": "barrier", "LDTM": "shared", "STTM": "shared",
+}  # fmt: skip
+"""Opcode → what kind of access it is."""
+_WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "F32x4": 16, "F32x2": 8, "16": 16}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One execution of an instruction that accesses memory or synchronises, as each warp of its group does it."""
+
+    kind: str
+    sectors: float = 0.0
+    """Of each warp: sectors of 32 bytes."""
+    ideal_sectors: float = 0.0
+    """The sectors that its bytes fill."""
+    lines: float = 0.0
+    """Lines of 128 bytes: lookups of L1's tags."""
+    missed: float = 1.0
+    """The part of its sectors that are not in L1."""
+    wavefronts: float = 0.0
+    """Of shared memory."""
+    ideal_wavefronts: float = 0.0
+    array: int = -1
+    bytes: float = 0.0
+    """Of a bulk copy."""
+    barrier: int | None = None
+    """The address of an mbarrier, or the number of a named barrier."""
+    value: int = 0
+    """What a barrier is told: its count, the parity that is waited for, the bytes that are expected."""
+    lanes: float = 32.0
+    conflicts: float = 1.0
+    """Of an atomic: the lanes of a warp that access one address, at most."""
+    is_on: float = 1.0
+    """The part of the warps that execute it: a predicate may turn it off."""
+
+
+def _active(item: Instruction, state: State, lanes: Array | None) -> Array | None:
+    """Which lanes execute an instruction; None if that is not known, and all may."""
+    value: Array | None = np.ones((1, 1), np.bool_)
+    if item.predicate:
+        value = predicate(item.predicate)(state)
+    # A mask may stand behind the operands of a copy.
+    if item.operands and item.operands[-1].lstrip("!").startswith("P") and item.opcode.startswith(("LDGSTS", "LDG")):
+        mask = predicate(item.operands[-1])(state)
+        value = None if value is None or mask is None else value & mask
+    if lanes is not None and value is not None:
+        value = value & lanes
+    return value
+
+
+def _width(opcode: str) -> int:
+    return next((_WIDTHS[part] for part in opcode.split(".")[1:] if part in _WIDTHS), 4)
+
+
+class CtaWatch:
+    """Sees the accesses of one CTA, with all its lanes."""
+
+    def __init__(self, clock: Clock, resident: int, shared_bytes: int, spilled: int) -> None:
+        """`shared_bytes` and `spilled`: of a CTA, in bytes."""
+        cache = max(clock.l1_size - resident * (shared_bytes + 1024), 16 * 1024)
+        spilled *= resident
+        self._spills_missed = max(0.0, 1 - cache / spilled) if spilled else 0.0
+        self._most_seen = cache // SECTOR // max(resident, 1)
+        self._seen: set[int] = set()
+
+    def __call__(self, _: int, item: Instruction, state: State, lanes: Array | None, __: int) -> Access | None:
+        base = item.opcode.partition(".")[0]
+        kind = KINDS[base]
+        active = _active(item, state, lanes)
+        if kind == "barrier":
+            return _named_barrier(item)
+        if kind == "phase":
+            return _phase(item, state, active)
+        if active is not None and not active.any():
+            return Access(kind, is_on=0.0)
+        on = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, active.shape[1])).any(axis=1).mean())
+        if kind in ("bulk", "bulk store"):
+            return replace(_bulk(item, state, kind), is_on=on)
+        if kind == "local":
+            # Spills: each lane has its own words side by side.
+            width = _width(item.opcode)
+            return Access(kind, width, width, max(width / 4, 1), self._spills_missed, array=SPILLS, is_on=on)
+        operands = [one for one in item.operands if "[" in one]
+        if kind == "copy":
+            target = address_of(operands[0]) if operands else None
+            found = self._global(operands[-1], item, state, active, kind)
+            fronts = _wavefronts(target.value(state) if target else None, _width(item.opcode), active, 32)
+            return replace(found, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_on=on)
+        if kind == "shared":
+            matrix = item.opcode.startswith(("LDSM", "STSM"))
+            parts = item.opcode.split(".")
+            count = 8 * int(parts[-1] if parts[-1] in ("2", "4") else 1) if matrix else 32
+            address = address_of(operands[0]) if operands else None
+            value = address.value(state) if address is not None else None
+            width = 16 if matrix else _width(item.opcode)
+            fronts = _wavefronts(value, width, None if matrix else active, count)
+            return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_on=on)
+        return replace(self._global(operands[0] if operands else "", item, state, active, kind), is_on=on)
+
+    def _global(self, operand: str, item: Instruction, state: State, active: Array | None, kind: str) -> Access:
+        width = _width(item.opcode)
+        address = address_of(operand)
+        value = address.value(state) if address is not None else None
+        if value is None:
+            state.assumed.add("addresses that depend on data are taken to be far apart")
+            return Access(kind, 32.0, float(width), 32.0, 1.0)
+        shape = np.broadcast_shapes(
+            value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
+        )
+        value = np.broadcast_to(value, shape)
+        mask = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
+        sectors = np.where(mask, value >> 5, -1)
+        ordered = np.sort(sectors, axis=1)
+        fresh = np.ones(shape, np.bool_)
+        fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        fresh &= ordered >= 0
+        live = max(int(mask.any(axis=1).sum()), 1)
+        count = fresh.sum() / live
+        rows = ordered >> 2
+        lines = np.ones(shape, np.bool_)
+        lines[:, 1:] = rows[:, 1:] != rows[:, :-1]
+        lines &= ordered >= 0
+        lanes = mask.sum() / live
+        array = int(value[mask][0] >> ARRAY_BITS) if mask.any() else -1
+        ideal = lanes * width / SECTOR
+        conflicts = 1.0
+        missed = 1.0
+        if kind == "atomic":
+            first = np.sort(np.where(mask, value, -1)[:1], axis=1)[0]
+            conflicts = float(max(np.unique(first[first >= 0], return_counts=True)[1], default=1))
+        elif kind == "load" and "STRONG" not in item.opcode:
+            distinct = set(ordered[fresh].tolist())
+            new = distinct - self._seen
+            missed = len(new) / max(int(fresh.sum()), 1)
+            if len(self._seen) > self._most_seen:
+                self._seen.clear()
+            self._seen |= new
+        distinct_lanes = ideal
+        return Access(
+            kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live), missed, array=array,
+            lanes=float(lanes), conflicts=conflicts,
+        )  # fmt: skip
+
+
+def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: int) -> tuple[float, float]:
+    """Wavefronts of a warp's access to shared memory, and without conflicts: words of one bank one after another."""
+    together = 32 if width <= 4 else 16 if width == 8 else 8
+    least = max(lanes // together, 1)
+    if value is None or value.shape[1] == 1:
+        return float(least), float(least)
+    words = (value >> 2)[:4, :lanes]
+    mask = None if active is None else np.broadcast_to(active, (active.shape[0], lanes))[:4]
+    total = 0
+    for row in range(len(words)):
+        for first in range(0, lanes, together):
+            chosen = words[row, first : first + together]
+            if mask is not None:
+                chosen = chosen[mask[min(row, len(mask) - 1), first : first + together]]
+            if width > 4:
+                chosen = (chosen[:, None] + np.arange(width // 4)).reshape(-1)
+            distinct = np.unique(chosen)
+            total += max(int(np.bincount(distinct % _BANKS, minlength=1).max()), 1) if distinct.size else 0
+    if lanes == 32 and width > 4 and mask is None:
+        # Lanes that share addresses are served together, beyond the group of lanes that they are in.
+        row = (words[0][:, None] + np.arange(width // 4)).reshape(-1)
+        shared = int(np.bincount(np.unique(row) % _BANKS, minlength=1).max())
+        total = min(total, max(shared, width // 8) * len(words))
+    return max(total / len(words), 1.0), float(least)
+
+
+def _named_barrier(item: Instruction) -> Access:
+    """`BAR.SYNC.DEFER_BLOCKING 0x1, 0x80`: number and threads."""
+    numbers = [int(one, 16) for one in item.operands if one.startswith("0x")]
+    return Access("barrier", barrier=numbers[0] if numbers else 0, value=numbers[1] // 32 if len(numbers) > 1 else 0)
+
+
+def _first(value: Array | None) -> int | None:
+    return None if value is None else int(value.reshape(-1)[0])
+
+
+def _phase(item: Instruction, state: State, active: Array | None) -> Access | None:
+    """What an instruction does to an mbarrier."""
+    operand = next((one for one in item.operands if "[" in one), "")
+    address = address_of(operand)
+    barrier = _first(address.value(state)) if address is not None else None
+    on = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, active.shape[1])).any(axis=1).mean())
+    registers = [one for one in item.operands if one.startswith(("R", "UR"))]
+    value = _first(state.registers.get(registers[-1])) if registers and registers[-1] not in ("RZ", "URZ") else 0
+    if "TRYWAIT" in item.opcode:
+        # The parity stands in the highest bit of the register.
+        return Access("wait", barrier=barrier, value=(value or 0) >> 31 & 1, is_on=on)
+    if "ARRIVE" in item.opcode:
+        is_expecting = (
+            "TRANS64" in item.opcode and registers and registers[-1] not in ("RZ", "URZ") and "A1T0" not in item.opcode
+        )
+        lanes = 1.0 if active is None else float(np.broadcast_to(active, (state.rows, state.lanes)).sum(axis=1).max())
+        return Access("arrive", barrier=barrier, value=value or 0 if is_expecting else 0, lanes=lanes, is_on=on)
+    return Access("init", barrier=barrier, value=value or 0, is_on=on) if "EXCH" in item.opcode else None
+
+
+def _bulk(item: Instruction, state: State, kind: str) -> Access:
+    """A bulk copy: its mbarrier, and which tile it takes."""
+    operand = next((one for one in item.operands if "[" in one), "")
+    name = operand.strip("[]")
+    number = int(name[2:]) if name.startswith("UR") and name[2:].isdecimal() else None
+    barrier = _first(state.registers.get(f"UR{number + 1}")) if number is not None and kind == "bulk" else None
+    return Access(kind, array=-2, barrier=barrier)
+
+
+class TileWatch:
+    """Sees where CTAs access global memory, by one lane of each kind of warp."""
+
+    def __init__(self) -> None:
+        self.places: dict[tuple[int, bool], list[tuple[Array, Array]]] = {}
+        """(argument, whether it is stored to) → (CTAs, a number for the tile of each) of each access.
+
+        The argument of a bulk copy is -2 less its instruction."""
+
+    def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
+        kind = KINDS[item.opcode.partition(".")[0]]
+        if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store") or count > 6:
+            return
+        ctas, warps = state.special["CTA"], state.special["WARP"]
+        if kind.startswith("bulk"):
+            value = _tile_of(item, state, kind)
+        else:
+            operands = [one for one in item.operands if "[" in one]
+            address = address_of(operands[-1] if kind == "copy" else operands[0]) if operands else None
+            value = address.value(state) if address is not None else None
+        if value is None:
+            return
+        value = np.broadcast_to(value, ctas.shape)[:, 0]
+        array = -2 - index if kind.startswith("bulk") else int(value[0] >> ARRAY_BITS)
+        # Warps of one CTA have tiles of their own.
+        tile = (value if kind.startswith("bulk") else value >> 7) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
+        self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
+
+
+def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:
+    operands = [one.strip("[]") for one in item.operands if "[" in one]
+    if not operands or not operands[0].startswith("UR"):
+        return None
+    number = int(operands[0][2:])
+    # The address in shared memory, of loads the mbarrier, then the coordinates.
+    first = number + 2 if kind == "bulk" else number + 1
+    rank = next((int(part[0]) for part in item.opcode.split(".") if part in ("1D", "2D", "3D", "4D", "5D")), 2)
+    total: Array = np.zeros((1, 1), np.int64)
+    for axis in range(rank):
+        value = state.registers.get(f"UR{first + axis}")
+        if value is None:
+            return None
+        total = total * 1_000_003 + value
+    return total

@@ -1,0 +1,340 @@
+"""What the warps of a launch execute: the trace of each in one CTA, its accesses to memory, and what CTAs share.
+
+One CTA is walked with all its lanes: sectors, bank conflicts, reuse in L1. All CTAs of a launch, or those that run at
+the same time, are walked with one lane of each kind of warp: how often their loops run, and which tiles they share.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.device.clocks import Clock
+from irscope.device.occupancy import occupancy, occupancy_of
+from irscope.errors import UsageError
+from irscope.ir.asm.sass import SassFunction, parse_sass
+from irscope.ir.mlir.model import MlirModule
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.types import parse_type
+from irscope.memory.addresses.arguments import read_arguments
+from irscope.memory.addresses.numbers import Number
+from irscope.model.capture import Capture
+from irscope.timing.accesses import ARRAY_BITS, KINDS, SECTOR, SPILLS, CtaWatch, TileWatch
+from irscope.timing.scalars import State
+from irscope.timing.walk import Observed, Program, Walked, walk
+
+__all__ = ["Execution", "execute"]
+
+Array = NDArray[Any]
+
+_MOST_CTAS = 1536
+"""CTAs whose ways are followed."""
+_PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
+"""Major compute capability → where the parameters of a kernel begin in the constant bank."""
+_GRID = {7: (0x0, 0xC), 8: (0x0, 0xC), 9: (0x0, 0xC), 10: (0x360, 0x370), 12: (0x360, 0x370)}
+"""Likewise the sizes of a CTA, and of the grid."""
+
+
+@dataclass(slots=True)
+class Execution:
+    """What a launch executes."""
+
+    program: Program
+    function: SassFunction
+    grid: tuple[int, int, int]
+    warps: int
+    """Of a CTA."""
+    resident: int
+    """CTAs of a multiprocessor at once."""
+    groups: list[Walked]
+    """The warps of one CTA by their ways."""
+    work: Array
+    """How many instructions each CTA executes, beside the one that was walked: 1 for as many."""
+    array_names: tuple[str, ...]
+    array_bytes: Mapping[int, int]
+    """Of the storage of each argument."""
+    from_dram: Mapping[int, float]
+    """Argument → the part of what L1 misses that comes from DRAM; -1 for all others."""
+    written: Mapping[int, float]
+    """The same of stores."""
+    distinct: Mapping[int, float]
+    """Argument → the distinct tiles that CTAs at the same time access, for each that is accessed."""
+    assumed: set[str] = field(default_factory=set[str])
+
+    @property
+    def ctas(self) -> int:
+        """Of the launch."""
+        return prod(self.grid)
+
+
+def execute(capture: Capture, clock: Clock) -> Execution:
+    """Walk a launch.
+
+    Args:
+        capture: a compile for CUDA with its SASS.
+        clock: the part.
+
+    Raises UsageError where the grid or an integer argument is not known.
+    """
+    grid = capture.launch.grid
+    if grid is None:
+        raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
+    function = _kernel_of(capture)
+    program = Program(function, lambda item: item.opcode.partition(".")[0] in KINDS)
+    launch = _Launch(capture, grid)
+    warps = launch.warps
+    occupied = occupancy_of(capture)
+    if occupied is None:
+        # A capture without its binary's figures: the registers that its code names.
+        named = {int(name[1:]) for item in program.code for name in item.writes if name[1:].isdecimal()}
+        resources = replace(capture.resources, registers=max(named, default=0) + 1)
+        occupied = occupancy(resources, capture.target, warps)
+    resident = max(occupied.blocks_per_sm if occupied is not None else 1, 1)
+    ctas = prod(grid)
+    # Only loops with copies in flight are pipelined.
+    is_pipelined = any(base in ("LDGSTS", "UTMALDG", "UBLKCP") for base in program.bases)
+    stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
+    # One CTA with all lanes: one from the middle of each axis is as most are.
+    middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
+    state = launch.state(np.full(warps, middle), np.arange(warps), 32)
+    watch = CtaWatch(clock, resident, launch.shared_bytes, launch.stack_bytes * warps * 32)
+    groups, assumed = walk(program, state, watch, stages)
+    # All CTAs, or those of a wave and some others, with one lane of each way.
+    leaders = sorted({int(group.rows[0]) for group in groups})[:4]
+    at_once = min(resident * clock.units, ctas)
+    shown, is_all = _sample(ctas, at_once, middle)
+    tiles = TileWatch()
+    rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
+    _with_bytes(groups)
+    others, more = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, stages)
+    work = np.zeros(len(shown))
+    for walked in others:
+        np.add.at(work, np.searchsorted(shown, rows_cta[walked.rows]), walked.instructions)
+    own = np.searchsorted(shown, middle)
+    work = work / max(work[own] if shown[own] == middle else work.mean(), 1)
+    if not is_all:
+        work = np.interp(np.linspace(0, 1, min(ctas, 1 << 16)), np.linspace(0, 1, len(work)), work)
+    from_dram, written, together = _traffic(groups, tiles, launch, clock, at_once, ctas, shown, warps)
+    spilled = launch.stack_bytes * warps * 32 * at_once
+    from_dram[SPILLS] = written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
+    return Execution(
+        program, function, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
+        together, assumed | more | launch.assumed,
+    )  # fmt: skip
+
+
+def _kernel_of(capture: Capture) -> SassFunction:
+    functions = parse_sass(capture.texts.get("sass", ""))
+    if not functions:
+        raise UsageError(f"{capture.name} has no SASS: nvdisasm, which Triton brings along, makes it.")
+    chosen = next((one for one in functions if one.name == capture.name), functions[0])
+    return chosen.without_padding()
+
+
+def _with_bytes(groups: Iterable[Walked]) -> None:
+    """Give each bulk copy its bytes: what an mbarrier was told to expect, by the copies that land on it."""
+    observed = [(group, place, entry) for group in groups for place, entry in enumerate(group.trace)
+                if isinstance(entry, Observed) and entry.payload is not None]  # fmt: skip
+    expected = loads = 0.0
+    for group, _, entry in observed:
+        times = entry.payload.is_on * len(group.rows)
+        if entry.payload.kind == "arrive":
+            expected += entry.payload.value * times
+        elif entry.payload.kind == "bulk":
+            loads += times
+    each = expected / loads if loads and expected else 16384.0
+    for group, place, entry in observed:
+        if entry.payload.kind in ("bulk", "bulk store"):
+            array = -2 - entry.index
+            payload = replace(
+                entry.payload, bytes=each, sectors=each / SECTOR, ideal_sectors=each / SECTOR, array=array
+            )
+            group.trace[place] = Observed(entry.index, payload)
+
+
+def _sample(ctas: int, at_once: int, middle: int) -> tuple[Array, bool]:
+    """CTAs in order: all; or those of a wave in the middle, and some from everywhere."""
+    if ctas <= _MOST_CTAS:
+        return np.arange(ctas), True
+    window = min(at_once, _MOST_CTAS * 3 // 4)
+    start = (ctas // 2) // max(at_once, 1) * max(at_once, 1)
+    start = min(start, ctas - window)
+    everywhere = np.linspace(0, ctas - 1, _MOST_CTAS - window).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(start, start + window), everywhere, [middle]])), False
+
+
+class _Launch:
+    """The parameters of a launch, as the constant bank and the special registers hold them."""
+
+    def __init__(self, capture: Capture, grid: tuple[int, int, int]) -> None:
+        self.grid = grid
+        self.assumed: set[str] = set()
+        self.warps = int(capture.launch.option("num_warps", 4) or 4)
+        # A warp-specialised kernel has more warps than its option says.
+        module = parse_mlir(capture.texts.get("ttgir", ""))
+        if isinstance(total := module.option("total-num-warps"), int) and total > 0:
+            self.warps = total
+        self.shared_bytes = capture.resources.shared_bytes or 0
+        self.stack_bytes = capture.resources.stack_bytes or 0
+        major = int(str(capture.target.arch)) // 10
+        begin = _PARAMETERS.get(major, 0x210)
+        sizes_at, grid_at = _GRID.get(major, (0x0, 0xC))
+        self.constants: dict[int, int] = {sizes_at: self.warps * 32, sizes_at + 4: 1, sizes_at + 8: 1}
+        self.constants |= {grid_at + 4 * axis: size for axis, size in enumerate(grid)}
+        self.array_bytes: dict[int, int] = {}
+        self.names = self._place(capture, module, begin)
+
+    def _place(self, capture: Capture, module: MlirModule, at: int) -> tuple[str, ...]:
+        kernel = module.kernel
+        if kernel is None:
+            raise UsageError(f"{capture.name} has no TTGIR, by which its arguments are known.")
+        record = capture.launch.record
+        arguments = read_arguments(kernel, capture.launch)
+        names: list[str] = []
+        missing: list[str] = []
+        for value, kind, _ in kernel.parameters:
+            name = value.name.lstrip("%")
+            held = arguments.held.get(value)
+            if parse_type(kind).form == "descriptor":
+                at = -(-at // 64) * 64
+                self._words(at, (len(names) + 1) << ARRAY_BITS, 8)
+                names.append(name)
+                at += 128
+                continue
+            if parse_type(kind).form == "pointer":
+                at = -(-at // 8) * 8
+                row = record.argument(name) if record is not None else None
+                if row is not None and row.storage_bytes:
+                    self.array_bytes[len(names) + 1] = row.storage_bytes
+                begin = int(held.known) if isinstance(held, Number) and not held.shape else 0
+                self._words(at, ((len(names) + 1) << ARRAY_BITS) + begin % 512, 8)
+                names.append(name)
+                at += 8
+                continue
+            size = (
+                8
+                if kind in ("i64", "f64")
+                else 4
+                if kind in ("i32", "f32")
+                else 2
+                if kind in ("i16", "f16", "bf16")
+                else 1
+            )
+            at = -(-at // size) * size
+            number = held.value if isinstance(held, Number) and not held.shape else None
+            if number is not None:
+                self._words(at, int(number), size)
+            elif kind.startswith("i") and kind != "i1":
+                missing.append(name)
+            at += size
+        if missing:
+            raise UsageError(
+                f"{', '.join(missing)}: the launch does not tell the value. --size {missing[0]}=VALUE gives it."
+            )
+        return tuple(names)
+
+    def _words(self, at: int, value: int, size: int) -> None:
+        value &= (1 << 8 * size) - 1
+        for word in range(at & ~3, at + size, 4):
+            shift = 8 * (word - at)
+            part = value >> shift if shift >= 0 else value << -shift
+            self.constants[word] = self.constants.get(word, 0) | part & 0xFFFFFFFF
+
+    def state(self, ctas: Array, warps: Array, lanes: int) -> State:
+        """Warps of CTAs before their first instruction."""
+        x, y, _ = self.grid
+        ctas, warps = ctas[:, None].astype(np.int64), warps[:, None].astype(np.int64)
+        lane = np.arange(lanes, dtype=np.int64)[None, :]
+        zero = np.zeros((1, 1), np.int64)
+        special = {
+            "SR_TID.X": warps * 32 + lane, "SR_TID.Y": zero, "SR_TID.Z": zero, "SR_LANEID": lane,
+            "SR_CTAID.X": ctas % x, "SR_CTAID.Y": ctas // x % y, "SR_CTAID.Z": ctas // (x * y), "SR_CgaCtaId": zero,
+            "SR_CgaCtaIdX": zero, "SRZ": zero, "SR_CgaSize": zero + 1, "CTA": ctas, "WARP": warps,
+        }  # fmt: skip
+        return State(len(ctas), lanes, {}, self.constants, special)
+
+
+def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:
+    """How many distinct tiles all CTAs access, for each that is accessed, by those of a sample.
+
+    Of T tiles that are equally likely, n accesses meet T (1 - exp(-n / T)).
+    """
+    if sample >= ctas or distinct >= 0.98 * sample:
+        return distinct / max(sample, 1)
+    low, high = float(distinct), 1e12
+    for _ in range(80):
+        middle = (low * high) ** 0.5
+        if middle * -np.expm1(-sample / middle) < distinct:
+            low = middle
+        else:
+            high = middle
+    return min(low / ctas, 1.0)
+
+
+def _traffic(
+    groups: Iterable[Walked], tiles: TileWatch, launch: _Launch, clock: Clock, at_once: int, ctas: int, shown: Array,
+    warps: int,
+) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:  # fmt: skip
+    """Argument → the part of what L1 misses that comes from DRAM, of loads; of stores; distinct tiles of a wave."""
+    window = (
+        shown
+        >= shown[np.searchsorted(shown, ctas // 2 // max(at_once, 1) * max(at_once, 1) if len(shown) < ctas else 0)]
+    )
+    start = int(shown[window][0]) if window.any() else 0
+    if start + at_once > ctas:
+        start = max(ctas - at_once, 0)
+    distinct: dict[tuple[int, bool], tuple[float, float]] = {}
+    for key, parts in tiles.places.items():
+        owners = np.concatenate([one for one, _ in parts])
+        values = np.concatenate([one for _, one in parts])
+        here = (owners >= start) & (owners < start + at_once)
+        in_wave = len(np.unique(values[here])) / max(int(here.sum()), 1) if here.any() else 1.0
+        apart = ~here if len(shown) < ctas and (~here).sum() > 32 else np.ones(len(owners), np.bool_)
+        # What one CTA accesses twice does not tell how many CTAs share a tile.
+        own = np.unique(np.stack([owners[apart], values[apart]]), axis=1).shape[1]
+        alone = own / max(int(apart.sum()), 1)
+        pairs = round(ctas * len(owners) / len(shown) * alone)
+        whole = alone * _distinct_of_all(len(np.unique(values[apart])), own, pairs)
+        whole = max(min(whole, in_wave), 1 / max(ctas, 1))
+        distinct[key] = (in_wave, whole)
+    sums: dict[tuple[int, bool], list[float]] = {}
+    for group in groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if not isinstance(entry, Observed):
+                continue
+            access = entry.payload
+            if access is None or access.kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store"):
+                continue
+            wave, whole = distinct.get((access.array, "store" in access.kind), (1.0, 1.0))
+            amount = access.sectors * access.missed * weight * len(group.rows) * access.is_on
+            key = (access.array, access.kind in ("store", "bulk store"))
+            total = sums.setdefault(key, [0.0, 0.0, 0.0])
+            total[0] += amount
+            total[1] += amount * wave
+            total[2] += amount * whole
+    footprint = 0.0
+    for (array, _), (_, _, whole) in sums.items():
+        size = launch.array_bytes.get(array)
+        mine = whole * SECTOR * ctas
+        footprint += min(mine, size) if size is not None else mine
+    fits = max(0.0, min(1.0, 1.0 - (footprint - 0.6 * clock.l2_size) / (0.6 * clock.l2_size)))
+    result: tuple[dict[int, float], dict[int, float]] = ({}, {})
+    together: dict[int, float] = {}
+    for (array, is_store), (amount, wave, whole) in sums.items():
+        if not amount:
+            continue
+        size = launch.array_bytes.get(array)
+        cold = whole / amount
+        if size is not None:
+            cold = min(cold, size / (amount * SECTOR * ctas))
+        moving = max(min(wave / amount, 1.0), cold)
+        result[is_store][array] = fits * cold + (1 - fits) * moving
+        together[array] = min(together.get(array, 1.0), wave / amount)
+    return (*result, together)

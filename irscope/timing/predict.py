@@ -1,0 +1,368 @@
+"""The predicted time of a launch: its grid over the multiprocessors of a part, what bounds it, and whose time it is."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from typing import Literal
+
+from irscope.device.clocks import Clock, clock_of
+from irscope.ir.locations.model import Chain
+from irscope.model.capture import Capture
+from irscope.timing.accesses import Access
+from irscope.timing.execution import Execution, execute
+from irscope.timing.simulate import Simulated, Span, simulate
+from irscope.timing.steps import UNITS, Demand, Steps, demand_of, rates_of, steps_of
+from irscope.timing.walk import Observed, Walked
+
+__all__ = ["Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
+
+_MOST_STEPS = 30_000
+"""Steps of warps that are simulated: with more, one CTA stands for several."""
+_BUSY = 0.6
+"""A unit bounds a launch that keeps it busy for this part of the time."""
+_WAITING = 0.3
+_INTERVAL = (0.75, 1.4)
+"""Where eight of ten measured times lie, in times the predicted one (docs/timing.md)."""
+_ASSUMED_INTERVAL = (0.2, 10.0)
+"""Likewise where data decide a loop, a branch or an address."""
+_ANALYTIC_INTERVAL = (0.5, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of all warps' time that goes to one line of Python."""
+
+    file: str
+    line: int
+    share: float
+    seconds: float
+    """The part of the launch's time."""
+    reasons: tuple[tuple[str, float], ...]
+    """(why its warps wait, the part of the line's time), the greatest first."""
+    instructions: tuple[tuple[str, float], ...]
+    """(what kind of instruction, the part of the line's time), the greatest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The same model with one thing changed."""
+
+    name: str
+    seconds: float
+    gain: float
+    """How many times faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The predicted time of a launch, without a GPU."""
+
+    kernel: str
+    capture_id: str
+    part: str
+    seconds: float
+    interval: tuple[float, float]
+    """Where the measured time is expected to lie."""
+    bound: str
+    """What bounds it: a unit, latency, barriers, the last wave, too few CTAs, or the launch itself."""
+    method: Literal["simulated", "analytic"]
+    is_validated: bool
+    """Whether predictions for this part were compared with measured times."""
+    grid: tuple[int, int, int]
+    ctas_per_unit: int
+    """CTAs that a multiprocessor holds at once."""
+    waves: float
+    launch_seconds: float
+    busy: tuple[tuple[str, float], ...]
+    """(unit, the part of the time that it is busy), the busiest first."""
+    dram_bytes: float
+    l2_bytes: float
+    lines: tuple[Share, ...] = ()
+    """The lines of Python, the most expensive first."""
+    waits: tuple[tuple[str, float], ...] = ()
+    """(what warps do or wait for, the part of their time), the greatest first."""
+    what_if: tuple[WhatIf, ...] = ()
+    timeline: tuple[Span, ...] = ()
+    """Of one CTA, in cycles."""
+    clock_hz: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Timed:
+    cycles: float
+    simulated: Simulated
+    demand: Demand
+    busy: list[float]
+    waves: float
+    resident: int
+    balance: float
+
+
+def predict_with(
+    capture: Capture,
+    *,
+    part: str | None = None,
+    what_if: bool = True,
+) -> Prediction:
+    """Predict a CUDA launch from its SASS.
+
+    Args:
+        capture: a compile with its SASS.
+        part: `h100`, `h200`, …; None for the first of the target.
+        what_if: whether to answer what coalescing, conflicts and more warps are worth.
+
+    Raises UsageError for a part that is not known, and where a size or the grid is not.
+    """
+    clock = clock_of(capture.target, part)
+    execution = execute(capture, clock)
+    timed = _timed(execution, clock)
+    seconds = clock.launch_s + timed.cycles / clock.clock_hz
+    low, high = _ASSUMED_INTERVAL if execution.assumed else _INTERVAL
+    busy = sorted(zip(UNITS, timed.busy, strict=True), key=lambda row: -row[1])
+    waits = _reasons(timed.simulated)
+    return Prediction(
+        capture.name,
+        capture.id,
+        clock.part,
+        seconds,
+        (seconds * low, seconds * high),
+        _bound(execution, clock, timed, waits),
+        "simulated",
+        clock.is_validated,
+        execution.grid,
+        execution.resident,
+        timed.waves,
+        clock.launch_s,
+        tuple((name, part) for name, part in busy if part > 0.005),
+        timed.demand.dram_bytes * execution.ctas,
+        timed.demand.l2_bytes * execution.ctas,
+        _lines(execution, timed.simulated, seconds, capture.launch.kernel.file),
+        tuple(sorted(waits.items(), key=lambda row: -row[1])),
+        _what_ifs(execution, clock, seconds) if what_if else (),
+        tuple(timed.simulated.spans),
+        clock.clock_hz,
+        tuple(sorted(execution.assumed)),
+    )
+
+
+def _timed(execution: Execution, clock: Clock) -> _Timed:
+    """The cycles of a launch from its first CTA's start to its last one's end."""
+    steps = steps_of(execution, clock)
+    ctas = execution.ctas
+    most = ceil(ctas / clock.units)
+    resident = min(execution.resident, most)
+    active = min(ctas, clock.units)
+    size = sum(one.rows * len(one.steps) for one in steps)
+    generations, rest = divmod(most, resident)
+    first, each = _generation(execution, clock, steps, size, resident, active, generations > 1)
+    extra = first.extra
+    cycles = first.first_end + (generations - 1) * each + generations * extra
+    if rest:
+        last, _ = _generation(execution, clock, steps, size, rest, active, False)
+        cycles += last.end + last.extra
+    work = execution.work
+    balance = 1.0
+    if work.size and work.max() > 1.02 * work.min():
+        slots = clock.units * resident
+        scale = ctas / len(work)
+        balance = _makespan(work.tolist(), max(1, round(slots / scale))) / max(
+            ceil(len(work) / max(1, slots / scale)), 1
+        )
+        cycles *= balance
+    demand = demand_of(execution, clock, rates_of(clock, active, resident))
+    mean = float(work.mean()) if work.size else 1.0
+    share = ctas / active * mean
+    # No unit does more than it can: what queues leave out of sight in skipped iterations shows here.
+    floor = max(demand.cycles) * share
+    cycles = max(cycles, floor)
+    cycles += len(execution.program.code) * 16 / clock.code_bytes
+    busy = [one * share / cycles for one in demand.cycles]
+    return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)
+
+
+def _generation(
+    execution: Execution, clock: Clock, steps: list[Steps], size: int, resident: int, active: int, followed: bool
+) -> tuple[Simulated, float]:
+    """CTAs that run at once, and how long each further generation takes."""
+    runs = 2 if followed else 1
+    apart = max(1, ceil(resident * size * runs / _MOST_STEPS))
+    count = max(1, round(resident / apart))
+    found = simulate(
+        execution, clock, steps, resident=count, waiting=count if followed else 0, active=active, scale=resident / count
+    )
+    return found, found.end - found.first_end if followed else found.end
+
+
+def _makespan(work: list[float], slots: int) -> float:
+    """How long CTAs take that start in order, each where a place is free first."""
+    places = [0.0] * min(slots, len(work))
+    heapq.heapify(places)
+    for one in work:
+        heapq.heapreplace(places, places[0] + one)
+    return max(places, default=0.0)
+
+
+def _reasons(simulated: Simulated) -> dict[str, float]:
+    whole = sum(simulated.waits.values()) or 1.0
+    found: dict[str, float] = defaultdict(float)
+    for (_, why), cycles in simulated.waits.items():
+        found[why] += cycles / whole
+    return dict(found)
+
+
+def _bound(execution: Execution, clock: Clock, timed: _Timed, waits: Mapping[str, float]) -> str:
+    """What bounds a launch, in words."""
+    if clock.launch_s * clock.clock_hz > timed.cycles:
+        return "launch overhead"
+    unit, busiest = max(zip(UNITS, timed.busy, strict=True), key=lambda row: row[1])
+    if busiest >= _BUSY:
+        return unit
+    ctas, units = execution.ctas, clock.units
+    if ctas < 0.75 * units:
+        return "too few CTAs"
+    waves = ctas / (units * timed.resident)
+    if waves > 1 and ceil(waves) / waves > 1.3:
+        return "last wave"
+    if timed.balance > 1.4:
+        return "CTAs of unequal length"
+    if waits.get("barrier", 0.0) > _WAITING:
+        return "barriers"
+    if busiest > 0.45:
+        return unit
+    return "latency: too little in flight"
+
+
+def _line_of(location: Chain, file: str) -> tuple[str, int]:
+    """The innermost line in the kernel's own file, where there is one: its callees in libraries are its own time."""
+    mine = next((frame for frame in location if frame.file == file), location[-1] if location else None)
+    return (mine.file, mine.line) if mine is not None else ("", 0)
+
+
+def _lines(execution: Execution, simulated: Simulated, seconds: float, file: str) -> tuple[Share, ...]:
+    code = execution.program.code
+    total = sum(simulated.waits.values()) or 1.0
+    whole: dict[tuple[str, int], float] = defaultdict(float)
+    reasons: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    kinds: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for (index, why), cycles in simulated.waits.items():
+        item = code[index]
+        place = _line_of(item.location, file)
+        whole[place] += cycles
+        reasons[place][why] += cycles
+        kinds[place][item.family or item.opcode.partition(".")[0]] += cycles
+    ranked = sorted(whole.items(), key=lambda row: -row[1])
+    return tuple(
+        Share(
+            file, line, cycles / total, seconds * cycles / total, _parts(reasons[file, line], cycles),
+            _parts(kinds[file, line], cycles),
+        )
+        for (file, line), cycles in ranked
+    )  # fmt: skip
+
+
+def _parts(found: Mapping[str, float], whole: float) -> tuple[tuple[str, float], ...]:
+    ranked = sorted(found.items(), key=lambda row: -row[1])[:4]
+    return tuple((name, cycles / whole) for name, cycles in ranked)
+
+
+def _what_ifs(execution: Execution, clock: Clock, seconds: float) -> tuple[WhatIf, ...]:
+    """The launch with one thing changed, of what it has."""
+    accesses = [
+        entry.payload
+        for group in execution.groups
+        for entry in group.trace
+        if isinstance(entry, Observed) and entry.payload is not None
+    ]
+    changes: list[tuple[str, Execution]] = []
+    if any(one.sectors > 1.05 * one.ideal_sectors and one.kind in ("load", "store", "copy") for one in accesses):
+        changes.append(("with perfect coalescing", _changed(execution, _coalesced)))
+    if any(one.wavefronts > 1.05 * one.ideal_wavefronts for one in accesses):
+        changes.append(("without bank conflicts", _changed(execution, _without_conflicts)))
+    if execution.ctas > clock.units * execution.resident and execution.resident * execution.warps * 2 <= 64:
+        changes.append(("with twice the warps", replace(execution, resident=execution.resident * 2)))
+    found: list[WhatIf] = []
+    for name, changed in changes:
+        after = clock.launch_s + _timed(changed, clock).cycles / clock.clock_hz
+        found.append(WhatIf(name, min(after, seconds), max(seconds / after, 1.0)))
+    return tuple(found)
+
+
+def _changed(execution: Execution, change: Callable[[Access], Access]) -> Execution:
+    def entry(one: object) -> object:
+        if isinstance(one, Observed) and one.payload is not None:
+            return Observed(one.index, change(one.payload))
+        return one
+
+    groups = [Walked(group.rows, [entry(one) for one in group.trace], group.is_cut) for group in execution.groups]  # pyright: ignore[reportArgumentType]
+    return replace(execution, groups=groups)
+
+
+def _coalesced(access: Access) -> Access:
+    if access.kind not in ("load", "store", "copy") or access.sectors <= access.ideal_sectors:
+        return access
+    beyond = access.sectors * access.missed
+    sectors = access.ideal_sectors
+    return replace(access, sectors=sectors, lines=max(sectors / 4, 1.0), missed=min(1.0, beyond / sectors))
+
+
+def _without_conflicts(access: Access) -> Access:
+    return replace(access, wavefronts=min(access.wavefronts, access.ideal_wavefronts))
+
+
+def predicted_from_work(
+    capture: Capture,
+    clock: Clock,
+    grid: tuple[int, int, int],
+    resident: int,
+    dram_bytes: float,
+    unit_seconds: Mapping[str, float],
+    notes: tuple[str, ...],
+) -> Prediction:
+    """Predict a launch whose machine code cannot be walked, from its arithmetic and its bytes.
+
+    Little's law: with few warps, bytes in flight do not cover the latency of DRAM. 16 bytes of each thread are taken to
+    be in flight for each stage.
+
+    Args:
+        capture: the compile.
+        clock: the part.
+        grid: its CTAs.
+        resident: CTAs of a compute unit at once.
+        dram_bytes: what DRAM moves at least.
+        unit_seconds: unit → the minimum time of its work on the whole part.
+        notes: what is not known.
+    """
+    ctas = grid[0] * grid[1] * grid[2]
+    warps = int(capture.launch.option("num_warps", 4) or 4)
+    stages = max(int(capture.launch.option("num_stages", 1) or 1) - 1, 1)
+    at_once = min(resident * clock.units, ctas)
+    in_flight = at_once * warps * capture.target.warp_size * 16.0 * stages
+    latency = clock.dram_latency / clock.clock_hz
+    rate = min(clock.dram_bytes_per_s * clock.dram_efficiency, in_flight / latency)
+    memory = dram_bytes / rate if rate else inf
+    waves = ctas / max(resident * clock.units, 1)
+    tail = ceil(waves) / waves if waves else 1.0
+    compute = {name: value / 0.7 * tail for name, value in unit_seconds.items()}
+    slowest = max([*compute.values(), memory], default=0.0)
+    floor = latency * 3
+    seconds = clock.launch_s + max(slowest, floor)
+    bound = "DRAM" if memory >= slowest else next(name for name, value in compute.items() if value == slowest)
+    if clock.launch_s > max(slowest, floor):
+        bound = "launch overhead"
+    elif ctas < 0.75 * clock.units:
+        bound = "too few CTAs"
+    elif floor > slowest or (memory >= slowest and rate < clock.dram_bytes_per_s * 0.5):
+        bound = "latency: too little in flight"
+    low, high = _ANALYTIC_INTERVAL
+    busy = {name: value / seconds for name, value in unit_seconds.items()}
+    busy["DRAM"] = dram_bytes / clock.dram_bytes_per_s / seconds
+    return Prediction(
+        capture.name, capture.id, clock.part, seconds, (seconds * low, seconds * high), bound, "analytic",
+        clock.is_validated, grid, resident, waves, clock.launch_s, tuple(sorted(busy.items(), key=lambda row: -row[1])),
+        dram_bytes, dram_bytes, clock_hz=clock.clock_hz, notes=notes,
+    )  # fmt: skip

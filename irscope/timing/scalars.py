@@ -1,0 +1,184 @@
+"""The registers, operands and addresses of SASS on NumPy.
+
+A register holds an array of rows (warps) by lanes, each dimension of size 1 where all have one value, as integers from
+0 to 2**32; a predicate an array of bools. None stands for a value that is not known: data, and floating point.
+
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ADDRESS", "CONSTANT", "MASK", "TRUE", "ZERO", "Array", "Read", "Registers", "State", "Step", "Value", "address_of",
+    "constant", "next_register", "operand", "predicate", "signed32", "wide",
+]  # fmt: skip
+
+Array = NDArray[Any]
+Value = Array | None
+Registers = dict[str, Value]
+
+MASK = 0xFFFFFFFF
+ZERO = np.zeros((1, 1), np.int64)
+TRUE = np.ones((1, 1), np.bool_)
+_FALSE = np.zeros((1, 1), np.bool_)
+
+# c[0x0][0x210]   c[0x0][UR4+0x210]
+CONSTANT = re.compile(r"c\[0x(?P<bank>[0-9a-f]+)\]\[0x(?P<offset>[0-9a-f]+)\]")
+# desc[UR14][R2.64+0x80]   [R159+URZ+0x34000]   [R4.X4+UR6+0x10]   desc[UR6][R2.U32+UR4+-0x10]
+ADDRESS = re.compile(r"\[(?P<inside>[^\[\]]*)\]$")
+# R7.H1_H1   -R8   |R9|   ~R3   R11.reuse   R4.X16
+_REGISTER = re.compile(r"^(?P<sign>-?)(?P<bar>\|?)(?P<inverted>~?)(?P<name>U?R(?:\d+|Z)|SRZ)(?P<rest>(?:\.\w+)*)\|?$")
+
+
+@dataclass(slots=True)
+class State:
+    """The registers of some warps that take the same way, and what they are launched with."""
+
+    rows: int
+    lanes: int
+    registers: Registers
+    constants: Mapping[int, int]
+    """Offset in the bank of parameters → the 32 bits there."""
+    special: Mapping[str, Array]
+    """SR_TID.X, SR_CTAID.X, … → their values."""
+    assumed: set[str] = field(default_factory=set[str])
+
+
+Step = Callable[[State], None]
+Read = Callable[[State], Value]
+
+
+def constant(offset: int) -> Read:
+    def read(state: State) -> Value:
+        value = state.constants.get(offset)
+        return None if value is None else np.full((1, 1), value, np.int64)
+
+    return read
+
+
+@lru_cache(1 << 14)
+def operand(text: str) -> Read:
+    """How an operand of 32 bits is read."""
+    if match := CONSTANT.search(text):
+        return _signed(constant(int(match["offset"], 16)), text)
+    if match := _REGISTER.match(text):
+        name = match["name"]
+        if name in ("RZ", "URZ", "SRZ"):
+            value = np.full((1, 1), MASK, np.int64) if match["inverted"] else ZERO
+            return lambda state: value
+        plain: Read = lambda state: state.registers.get(name)  # noqa: E731
+        if "H" in match["rest"].replace(".reuse", ""):
+            return lambda state: None
+        return _signed(plain, text)
+    try:
+        number = np.full((1, 1), int(text, 16) & MASK, np.int64)
+    except ValueError:
+        return lambda state: None
+    return lambda state: number
+
+
+def _signed(read: Read, text: str) -> Read:
+    if "|" in text:
+        inner = read
+        read = lambda state: _absolute(inner(state))  # noqa: E731
+    if text.startswith("-"):
+        return lambda state: None if (value := read(state)) is None else -value & MASK
+    if text.startswith("~"):
+        return lambda state: None if (value := read(state)) is None else value ^ MASK
+    return read
+
+
+def _absolute(value: Value) -> Value:
+    return None if value is None else np.abs(signed32(value))
+
+
+def signed32(value: Array) -> Array:
+    return (value ^ 0x80000000) - 0x80000000
+
+
+@lru_cache(1 << 12)
+def predicate(text: str) -> Read:
+    """How a predicate operand is read: `P0`, `!UP1`, `PT`."""
+    text = text.lstrip("@")
+    inverted, name = text.startswith("!"), text.lstrip("!")
+    if name in ("PT", "UPT"):
+        value = _FALSE if inverted else TRUE
+        return lambda state: value
+    if not inverted:
+        return lambda state: state.registers.get(name)
+    return lambda state: None if (value := state.registers.get(name)) is None else ~value
+
+
+def next_register(name: str, step: int = 1) -> str:
+    """`R5` behind `R4`."""
+    head = name.rstrip("0123456789")
+    return name if head == name else f"{head}{int(name[len(head) :]) + step}"
+
+
+def wide(text: str) -> Read:
+    """How an operand of 64 bits is read."""
+    if match := CONSTANT.search(text):
+        low, high = constant(int(match["offset"], 16)), constant(int(match["offset"], 16) + 4)
+    elif (match := _REGISTER.match(text)) and match["name"] not in ("RZ", "URZ"):
+        low, high = operand(match["name"]), operand(next_register(match["name"]))
+    else:
+        return operand(text)
+    return lambda state: None if (a := low(state)) is None or (b := high(state)) is None else a | b << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address operand: what is added up to it."""
+
+    parts: tuple[Read, ...]
+    offset: int
+
+    def value(self, state: State) -> Value:
+        """The address in each lane; None if it is not known."""
+        total: Array = np.full((1, 1), self.offset, np.int64)
+        for part in self.parts:
+            if (value := part(state)) is None:
+                return None
+            total = total + value
+        return total
+
+
+@lru_cache(1 << 12)
+def address_of(text: str) -> Address | None:
+    """Read an address operand; None if the text is none."""
+    match = ADDRESS.search(text)
+    if match is None:
+        return None
+    parts: list[Read] = []
+    offset = 0
+    for piece in match["inside"].replace("+-", "+~-").split("+"):
+        piece = piece.replace("~-", "-")
+        if piece.lstrip("-").startswith("0x"):
+            offset += int(piece, 16)
+            continue
+        name, *rest = piece.split(".")
+        if name in ("RZ", "URZ"):
+            continue
+        if "64" in rest:
+            parts.append(wide(name))
+        elif scale := next((int(one[1:]) for one in rest if one.startswith("X") and one[1:].isdecimal()), 0):
+            parts.append(_scaled(operand(name), scale))
+        else:
+            # A uniform register beside a descriptor is 64 bits wide where the vector register is absent or narrow.
+            parts.append(operand(name))
+    return Address(tuple(parts), offset)
+
+
+def _scaled(read: Read, scale: int) -> Read:
+    return lambda state: None if (value := read(state)) is None else value * scale

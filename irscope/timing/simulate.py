@@ -1,0 +1,488 @@
+"""One multiprocessor with its CTAs: the warps in order, each unit as a queue, and what each warp waits for.
+
+Times of memory follow from the queues of L1, of the port to L2, of this multiprocessor's part of L2 and of DRAM, and
+from latencies. Warps that use a unit at the same time delay one another.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from irscope.device.clocks import Clock
+from irscope.timing.accesses import Access
+from irscope.timing.execution import Execution
+from irscope.timing.steps import (
+    ATOMICS,
+    DRAM,
+    L1,
+    L2,
+    MEMORY,
+    PORT,
+    SHARED,
+    START,
+    TENSOR,
+    UNITS,
+    OneStep,
+    Rates,
+    Steps,
+    costs_of,
+    rates_of,
+    wgmma_cost,
+)  # fmt: skip
+
+__all__ = ["Simulated", "Span", "simulate"]
+
+_STORE_BACKLOG = 1200.0
+"""Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
+
+
+@dataclass(slots=True)
+class Span:
+    """What the timeline shows of one warp of the first CTA: from when to when it did, or waited for, something."""
+
+    warp: int
+    index: int
+    start: float
+    end: float
+    why: str
+
+
+@dataclass(slots=True)
+class Simulated:
+    """What became of the CTAs of one multiprocessor."""
+
+    end: float
+    """When the last CTA ended, without the iterations that were skipped."""
+    first_end: float
+    """When the first generation ended."""
+    extra: float
+    """Cycles of a CTA's skipped iterations."""
+    waits: dict[tuple[int, str], float]
+    """(instruction, why) → cycles of all warps, the skipped iterations included."""
+    spans: list[Span]
+    """Of the first CTA."""
+
+
+@dataclass(slots=True)
+class _Phase:
+    """An mbarrier."""
+
+    count: int = 1
+    arrived: float = 0.0
+    pending: float = 0.0
+    landed: float = 0.0
+    """When the last copy on it lands."""
+    done: list[float] = field(default_factory=list[float])
+    """When each phase was complete."""
+    waiting: list[tuple[int, _Warp]] = field(default_factory=list[Any])
+
+
+@dataclass(slots=True)
+class _Cta:
+    slot: int
+    warps: int
+    left: int
+    barriers: dict[int, tuple[float, list[Any]]] = field(default_factory=dict[int, Any])
+    phases: dict[int, _Phase] = field(default_factory=dict[int, Any])
+    start: float = 0.0
+    end: float = 0.0
+    extra: float = 0.0
+    is_first: bool = False
+
+
+class _Warp:
+    __slots__ = (
+        "at",
+        "boards",
+        "cta",
+        "extra",
+        "groups",
+        "marks",
+        "number",
+        "pending",
+        "reasons",
+        "scheduler",
+        "since",
+        "steps",
+        "tensor",
+        "tensor_groups",
+        "time",
+        "weight",
+    )  # fmt: skip
+
+    def __init__(self, cta: _Cta, number: int, steps: list[OneStep], scheduler: int, time: float) -> None:
+        self.cta, self.number, self.steps, self.scheduler, self.time = cta, number, steps, scheduler, time
+        self.at = 0
+        self.boards = [0.0] * 8
+        self.reasons = ["dependency"] * 8
+        self.pending = 0.0
+        self.groups: list[float] = []
+        self.tensor = 0.0
+        self.tensor_groups: list[float] = []
+        self.extra = 0.0
+        self.marks: dict[int, tuple[float, float, int]] = {}
+        self.since: list[tuple[int, str, float]] = []
+
+
+class _Multiprocessor:
+    def __init__(self, execution: Execution, clock: Clock, rates: Rates, scale: float, steps: list[Steps]) -> None:
+        self.execution, self.clock, self.rates, self.scale = execution, clock, rates, scale
+        self.steps = steps
+        self.free = [0.0] * len(UNITS)
+        self.own = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
+        self.load = [[0.0] * len(UNITS) for _ in range(clock.schedulers)]
+        """Of each unit of a scheduler: the part of a cycle that warps use it now."""
+        self.active: list[list[tuple[float, int, list[tuple[int, float]]]]] = [[] for _ in range(clock.schedulers)]
+        self.heap: list[tuple[float, int, _Warp]] = []
+        self.order = 0
+        self.waits: dict[tuple[int, str], float] = defaultdict(float)
+        self.spans: list[Span] = []
+        self.ended: list[_Cta] = []
+        self.waiting = 0
+        self.cost_cache: dict[int, dict[int, float]] = {}
+        self.wgmma_cache: dict[int, tuple[float, float]] = {}
+
+    def push(self, warp: _Warp, time: float) -> None:
+        warp.time = time
+        self.order += 1
+        heapq.heappush(self.heap, (time, self.order, warp))
+
+    def start(self, slot: int, time: float, is_first: bool) -> None:
+        time = self.queue(START, time, self.clock.cta_start)
+        warps = sum(one.rows for one in self.steps)
+        cta = _Cta(slot, warps, warps, start=time, is_first=is_first)
+        number = 0
+        for one in self.steps:
+            for _ in range(one.rows):
+                self.push(_Warp(cta, number, one.steps, (number + slot * warps) % self.clock.schedulers, time), time)
+                number += 1
+
+    def run(self, waiting: int) -> None:
+        """Until all warps have ended; `waiting` CTAs take the places of those that end."""
+        self.waiting = waiting
+        heap = self.heap
+        while heap:
+            time, _, warp = heapq.heappop(heap)
+            while True:
+                after = self.step(warp, time)
+                if after is None:
+                    break
+                if heap and after > heap[0][0]:
+                    self.push(warp, after)
+                    break
+                time = after
+
+    def note(self, warp: _Warp, index: int, why: str, start: float, end: float) -> None:
+        if end > start:
+            self.waits[index, why] += end - start
+            if warp.marks:
+                warp.since.append((index, why, end - start))
+            if warp.cta.is_first:
+                self.spans.append(Span(warp.number, index, start, end, why))
+
+    def step(self, warp: _Warp, time: float) -> float | None:
+        """Do a warp's next step; returns when it is ready for the one after, None if it waits or has ended."""
+        if warp.at >= len(warp.steps):
+            self.finish(warp, time)
+            return None
+        step = warp.steps[warp.at]
+        kind = step.kind
+        if kind == "mark":
+            warp.marks[step.mark] = (time, warp.extra, len(warp.since))
+            warp.at += 1
+            return time
+        if kind == "skip":
+            start, extra, since = warp.marks.pop(step.mark)
+            warp.extra += step.number * (time - start + warp.extra - extra)
+            for index, why, cycles in warp.since[since:]:
+                self.waits[index, why] += cycles * step.number
+            if not warp.marks:
+                warp.since.clear()
+            warp.at += 1
+            return time
+        ready = time
+        if step.wait:
+            why = "dependency"
+            for number in range(6):
+                if step.wait >> number & 1 and warp.boards[number] > ready:
+                    ready, why = warp.boards[number], warp.reasons[number]
+            if ready > time:
+                self.note(warp, step.index, why, time, ready)
+                # Others that are ready before go first.
+                if self.heap and ready > self.heap[0][0]:
+                    warp.boards = [0.0 if value <= ready else value for value in warp.boards]
+                    return ready
+        own, scale = self.own[warp.scheduler], self.scale
+        done = ready + step.stall
+        why = "execution"
+        latest, delay = done, 0.0
+        load, active = self.load[warp.scheduler], self.active[warp.scheduler]
+        while active and active[0][0] <= ready:
+            for unit, rate in heapq.heappop(active)[2]:
+                load[unit] -= rate
+        for unit, cycles in step.use.items():
+            # What others do meanwhile falls on this warp's instructions, and in order each delay is the whole warp's.
+            delay += cycles * (load[unit] if load[unit] < 1.0 else 1.0)
+            free = own[unit]
+            free = (free if free > ready else ready) + cycles * scale
+            own[unit] = free
+            if free > latest:
+                latest, why = free, UNITS[unit]
+        done = max(done + delay * self.clock.collision, latest)
+        length = done - ready
+        if length > 0:
+            rates = [(unit, cycles * scale / length) for unit, cycles in step.use.items()]
+            for unit, rate in rates:
+                load[unit] += rate
+            self.order += 1
+            heapq.heappush(active, (done, self.order, rates))
+        self.note(warp, step.index, why, ready, done)
+        for board, offset, latency in step.sets:
+            warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)
+            warp.reasons[board] = "dependency"
+        warp.at += 1
+        return self.end(warp, step, done) if kind else done
+
+    def queue(self, unit: int, time: float, cycles: float) -> float:
+        free = self.free[unit]
+        free = (free if free > time else time) + cycles * self.scale
+        self.free[unit] = free
+        return free
+
+    def end(self, warp: _Warp, step: OneStep, time: float) -> float | None:
+        """What ends a step: an access, or a meeting with others."""
+        kind, access, clock = step.kind, step.access, self.clock
+        if kind == "tensor":
+            item, base = self.execution.program.code[step.last], self.execution.program.bases[step.last]
+            if step.last not in self.wgmma_cache:
+                self.wgmma_cache[step.last] = wgmma_cost(item, base, clock)
+            cycles, fronts = self.wgmma_cache[step.last]
+            own = self.own[warp.scheduler]
+            begin = max(own[TENSOR], time)
+            fed = self.queue(SHARED, time, fronts)
+            own[TENSOR] = max(begin + cycles * self.scale, fed)
+            warp.tensor = own[TENSOR] + clock.wgmma_latency
+            if "gsb" in item.text:
+                warp.tensor_groups.append(warp.tensor)
+            if step.write >= 0:
+                warp.boards[step.write], warp.reasons[step.write] = warp.tensor, "tensor cores"
+            # A few may wait for the tensor core; more stop the warp.
+            return max(time, own[TENSOR] - 4 * cycles * self.scale)
+        if kind == "tensor wait":
+            groups = warp.tensor_groups
+            keep = int(step.number)
+            until = max(groups[: len(groups) - keep], default=time) if len(groups) > keep else time
+            warp.tensor_groups = groups[-keep:] if keep else []
+            self.note(warp, step.last, "tensor cores", time, until)
+            return max(time, until)
+        if kind == "commit":
+            warp.groups.append(warp.pending)
+            return time
+        if kind == "groups":
+            keep = int(step.number)
+            groups = warp.groups
+            until = max(groups[: len(groups) - keep], default=time) if len(groups) > keep else time
+            self.note(warp, step.last, "copies in flight", time, until)
+            return max(time, until)
+        if access is None:
+            return time
+        if kind == "barrier":
+            return self.barrier(warp, step, access, time)
+        if kind in ("wait", "arrive", "init"):
+            return self.phase(warp, step, access, time)
+        return self.memory(warp, step, access, time)
+
+    def barrier(self, warp: _Warp, step: OneStep, access: Access, time: float) -> float | None:
+        needed = access.value or warp.cta.warps
+        number = access.barrier or 0
+        latest, members = warp.cta.barriers.get(number, (0.0, []))
+        is_arrival = ".ARV" in self.execution.program.code[step.last].opcode
+        members = [*members, (None if is_arrival else warp, time)]
+        latest = max(latest, time)
+        # Those that ended no longer take part.
+        if len(members) < min(needed, warp.cta.left if not access.value else needed):
+            warp.cta.barriers[number] = (latest, members)
+            return time if is_arrival else None
+        warp.cta.barriers.pop(number, None)
+        until = latest + self.clock.barrier + self.clock.barrier_warp * needed
+        for other, since in members:
+            if other is None:
+                continue
+            self.note(other, step.last, "barrier", since, until)
+            if other is not warp:
+                self.push(other, until)
+        return time if is_arrival else until
+
+    def phase(self, warp: _Warp, step: OneStep, access: Access, time: float) -> float | None:
+        phases = warp.cta.phases
+        where = access.barrier if access.barrier is not None else -1
+        phase = phases.setdefault(where, _Phase())
+        if step.write >= 0:
+            warp.boards[step.write] = time + 20
+        if access.kind == "init":
+            phase.count = max((0x200000 - (access.value & 0x1FFFFF)) // 2, 1) if access.value else 1
+            return time
+        if access.kind == "arrive":
+            lanes = max(access.lanes, 1.0) if access.lanes < 32 or phase.count >= 32 else 1.0
+            phase.arrived += lanes * access.is_on
+            phase.pending += access.value * access.is_on
+            self.complete(phase, time)
+            return time
+        # A wait for parity p ends with the phase of that parity: the first has parity 0.
+        done = len(phase.done)
+        if done % 2 != access.value:
+            self.note(warp, step.last, "copies in flight", time, phase.done[-1] if phase.done else time)
+            return max(time, phase.done[-1]) if phase.done else time
+        warp.time = time
+        phase.waiting.append((step.last, warp))
+        return None
+
+    def complete(self, phase: _Phase, time: float) -> None:
+        if phase.arrived < phase.count - 0.01 or phase.pending > 64:
+            return
+        until = max(time, phase.landed) + 10
+        phase.arrived, phase.pending, phase.landed = 0.0, 0.0, 0.0
+        phase.done.append(until)
+        for index, warp in phase.waiting:
+            self.note(warp, index, "copies in flight", warp.time, until)
+            self.push(warp, max(until, warp.time))
+        phase.waiting.clear()
+
+    def memory(self, warp: _Warp, step: OneStep, access: Access, time: float) -> float:
+        clock, kind = self.clock, step.kind
+        key = id(access)
+        use = self.cost_cache.get(key)
+        if use is None:
+            use = self.cost_cache[key] = costs_of(access, self.execution, clock, self.rates)
+        own = self.own[warp.scheduler]
+        begin = max(own[MEMORY], time) + clock.memory_issue * self.scale
+        own[MEMORY] = begin
+        if kind == "shared":
+            served = self.queue(SHARED, begin, use[SHARED])
+            self.boards(warp, step, served + clock.shared_latency, served + 6, "shared memory")
+            return self.held(warp, step, time, served, 300.0, "shared memory")
+        served = begin
+        if L1 in use:
+            served = self.queue(L1, begin, use[L1])
+        hit = served + clock.l1_latency
+        ready, why = hit, "L1"
+        if use[PORT]:
+            reached = self.queue(PORT, served, use[PORT])
+            at_l2 = self.queue(L2, served, use[L2])
+            at_dram = self.queue(DRAM, served, use[DRAM]) if use[DRAM] else served
+            if ATOMICS in use:
+                at_l2 = max(at_l2, self.queue(ATOMICS, served, use[ATOMICS]))
+            part = self.execution.from_dram.get(access.array, 1.0)
+            latency = clock.l2_latency + (clock.dram_latency - clock.l2_latency) * min(1.0, part * 3)
+            if kind.startswith("bulk"):
+                latency += clock.bulk_latency - clock.dram_latency
+            slowest = max(reached, at_l2, at_dram)
+            ready = slowest + latency
+            why = "DRAM" if slowest == at_dram and use[DRAM] else "L2" if slowest == at_l2 else "memory latency"
+            if slowest - served < 0.3 * latency:
+                why = "memory latency"
+        if kind == "local":
+            self.boards(warp, step, ready, served + 6, "spills")
+            return self.held(warp, step, time, max(served, self.free[L2]), 400.0, "spills")
+        if kind == "load":
+            self.boards(warp, step, ready, served + 10, why)
+            return self.held(warp, step, time, served, 400.0, "L1")
+        if kind == "copy":
+            fronts = self.queue(SHARED, served, use[SHARED])
+            warp.pending = max(warp.pending, ready, fronts)
+            self.boards(warp, step, ready, served + 10, why)
+            return self.held(warp, step, time, max(served, fronts), 400.0, "L1")
+        if kind == "bulk":
+            if access.barrier is not None:
+                phase = warp.cta.phases.setdefault(access.barrier, _Phase())
+                phase.landed = max(phase.landed, ready)
+                phase.pending -= access.bytes * access.is_on
+                self.complete(phase, time)
+            self.boards(warp, step, time + clock.bulk_issue, time + clock.bulk_issue, "execution")
+            return time + clock.bulk_issue * self.scale
+        if kind == "bulk store":
+            warp.pending = max(warp.pending, self.free[PORT] + 300)
+            self.boards(warp, step, time + clock.bulk_issue, time + clock.bulk_issue, "execution")
+            return time + clock.bulk_issue * self.scale
+        if kind == "atomic":
+            self.boards(warp, step, ready, served + 10, "atomics")
+            return self.held(warp, step, time, self.free[ATOMICS], _STORE_BACKLOG, "atomics")
+        self.boards(warp, step, served + 12, served + 12, why)
+        return self.held(
+            warp, step, time, max(self.free[DRAM], self.free[L2], self.free[PORT]), _STORE_BACKLOG, "stores"
+        )
+
+    def boards(self, warp: _Warp, step: OneStep, written: float, read: float, why: str) -> None:
+        if step.write >= 0:
+            warp.boards[step.write] = max(warp.boards[step.write], written)
+            warp.reasons[step.write] = why
+        if step.read >= 0:
+            warp.boards[step.read] = max(warp.boards[step.read], read)
+            warp.reasons[step.read] = "memory pipe"
+
+    def held(self, warp: _Warp, step: OneStep, time: float, until: float, room: float, why: str) -> float:
+        """A queue takes so many cycles of work before a warp with more has to wait."""
+        after = max(time, until - room)
+        self.note(warp, step.last, why, time, after)
+        return after
+
+    def finish(self, warp: _Warp, time: float) -> None:
+        cta = warp.cta
+        cta.left -= 1
+        cta.extra = max(cta.extra, warp.extra)
+        cta.end = max(cta.end, time)
+        # A barrier may have waited for this warp only.
+        for number, (latest, members) in list(cta.barriers.items()):
+            if cta.left and len(members) >= cta.left:
+                cta.barriers.pop(number)
+                for other, _ in members:
+                    if other is not None:
+                        self.push(other, max(latest, time) + self.clock.barrier)
+        if cta.left:
+            return
+        self.ended.append(cta)
+        if self.waiting:
+            self.waiting -= 1
+            self.start(cta.slot, cta.end, False)
+
+
+def simulate(
+    execution: Execution,
+    clock: Clock,
+    steps: list[Steps],
+    *,
+    resident: int,
+    waiting: int,
+    active: int,
+    scale: float = 1.0,
+) -> Simulated:
+    """Run the CTAs of one multiprocessor.
+
+    Args:
+        execution: what they execute.
+        clock: the part.
+        steps: of `steps_of`.
+        resident: CTAs at once.
+        waiting: CTAs that come after them.
+        active: multiprocessors that run CTAs at the same time, and share L2 and DRAM.
+        scale: how many CTAs each of these stands for.
+    """
+    rates = rates_of(clock, active, resident)
+    unit = _Multiprocessor(execution, clock, rates, scale, steps)
+    for slot in range(resident):
+        unit.start(slot, 0.0, slot == 0)
+    unit.run(waiting)
+    ended = unit.ended
+    if not ended:
+        # Warps wait for one another: what the trace left out would have freed them.
+        return Simulated(max(unit.free), max(unit.free), 0.0, dict(unit.waits), unit.spans)
+    ends = sorted(one.end for one in ended)
+    drained = max(unit.free[DRAM], unit.free[L2], unit.free[PORT], unit.free[ATOMICS])
+    first = ends[min(resident, len(ends)) - 1]
+    return Simulated(
+        max(ends[-1], drained), max(first, drained) if not waiting else first, max(one.extra for one in ended),
+        dict(unit.waits), unit.spans,
+    )  # fmt: skip

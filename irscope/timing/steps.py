@@ -1,0 +1,344 @@
+"""What a warp's trace asks of the units of a multiprocessor: steps, their pipes and latencies, the costs of accesses.
+
+A trace becomes steps: instructions of fixed latency up to one that waits for a scoreboard, accesses memory or meets
+others. A step takes as long as its stall counts and the pipe of each instruction say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from irscope.device.clocks import Clock
+from irscope.ir.asm.instructions import Instruction
+from irscope.timing.accesses import SECTOR, Access
+from irscope.timing.execution import Execution
+from irscope.timing.walk import Observed, Skip
+
+__all__ = [
+    "ATOMICS", "DRAM", "ISSUE", "L1", "L2", "MEMORY", "PORT", "SHARED", "START", "TENSOR", "UNITS", "Demand", "OneStep",
+    "Rates", "Steps", "costs_of", "demand_of", "rates_of", "steps_of", "wgmma_cost",
+]  # fmt: skip
+
+UNITS = ("issue", "integer and logic", "FMA", "special functions", "tensor cores", "float64", "shared memory", "L1",
+         "L2 port", "L2", "DRAM", "atomics", "memory pipe", "CTA start")  # fmt: skip
+"""What may be busy; the first six and the last of one scheduler, the others of a multiprocessor or of its part."""
+ISSUE, _ALU, _FMA, _SPECIAL, TENSOR, _DOUBLE, SHARED, L1, PORT, L2, DRAM, ATOMICS, MEMORY, START = range(14)
+
+
+_ON_FMA = ("FFMA", "FMUL", "FADD", "FSWZADD", "FFMA32I", "FADD2", "FMUL2", "FFMA2")
+_ON_HALF = ("HFMA2", "HADD2", "HMUL2", "HMNMX2", "HSET2", "HSETP2", "BF16_V2")
+_ON_MULTIPLY = ("IMAD", "IDP", "XMAD")
+_ON_DOUBLE = ("DFMA", "DMUL", "DADD", "DSETP", "DMNMX")
+_ON_SPECIAL = ("MUFU", "I2F", "F2I", "F2F", "FRND", "POPC", "FLO", "BREV", "I2FP")
+_NOWHERE = (
+    "NOP", "BRA", "EXIT", "BSSY", "BSYNC", "WARPSYNC", "CS2R", "S2R", "S2UR", "ULDC", "LDC", "LDCU", "UMOV", "UIADD3",
+    "ULEA", "USHF", "ULOP3", "UISETP", "USEL", "R2UR", "UIMAD", "DEPBAR", "LDGDEPBAR", "WARPGROUP", "FENCE", "MEMBAR",
+    "UTMACMDFLUSH", "UTMACCTL", "ELECT", "VOTEU", "CCTL", "ERRBAR", "YIELD", "NANOSLEEP", "BREAK", "RET", "CALL",
+)  # fmt: skip
+_LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "LDC": 38.0, "LDCU": 30.0,
+            "R2UR": 14.0, "F2F": 23.0, "POPC": 17.0, "FLO": 17.0, "VOTEU": 12.0, "MEMBAR": 60.0, "FENCE": 20.0,
+            "DFMA": 10.0, "DADD": 10.0, "DMUL": 10.0, "DSETP": 10.0, "REDUX": 24.0, "CREDUX": 24.0}  # fmt: skip
+"""Cycles of instructions whose latency varies, where nothing queues."""
+
+
+@dataclass(slots=True)
+class OneStep:
+    """Instructions of one warp without a wait between them, and what ends them."""
+
+    index: int
+    """The first instruction."""
+    wait: int = 0
+    """Scoreboards that must be clear before."""
+    stall: float = 0.0
+    use: dict[int, float] = field(default_factory=dict[int, float])
+    sets: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
+    """(scoreboard, cycles after the beginning, latency)."""
+    kind: str = ""
+    """What ends it: an access, a barrier, a mark."""
+    access: Access | None = None
+    last: int = 0
+    """The instruction that ends it."""
+    write: int = -1
+    read: int = -1
+    number: float = 0.0
+    """Of a wait: how many groups may remain; of a skip: the iterations."""
+    mark: int = 0
+    count: int = 1
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps of one group of warps."""
+
+    rows: int
+    steps: list[OneStep]
+
+
+def steps_of(execution: Execution, clock: Clock) -> list[Steps]:
+    """The steps of each group of warps of a CTA."""
+    return [Steps(len(group.rows), _Builder(execution, clock).build(group.trace)) for group in execution.groups]
+
+
+class _Builder:
+    def __init__(self, execution: Execution, clock: Clock) -> None:
+        self.code = execution.program.code
+        self.bases = execution.program.bases
+        self.clock = clock
+        self.execution = execution
+        self._static: dict[int, tuple[int, float]] = {}
+
+    def _pipe(self, index: int) -> tuple[int, float]:
+        """The pipe that an instruction uses, and for how many cycles; a negative one for none."""
+        if index not in self._static:
+            self._static[index] = _pipe_of(self.bases[index], self.code[index], self.clock)
+        return self._static[index]
+
+    def build(self, trace: list[Any]) -> list[OneStep]:
+        marks: dict[int, list[int]] = defaultdict(list)
+        for place, entry in enumerate(trace):
+            if isinstance(entry, Skip):
+                marks[place - (entry.since or entry.entries)].append(place)
+        steps: list[OneStep] = []
+        current: OneStep | None = None
+        outstanding = 0
+        # When each pipe takes this warp's next instruction: in order, one that waits for its pipe holds up all others.
+        taken: dict[int, float] = {}
+
+        def close() -> None:
+            nonlocal current
+            if current is not None:
+                steps.append(current)
+                current = None
+
+        for place, entry in enumerate(trace):
+            for mark in marks.get(place, ()):
+                close()
+                steps.append(OneStep(0, kind="mark", mark=mark))
+            if isinstance(entry, Skip):
+                close()
+                steps.append(OneStep(0, kind="skip", mark=place, number=entry.count / entry.window))
+                continue
+            index = entry.index if isinstance(entry, Observed) else entry
+            item = self.code[index]
+            control = item.control
+            waits = control.wait_mask & outstanding if control is not None else 0
+            if waits:
+                close()
+                outstanding &= ~waits
+            if current is None:
+                current = OneStep(index, wait=waits)
+                taken.clear()
+            stall = max(control.stall if control is not None else 2, 1)
+            current.last = index
+            use = current.use
+            use[ISSUE] = use.get(ISSUE, 0.0) + self.clock.issue
+            pipe, cycles = self._pipe(index)
+            if pipe >= 0:
+                use[pipe] = use.get(pipe, 0.0) + cycles
+                current.stall = max(current.stall, taken.get(pipe, 0.0))
+                taken[pipe] = current.stall + cycles
+            write = control.write_barrier if control is not None else None
+            read = control.read_barrier if control is not None else None
+            access = entry.payload if isinstance(entry, Observed) else None
+            kind = self._kind(index, item, access)
+            if write is not None:
+                outstanding |= 1 << write
+            if read is not None:
+                outstanding |= 1 << read
+            if kind:
+                current.kind, current.access = kind, access
+                current.write, current.read = -1 if write is None else write, -1 if read is None else read
+                current.stall += stall
+                current.number = _number(item) if kind in ("groups", "tensor wait") else 0.0
+                if kind == "scoreboards":
+                    current.number = float(outstanding)
+                close()
+                continue
+            if write is not None:
+                latency = _LATENCY.get(self.bases[index], self.clock.shuffle_latency)
+                current.sets.append((write, current.stall, latency))
+            if read is not None:
+                current.sets.append((read, current.stall, 12.0))
+            current.stall += stall
+        close()
+        return steps
+
+    def _kind(self, index: int, item: Instruction, access: Access | None) -> str:
+        base = self.bases[index]
+        if access is not None:
+            if not access.is_on:
+                return ""
+            return access.kind
+        if base in ("HGMMA", "QGMMA", "IGMMA", "BGMMA") or (base.startswith("UTC") and "MMA" in base):
+            return "tensor"
+        if base == "WARPGROUP" and "DEPBAR" in item.opcode:
+            return "tensor wait"
+        if base == "DEPBAR":
+            return "groups" if "SB0" in item.text and "LE" in item.opcode else ""
+        if base in ("LDGDEPBAR", "UTMACMDFLUSH"):
+            return "commit"
+        if base == "ARRIVES":
+            return "commit"
+        return ""
+
+
+def _number(item: Instruction) -> float:
+    """`DEPBAR.LE SB0, 0x2`, `WARPGROUP.DEPBAR.LE gsb0, 0x1`."""
+    last = item.operands[-1] if item.operands else "0x0"
+    return float(int(last, 16)) if last.startswith("0x") else 0.0
+
+
+def _pipe_of(base: str, item: Instruction, clock: Clock) -> tuple[int, float]:
+    if base in _ON_FMA:
+        return _FMA, clock.fma
+    if base in _ON_MULTIPLY:
+        # A move or an addition in its dress takes what a multiplication takes.
+        return _FMA, clock.multiply
+    if base in _ON_HALF:
+        return _FMA, clock.half
+    if base in _ON_DOUBLE:
+        return _DOUBLE, clock.double
+    if base in _ON_SPECIAL:
+        return (_ALU, clock.alu) if base == "I2FP" else (_SPECIAL, clock.special)
+    if base in ("HMMA", "IMMA", "QMMA", "DMMA", "BMMA"):
+        return TENSOR, _mma_cycles(base, item, clock)
+    if base in ("SHFL", "REDUX"):
+        return MEMORY, clock.shuffle
+    return (-1, 0.0) if base in _NOWHERE or base.startswith("U") else (_ALU, clock.alu)
+
+
+def _shape(item: Instruction) -> tuple[int, int, int] | None:
+    """`HGMMA.64x256x16.F32.BF16`, `HMMA.16816.F32.BF16`."""
+    for part in item.opcode.split(".")[1:]:
+        if part.count("x") == 2 and part.replace("x", "").isdecimal():
+            m, n, k = map(int, part.split("x"))
+            return m, n, k
+        if part.isdecimal() and len(part) in (3, 4, 5):
+            return {"1688": (16, 8, 8), "16816": (16, 8, 16), "16832": (16, 8, 32), "884": (8, 8, 4),
+                    "1684": (16, 8, 4), "16864": (16, 8, 64)}.get(part, (16, 8, 16))  # fmt: skip
+    return None
+
+
+def _operands(base: str, item: Instruction) -> str:
+    if base[0] == "Q":
+        return "f8"
+    if base[0] == "I":
+        return "i8"
+    if base[0] == "D":
+        return "f64"
+    return "tf32" if "TF32" in item.opcode else "f16"
+
+
+def _mma_cycles(base: str, item: Instruction, clock: Clock) -> float:
+    m, n, k = _shape(item) or (16, 8, 16)
+    rate = clock.mma_flops.get(_operands(base, item), 256.0)
+    return m * n * k / rate
+
+
+def wgmma_cost(item: Instruction, base: str, clock: Clock) -> tuple[float, float]:
+    """Cycles of the tensor core of each scheduler, and wavefronts of shared memory for each warp."""
+    m, n, k = _shape(item) or (64, 64, 16)
+    kind = _operands(base, item)
+    rate = clock.tensor_flops.get(kind, 512.0)
+    cycles = m * n * k / (4 * rate)
+    size = {"f16": 2, "tf32": 4, "f8": 1, "i8": 1}.get(kind, 2)
+    sources = item.operands[1:2]
+    size_a = m * k * size if sources and "gdesc" in sources[0] else 0
+    return cycles, (n * k * size + size_a) / clock.shared_bytes / 4
+
+
+@dataclass(slots=True)
+class Demand:
+    """What a CTA asks of each unit, in cycles of a multiprocessor, skipped iterations included."""
+
+    cycles: list[float]
+    l2_bytes: float
+    dram_bytes: float
+    by_index: dict[int, float]
+    """Instruction → bytes of DRAM."""
+    instructions: float
+    tensor_flops: float = 0.0
+
+
+def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -> dict[int, float]:
+    """What one warp's access asks of each unit, in cycles."""
+    kind, on = access.kind, access.is_on
+    use: dict[int, float] = {}
+    if kind == "shared":
+        return {SHARED: access.wavefronts * on}
+    if kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store", "local"):
+        return use
+    beyond = access.sectors * access.missed * SECTOR * on
+    if not kind.startswith("bulk"):
+        use[L1] = max(access.lines, access.sectors * SECTOR / clock.l1_bytes) * on
+    if kind == "copy":
+        use[SHARED] = access.wavefronts * on
+    part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
+    use[PORT] = beyond / clock.port_bytes
+    use[L2] = beyond / rates.l2
+    use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)
+    if kind == "atomic":
+        alone = execution.distinct.get(access.array, 1.0)
+        serial = clock.atomic_cycles * access.conflicts / max(alone * rates.resident, 1e-9)
+        use[ATOMICS] = max(access.sectors * clock.atomics, serial) * on
+    return use
+
+
+@dataclass(slots=True)
+class Rates:
+    """Bytes in a cycle that one multiprocessor gets of what all share."""
+
+    l2: float
+    dram: float
+    written: float
+    resident: int
+
+
+def rates_of(clock: Clock, active: int, resident: int) -> Rates:
+    """`active`: multiprocessors that run CTAs at the same time."""
+    active = max(active, 1)
+    dram = clock.dram_bytes_per_s / clock.clock_hz / active
+    return Rates(
+        clock.l2_bytes_per_s / clock.clock_hz / active, dram * clock.dram_efficiency, dram * clock.write_efficiency,
+        resident,
+    )  # fmt: skip
+
+
+def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
+    """What one CTA asks of each unit."""
+    total = [0.0] * len(UNITS)
+    l2 = dram = count = 0.0
+    by_index: dict[int, float] = defaultdict(float)
+    builder = _Builder(execution, clock)
+    total[START] = clock.cta_start
+    tensor = 0.0
+    for group in execution.groups:
+        rows = len(group.rows)
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            if isinstance(entry, Skip):
+                continue
+            index = entry.index if isinstance(entry, Observed) else entry
+            times = weight * rows
+            count += times
+            total[ISSUE] += times * clock.issue / clock.schedulers
+            pipe, cycles = builder._pipe(index)
+            if pipe >= 0:
+                total[pipe] += times * cycles / clock.schedulers
+            base = builder.bases[index]
+            if base.endswith("GMMA"):
+                own, fronts = wgmma_cost(builder.code[index], base, clock)
+                total[TENSOR] += times * own / clock.schedulers
+                total[SHARED] += times * fronts
+            if isinstance(entry, Observed) and entry.payload is not None:
+                access: Access = entry.payload
+                for unit, cycles in costs_of(access, execution, clock, rates).items():
+                    total[unit] += times * cycles
+                    if unit == DRAM:
+                        moved = cycles * (rates.written if "store" in access.kind else rates.dram)
+                        dram += moved * times
+                        by_index[index] += moved * times
+                    elif unit == L2:
+                        l2 += cycles * rates.l2 * times
+    return Demand(total, l2, dram, by_index, count, tensor)

@@ -1,0 +1,462 @@
+"""Walks the SASS of a kernel for some warps at once: the way that each takes, with its loops cut short.
+
+Warps that take one way are one group; a branch that they take differently divides it. A loop is walked until two
+iterations went the same way; how many more do so follows from the instructions that decide its branches alone, and that
+many are skipped: a `Skip` in the trace says how many.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.sass import SassFunction
+from irscope.timing.instructions import compiled
+from irscope.timing.scalars import Registers, State, Step, predicate
+
+__all__ = ["Observed", "Program", "Skip", "Walked", "walk"]
+
+Array = NDArray[Any]
+
+_MOST_STEPS = 40_000
+"""Instructions of one group."""
+_MOST_GROUPS = 24
+_MOST_STEPPED = 4096
+_ENDLESS = 1 << 30
+_UNKNOWN_ITERATIONS = 8
+"""Iterations of a loop whose end depends on data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Iterations of a loop that went as the ones before."""
+
+    head: int
+    count: int
+    entries: int
+    """How many entries of the trace before this one are one iteration."""
+    window: int = 1
+    """Iterations before it that went the same way: with copies in flight, some wait and others do not."""
+    since: int = 0
+    """How many entries these are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An instruction that accesses memory or synchronises, with what was seen of it."""
+
+    index: int
+    payload: Any
+
+
+_Entry = int | Observed | Skip
+_Observe = Callable[[int, Instruction, State, Array | None, int], Any]
+"""(index, instruction, registers before it, active lanes, how often the group came there) → payload, or None."""
+
+
+@dataclass(slots=True)
+class Walked:
+    """The way of one group of warps."""
+
+    rows: Array
+    """Which of the warps."""
+    trace: list[_Entry] = field(default_factory=list[_Entry])
+    is_cut: bool = False
+    """Whether it was ended before the kernel's end."""
+
+    @property
+    def instructions(self) -> float:
+        """How many instructions each warp executes, those skipped included."""
+        return sum(self.weights())
+
+    def weights(self) -> list[float]:
+        """How often each entry of the trace stands for itself: skipped iterations count with those before them."""
+        weights = [0.0 if isinstance(entry, Skip) else 1.0 for entry in self.trace]
+        # Outer loops come later in the trace, and scale what the inner ones made of it.
+        for place, entry in enumerate(self.trace):
+            if isinstance(entry, Skip) and entry.entries:
+                for at in range(place - entry.entries, place):
+                    weights[at] *= 1 + entry.count
+        return weights
+
+
+class Program:
+    """The code of a kernel, ready to be walked."""
+
+    def __init__(self, function: SassFunction, observed: Callable[[Instruction], bool]) -> None:
+        self.code = function.instructions
+        self.steps: list[Step] = [compiled(item) for item in self.code]
+        self.bases = [item.opcode.partition(".")[0] for item in self.code]
+        labels = {label.name: label.index for label in function.labels}
+        self.targets: dict[int, int] = {}
+        self.is_observed = [observed(item) for item in self.code]
+        self.reads = [frozenset(_reads(item)) for item in self.code]
+        self.writes = [frozenset(item.writes) for item in self.code]
+        for index, item in enumerate(self.code):
+            if self.bases[index] == "BRA":
+                name = item.operands[-1].strip("`()") if item.operands else ""
+                self.targets[index] = labels.get(name, index + 1)
+        self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
+        self.control = {
+            index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
+        }
+
+
+def _reads(item: Instruction) -> Sequence[str]:
+    names = [*item.reads]
+    if item.predicate:
+        names.append(item.predicate.lstrip("@!"))
+        names += item.writes
+    for operand in item.operands:
+        text = operand.lstrip("!")
+        # A predicate that is written stands among the operands too.
+        if text.startswith(("P", "UP")) and (text not in item.writes or item.operands.count(text) > 1):
+            names.append(text)
+    return names
+
+
+def walk(program: Program, state: State, observe: _Observe, stages: int = 1) -> tuple[list[Walked], set[str]]:
+    """The ways of all warps from the kernel's beginning; also what was assumed, in words.
+
+    Args:
+        program: the code.
+        state: the warps, with what their registers hold.
+        observe: called before each instruction that is observed.
+        stages: of pipelined loops: as many iterations are in flight, and buffers go round.
+    """
+    groups = [_Group(program, state, observe, stages, np.arange(state.rows))]
+    done: list[Walked] = []
+    while groups:
+        group = groups.pop()
+        more = group.run(allow_split=len(groups) + len(done) < _MOST_GROUPS)
+        if more:
+            groups += more
+        else:
+            done.append(Walked(group.rows, group.trace, group.is_cut))
+    return done, state.assumed
+
+
+@dataclass(slots=True)
+class _Visit:
+    place: int
+    registers: Registers
+
+
+class _Group:
+    def __init__(self, program: Program, state: State, observe: _Observe, stages: int, rows: Array) -> None:
+        self.program = program
+        self.state = state
+        self.observe = observe
+        self.stages = stages
+        self.rows = rows
+        self.trace: list[_Entry] = []
+        self.is_cut = False
+        self.at = 0
+        self.visits: dict[int, list[_Visit]] = {}
+        self.counts: dict[int, int] = {}
+        self.active: list[tuple[int, Array]] = []
+        """(index up to which, lanes that are on)."""
+        self.data: set[str] = set()
+        """Registers that hold what a load gave, or what was computed of it."""
+
+    def run(self, allow_split: bool) -> list[_Group]:
+        program, state = self.program, self.state
+        code, steps, control, is_observed = program.code, program.steps, program.control, program.is_observed
+        end, trace, append = len(code), self.trace, self.trace.append
+        while self.at < end:
+            at = self.at
+            while self.active and at >= self.active[-1][0]:
+                self.active.pop()
+            if at in control:
+                append(at)
+                outcome = self._branch(at, allow_split)
+                if isinstance(outcome, list):
+                    return outcome
+                if outcome is None:
+                    return []
+                self.at = outcome
+            else:
+                if is_observed[at]:
+                    count = self.counts.get(at, 0)
+                    self.counts[at] = count + 1
+                    active = self.active[-1][1] if self.active else None
+                    append(Observed(at, self.observe(at, code[at], state, active, count)))
+                else:
+                    append(at)
+                steps[at](state)
+                if at in program.loads:
+                    self.data |= program.writes[at]
+                elif self.data:
+                    self._follow_data(at)
+                self.at = at + 1
+            if len(trace) > _MOST_STEPS:
+                self.is_cut = True
+                state.assumed.add("the kernel's way was followed for its first part only")
+                break
+        return []
+
+    def _branch(self, at: int, allow_split: bool) -> int | list[_Group] | None:
+        """Where it goes on: an index, None at the end, or the groups that it divides into."""
+        program, item, base = self.program, self.program.code[at], self.program.bases[at]
+        conditions = [one for one in (item.predicate, *(item.operands[:-1] if base == "BRA" else ())) if one]
+        conditions = [one for one in conditions if one.lstrip("@!").startswith(("P", "UP"))]
+        target = program.targets.get(at, at + 1)
+        if base in ("CALL", "BRX", "JMP", "RET"):
+            if base != "CALL":
+                self.is_cut = True
+                return None
+            return at + 1
+        taken: Array | None = np.ones((1, 1), np.bool_)
+        for one in conditions:
+            value = predicate(one)(self.state) if one.lstrip("@!") not in self.data else None
+            taken = None if value is None or taken is None else taken & value
+        if taken is None:
+            return self._unknown(at, base, target)
+        whole: Array = np.asarray(taken.all(axis=1))
+        some: Array = np.asarray(taken.any(axis=1))
+        if base == "EXIT":
+            if whole.all():
+                return None
+            if whole.any() and whole.size > 1 and allow_split:
+                return self._split(whole, at, end=True)
+            if some.any():
+                self._mask(len(program.code), ~taken)
+            return at + 1
+        # Warps of which some lanes go on: forwards they all do, backwards while any does.
+        goes = some if target <= at else whole
+        if goes.all():
+            return self._went(at, target)
+        if goes.any() and goes.size > 1:
+            if allow_split:
+                return self._split(goes, at, end=False)
+            return self._went(at, target) if goes.mean() > 0.5 else at + 1
+        if target > at and some.any():
+            self._mask(target, ~taken)
+        return at + 1
+
+    def _follow_data(self, at: int) -> None:
+        writes = self.program.writes[at]
+        if self.data.isdisjoint(self.program.reads[at]):
+            self.data -= writes
+        else:
+            registers = self.state.registers
+            self.data |= {name for name in writes if registers.get(name) is not None}
+
+    def _mask(self, until: int, lanes: Array) -> None:
+        if self.active:
+            lanes = lanes & self.active[-1][1]
+        self.active.append((until, lanes))
+
+    def _unknown(self, at: int, base: str, target: int) -> int | None:
+        line = self.program.code[at].location
+        place = f"line {line[0].line}" if line else "the kernel"
+        if base == "EXIT" or target > at:
+            # What the program goes on with is the greater part, as a rule.
+            if base == "BRA" or line:
+                self.state.assumed.add(f"a branch at {place} depends on data: it is taken not to be left out")
+            return at + 1
+        self.state.assumed.add(f"a loop at {place} ends where data say: {_UNKNOWN_ITERATIONS} iterations are assumed")
+        visits = self.visits.get(target, [])
+        return self._went(at, target) if len(visits) < _UNKNOWN_ITERATIONS - 1 else at + 1
+
+    def _went(self, at: int, target: int) -> int:
+        if target > at:
+            return target
+        for head in [head for head in self.visits if target < head <= at]:
+            del self.visits[head]
+        visits = self.visits.setdefault(target, [])
+        visits.append(_Visit(len(self.trace), dict(self.state.registers)))
+        count = len(visits)
+        if count >= 2 * self.stages + 3 and (count < 24 or count & count - 1 == 0):
+            self._skip(target, visits)
+        return target
+
+    def _split(self, goes: Array, at: int, end: bool) -> list[_Group]:
+        goes = np.broadcast_to(goes, (self.state.rows,))
+        groups: list[_Group] = []
+        for side in (True, False):
+            chosen = np.flatnonzero(goes == side)
+            group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen])
+            group.trace = list(self.trace)
+            group.counts = dict(self.counts)
+            group.data = set(self.data)
+            group.visits = {
+                head: [_Visit(one.place, self._registers(one.registers, chosen)) for one in visits]
+                for head, visits in self.visits.items()
+            }
+            group.active = [(until, self._chosen(lanes, chosen)) for until, lanes in self.active]
+            if end:
+                group.at = len(self.program.code) if side else at + 1
+            else:
+                group.at = group._went(at, self.program.targets[at]) if side else at + 1
+            groups.append(group)
+        return groups
+
+    def _part(self, chosen: Array) -> State:
+        state = self.state
+        special = {name: self._chosen(value, chosen) for name, value in state.special.items()}
+        registers = self._registers(state.registers, chosen)
+        return State(len(chosen), state.lanes, registers, state.constants, special, state.assumed)
+
+    def _registers(self, registers: Registers, chosen: Array) -> Registers:
+        return {name: value if value is None else self._chosen(value, chosen) for name, value in registers.items()}
+
+    def _chosen(self, value: Array, chosen: Array) -> Array:
+        return value[chosen] if value.shape[0] == self.state.rows and self.state.rows > 1 else value
+
+    # Skipping iterations
+
+    def _skip(self, head: int, visits: list[_Visit]) -> None:
+        first, second, last = visits[-3:]
+        path = _path(self.trace[second.place : last.place])
+        if path != _path(self.trace[first.place : second.place]):
+            return
+        state = self.state
+        growth: dict[str, Array | None] = {}
+        turning = False
+        for name, value in last.registers.items():
+            one, two = first.registers.get(name), second.registers.get(name)
+            if value is None or one is None or two is None or name in self.data:
+                growth[name] = None
+                continue
+            if value.dtype == np.bool_:
+                turning = turning or not (np.array_equal(value, two))
+                continue
+            grown = value - two & 0xFFFFFFFF
+            if np.array_equal(grown, two - one & 0xFFFFFFFF):
+                growth[name] = grown
+            else:
+                turning = True
+        count = self._same(path, growth, last.registers)
+        # Buffers and their phases come round: what looks like growth over a few iterations need not be.
+        step = lcm(2, 2 * self.stages) if turning or self.stages > 1 else 1
+        count = count // step * step
+        if count <= 0:
+            return
+        window = 1
+        while window < self.stages + 2 and window + 2 < len(visits):
+            begin, end = visits[-2 - window].place, visits[-1 - window].place
+            if _path(self.trace[begin:end]) != path:
+                break
+            window += 1
+        self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
+        registers = dict(last.registers)
+        for name, grown in growth.items():
+            value = registers[name]
+            if grown is not None and value is not None and grown.any():
+                registers[name] = value + grown * count & 0xFFFFFFFF
+        state.registers = registers
+        visits.clear()
+
+    def _same(self, path: tuple[int, ...], growth: dict[str, Array | None], registers: Registers) -> int:
+        """How many more iterations go this way in all warps."""
+        program = self.program
+        inner = _inner(path, program)
+        own = [place for place in range(len(path)) if not inner[place]]
+        branches = {
+            place
+            for place in own
+            if path[place] in program.control
+            and program.code[path[place]].predicate
+            and self.data.isdisjoint(program.reads[path[place]])
+        }
+        # The predicates of branches, and what they come from.
+        chosen: set[int] = set()
+        needed: set[str] = set()
+        carried: set[str] = set()
+        for _ in range(4):
+            size = len(chosen)
+            for place in reversed(own):
+                index = path[place]
+                if place in branches:
+                    needed |= {name for name in program.reads[index] if name.startswith(("P", "UP"))}
+                elif needed & program.writes[index] and path[place] not in program.control:
+                    chosen.add(place)
+                    if not program.code[index].predicate:
+                        needed -= program.writes[index]
+                    needed |= program.reads[index]
+            carried = set(needed)
+            if len(chosen) == size:
+                break
+        order = sorted(chosen | branches)
+        follows = {place: path[(place + 1) % len(path)] for place in branches}
+        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set())
+
+        def goes_on() -> bool:
+            for place in order:
+                index = path[place]
+                if place not in branches:
+                    program.steps[index](sub)
+                    continue
+                item = program.code[index]
+                taken = predicate(item.predicate)(sub)
+                if taken is None:
+                    continue
+                target = program.targets.get(index, -1)
+                some = taken.any(axis=1) if target <= index and program.bases[index] == "BRA" else taken.all(axis=1)
+                was_taken = follows[place] == target and follows[place] != index + 1
+                if not (some == was_taken).all():
+                    return False
+            return True
+
+        known = {name: registers[name] for name in carried if registers.get(name) is not None}
+        linear = all(
+            growth.get(name) is not None
+            for name, value in known.items()
+            if value is not None and name in growth and value.dtype != np.bool_
+        )
+        if not linear:
+            count = 0
+            while count < _MOST_STEPPED and goes_on():
+                count += 1
+            return count
+
+        def at(iteration: int) -> bool:
+            for name in carried:
+                value, grown = registers.get(name), growth.get(name)
+                if value is not None and grown is not None:
+                    sub.registers[name] = value + grown * iteration & 0xFFFFFFFF
+                elif name in registers:
+                    sub.registers[name] = value
+            return goes_on()
+
+        low, high = 0, 1
+        if not at(0):
+            return 0
+        while at(high):
+            low, high = high, high * 2
+            if high > _ENDLESS:
+                return 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if at(middle) else (low, middle)
+        return low + 1
+
+
+def _path(entries: list[_Entry]) -> tuple[int, ...]:
+    return tuple(
+        entry.index if isinstance(entry, Observed) else -1 - entry.count if isinstance(entry, Skip) else entry
+        for entry in entries
+    )
+
+
+def _inner(path: tuple[int, ...], program: Program) -> list[bool]:
+    """Which places of an iteration lie in loops within it."""
+    inner = [place < 0 for place in path]
+    seen: dict[int, int] = {}
+    for place, index in enumerate(path):
+        if index < 0:
+            continue
+        if index in seen:
+            for between in range(seen[index], place + 1):
+                inner[between] = True
+        seen[index] = place
+    return inner

@@ -1,0 +1,266 @@
+"""Verifies shared and tensor memory of single CTAs of a launch, by thread, in the PTX that was compiled."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from irscope.errors import NotRun
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.opcodes import ptx_opcode
+from irscope.ir.asm.readers import PtxFunction, parse_ptx
+from irscope.ir.locations.model import line_text, place_of
+from irscope.ir.locations.stages import capture_locations
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.captured import Inputs
+from irscope.machine.launch import held_arguments, pointers_of
+from irscope.machine.memory import GlobalMemory
+from irscope.machine.ptx import DivergentBarrier, PtxCta, StuckThreads
+from irscope.machine.ptx_listener import CtaMemory
+from irscope.machine.values import Array
+from irscope.memory.machine import read_machine
+from irscope.model.capture import Capture
+from irscope.verify.shared import RaceKind, SharedOrder, SharedRace
+from irscope.verify.verdict import KERNEL, AccessWitness, Violation, ViolationKind
+
+__all__ = ["DEFAULT_INSTRUCTIONS", "CtaVerifier", "uses_shared"]
+
+DEFAULT_INSTRUCTIONS = 40_000
+"""Executed of each CTA unless all programs are asked for: some seconds."""
+_MOST_SHARED_BYTES = 232_448
+_LOWERING = "the lowering to LLVM IR"
+_DETAILS: Mapping[RaceKind, str] = {
+    "no barrier": "no barrier, and no wait for an mbarrier, is between",
+    "copy not awaited": "the asynchronous copy was not waited for",
+    "matrix instruction not awaited": "the matrix instruction, which runs asynchronously, was not waited for",
+    "no proxy fence": "the second is by the asynchronous proxy, and no fence.proxy.async is between",
+}
+_WAITS: Mapping[RaceKind, tuple[str, ...]] = {
+    "copy not awaited": ("async_wait", "wait_barrier"),
+    "matrix instruction not awaited": ("warp_group_dot_wait", "wait_barrier"),
+}
+"""What a kind of race lacks → the operations that wait for it."""
+
+
+def uses_shared(capture: Capture) -> bool:
+    """Whether the PTX accesses shared memory, or waits for threads, at all."""
+    return any(word in capture.texts.get("ptx", "") for word in (".shared", "bar.", "barrier."))
+
+
+@dataclass(eq=False)
+class CtaVerifier:
+    """Runs CTAs of a capture's PTX."""
+
+    capture: Capture
+    grid: tuple[int, int, int]
+    inputs: Inputs
+    paths: list[str]
+    """The name of each of `inputs.given`."""
+    written: frozenset[str]
+    """Names of the tensors that the kernel stores to, other than by atomic operations."""
+    module: MlirModule
+    """The TTGIR."""
+
+    @cached_property
+    def _function(self) -> PtxFunction:
+        functions = [one for one in parse_ptx(self.capture.texts["ptx"]) if one.name == self.capture.name]
+        if not functions:
+            raise NotRun("the PTX has no kernel of the capture's name")
+        return functions[0]
+
+    @cached_property
+    def _places(self) -> dict[int, str]:
+        text = self.capture.texts["ptx"]
+        locations = capture_locations(self.capture, text, "ptx")
+        file = self.capture.launch.kernel.file
+        chains = ((line, locations.chain_at(line)) for line in range(1, text.count("\n") + 2))
+        return {line: line_text(place_of(chain, file)) for line, chain in chains if chain}
+
+    @cached_property
+    def _tiles(self) -> dict[int, int | None]:
+        """Line of the PTX → the bytes that one execution of the copy there moves."""
+        machine = read_machine(self.capture)
+        found: dict[int, set[int | None]] = {}
+        for operation in self.module.walk():
+            if operation.opcode.startswith("async_tma") and operation.opcode != "async_tma_store_wait":
+                size = _message_bytes(self.module, operation)
+                for row in machine.instructions_at(operation.first_line):
+                    if row.action in ("bulk copy", "atomic"):
+                        found.setdefault(row.line, set()).add(size)
+        return {line: next(iter(sizes)) if len(sizes) == 1 else None for line, sizes in found.items()}
+
+    def violations(self, program: int, most: int) -> Iterator[Violation]:
+        """What one CTA does wrong; raises NotRun where its accesses cannot be followed."""
+        function = self._function
+        threads = function.threads or 0
+        if not threads:
+            raise NotRun("the PTX does not state how many threads a CTA has")
+        if int(self.capture.launch.option("num_ctas", 1) or 1) > 1:
+            raise NotRun("shared memory of clusters of CTAs is not followed")
+        opcodes = [
+            ptx_opcode(one.opcode)
+            for one in function.instructions
+            if one.opcode.startswith(("ld.", "st.", "atom.", "red."))
+        ]
+        granule = min(
+            [16, *(one.bits // 8 // one.vector for one in opcodes if one.space == "shared" and one.bits >= 8)]
+        )
+        used = self.capture.resources.shared_bytes
+        order = SharedOrder(threads, max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES), granule)
+        x, y, _ = self.grid
+        place = (program % x, program // x % y, program // (x * y))
+        cta = PtxCta(
+            function,
+            threads,
+            self._parameters(function),
+            place,
+            self.grid,
+            order,
+            _Contents(self._memory, self._known_ranges()),
+            self._tile_of,
+        )
+        try:
+            cta.run(most)
+        except StuckThreads as stuck:
+            kind: ViolationKind = "divergent-barrier" if isinstance(stuck, DivergentBarrier) else "never-ends"
+            witnesses = tuple(self._witness(item, thread, place) for item, thread in stuck.items[:4])
+            yield Violation(kind, str(stuck).rstrip("."), witnesses, made_by=self._author)
+        for race in order.found.values():
+            yield self._violation(race, place)
+
+    @property
+    def _author(self) -> str:
+        """Who chose barriers and waits: the author of a Gluon kernel, or the compiler."""
+        first = parse_mlir(self.capture.texts.get("source", ""))
+        return KERNEL if first.option("num-warps") is not None else _LOWERING
+
+    def _violation(self, race: SharedRace, program: tuple[int, int, int]) -> Violation:
+        kind: ViolationKind = "proxy-fence" if race.kind == "no proxy fence" else "shared-race"
+        words = [("writes" if writes else "reads") for writes in (race.first_writes, race.second_writes)]
+        is_unit = race.first_thread is None or "not awaited" in race.kind
+        who = "an asynchronous unit" if is_unit else "one thread"
+        detail = (
+            f"{who} {words[0]} what is {'written' if race.second_writes else 'read'} after it: {_DETAILS[race.kind]}"
+        )
+        witnesses = (
+            self._witness(race.first, race.first_thread, program),
+            self._witness(race.second, race.second_thread, program),
+        )
+        address = f"shared memory + {race.place} bytes"
+        if race.space == "tensor":
+            address = f"tensor memory, lane {race.place // 512}, column {race.place % 512}"
+        return Violation(kind, detail, witnesses, address, made_by=self._made_by(race))
+
+    def _made_by(self, race: SharedRace) -> str:
+        off = [one.label for one in self.capture.passes() if one.outcome == "skipped"]
+        if off:
+            return f"{', '.join(off[:3])}, switched off"
+        if race.kind == "no barrier":
+            return _LOWERING
+        if self._author == KERNEL:
+            return KERNEL
+        waits = _WAITS.get(race.kind, ())
+        for snapshot in self.capture.passes() if waits else ():
+            text = self.capture.text_after(snapshot) if snapshot.stage == "ttgir" and snapshot.changed else None
+            if text and any(f".{name}" in text for name in waits):
+                return snapshot.label
+        return _LOWERING
+
+    def _witness(self, item: Instruction, thread: int | None, program: tuple[int, int, int]) -> AccessWitness:
+        lanes = max(self.capture.target.warp_size, 1)
+        warp, lane = (None, None) if thread is None else divmod(thread, lanes)
+        return AccessWitness(item.opcode, self._places.get(item.line, ""), item.line, program, (), warp, lane)
+
+    def _tile_of(self, item: Instruction) -> int | None:
+        return self._tiles.get(item.line)
+
+    def _parameters(self, function: PtxFunction) -> dict[str, int]:
+        held = held_arguments(self.module, self.inputs.given, list(self._storages), self._memory)
+        numbers = [
+            one.view(f"i{one.itemsize}") if isinstance(one, np.ndarray) and one.dtype != np.bool_ else one
+            for one in held
+        ]
+        values = [int(one.reshape(-1)[0]) if isinstance(one, np.ndarray) else 0 for one in numbers]
+        names = [name for name, _ in function.parameters]
+        if len(names) < len(values):
+            raise NotRun("the PTX has fewer parameters than the TTGIR")
+        return dict(zip(names, [*values, *[0] * (len(names) - len(values))], strict=True))
+
+    @cached_property
+    def _storages(self) -> tuple[Array, ...]:
+        return tuple({id(one.storage): one.storage for one in pointers_of(self.inputs.given)}.values())
+
+    @cached_property
+    def _memory(self) -> GlobalMemory:
+        return GlobalMemory(self._storages)
+
+    def _known_ranges(self) -> list[tuple[int, int]]:
+        """The addresses of tensors whose elements the capture holds, and that the kernel stores nothing to."""
+        numbers = {id(one): number for number, one in enumerate(self._storages)}
+        dirty: set[int] = set()
+        ranges: dict[int, tuple[int, int]] = {}
+        for path, given in zip(self.paths, self.inputs.given, strict=True):
+            for pointer in pointers_of([given]):
+                number = numbers[id(pointer.storage)]
+                begin = self._memory.address(number)
+                ranges[number] = (begin, begin + pointer.storage.size)
+                if path in self.inputs.made_up or path in self.written:
+                    dirty.add(number)
+        return [row for number, row in ranges.items() if number not in dirty]
+
+
+class _Contents(CtaMemory):
+    """The elements that the capture holds, as the atomic operations of one CTA change them."""
+
+    def __init__(self, memory: GlobalMemory, known: list[tuple[int, int]]) -> None:
+        """`known`: the addresses that are known, and that no plain store changes."""
+        self._memory, self._known = memory, known
+        self._changed: dict[int, int | None] = {}
+        self._is_lost = False
+        """Whether an atomic operation changed an unknown place."""
+
+    def load(self, addresses: Array, size: int) -> tuple[Array, Array]:
+        """See `CtaMemory`."""
+        known = np.zeros(len(addresses), np.bool_)
+        for begin, end in () if self._is_lost else self._known:
+            known |= (addresses >= begin) & (addresses + size <= end)
+        values = np.zeros(len(addresses), np.int64)
+        for at in np.flatnonzero(known).tolist():
+            address = int(addresses[at])
+            stored = int.from_bytes(self._memory.peek(address, size), "little")
+            value = self._changed.get(address, stored)
+            known[at], values[at] = value is not None, np.uint64(value or 0).astype(np.int64)
+        return values, known
+
+    def store(self, address: int, size: int, value: int | None) -> None:
+        """See `CtaMemory`."""
+        if address < 0:
+            self._is_lost = True
+        else:
+            self._changed[address] = None if value is None else value & ((1 << 8 * size) - 1)
+
+
+def _message_bytes(module: MlirModule, operation: Operation) -> int | None:
+    """The bytes of each of the copies that a copy of a tile is made of: of the swizzle's width, at most 256 rows."""
+    types = [kind for kind in operation.operand_types if kind.form == "memdesc" and len(kind.shape) > 1]
+    encodings = [module.encoding_of(kind) for kind in types]
+    if len(types) != 1 or encodings[0] is None or encodings[0].kind != "nvmma_shared" or "gather" in operation.opcode:
+        return None
+    kind, encoding = types[0], encodings[0]
+    width, bits = encoding["swizzlingByteWidth"], encoding["elementBitWidth"]
+    if not isinstance(width, int) or not isinstance(bits, int) or bits < 1:
+        return None
+    transposed = str(encoding["transposed"]) in ("True", "true", "1")
+    shape = list(kind.shape)
+    if transposed:
+        shape[-2:] = reversed(shape[-2:])
+    inner = min(8 * width // bits if width else 256, shape[-1])
+    return inner * prod(min(size, 256) for size in shape[:-1]) * bits // 8

@@ -1,0 +1,328 @@
+"""Races in shared and tensor memory, by thread: what happened before what, from the instructions of the PTX alone.
+
+Each thread has a clock, and so has each unit that works for threads: asynchronous copies of a thread, copies of tiles
+that an mbarrier counts, matrix instructions. A thread knows up to which time of each clock everything happened before
+what it does now; barriers, arrivals and waits pass this on. Two accesses to a place, one of them a write, are a race
+where the second one's thread does not know the first one's time. What a thread wrote itself, wgmma, tcgen05 and the
+tensor memory accelerator read only behind a proxy fence: a second table of times follows that.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from irscope.errors import NotRun
+from irscope.ir.asm.instructions import Instruction
+from irscope.machine.ptx_listener import CtaListener, Spans
+from irscope.machine.values import Array
+
+__all__ = ["SharedOrder", "SharedRace"]
+
+RaceKind = Literal["no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited"]
+_MOST_UNITS = 160
+_MOST_BYTES = 1 << 30
+"""Of the tables of clocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRace:
+    """Two accesses to one place of shared or tensor memory that nothing orders."""
+
+    kind: RaceKind
+    first: Instruction
+    first_thread: int | None
+    """None where a unit did it."""
+    first_writes: bool
+    second: Instruction
+    second_thread: int
+    second_writes: bool
+    space: str
+    place: int
+    """The byte of shared memory, or lane × 512 + column of tensor memory."""
+
+
+class _Places:
+    """Who accessed each place last."""
+
+    def __init__(self, count: int, clocks: int, granule: int) -> None:
+        self.granule = granule
+        self.writer = np.full(count, -1, np.int32)
+        self.written = np.zeros(count, np.int32)
+        self.write_item = np.zeros(count, np.int32)
+        self.read = np.zeros((count, clocks), np.int32)
+        """The time of the last read by each clock."""
+        self.read_item = np.zeros(count, np.int32)
+        self.is_read = np.zeros(count, np.bool_)
+
+
+class SharedOrder(CtaListener):
+    """Finds races among the accesses of one CTA."""
+
+    def __init__(self, threads: int, shared_bytes: int, granule: int) -> None:
+        """`granule`: bytes of the smallest access."""
+        self.threads = threads
+        self.found: dict[tuple[int, int, RaceKind], SharedRace] = {}
+        self._units: dict[tuple[str, int], int] = {}
+        self._clocks = threads + _MOST_UNITS
+        places = shared_bytes // granule + 1
+        if 4 * (places * self._clocks + 2 * threads * (2 * threads + _MOST_UNITS)) > _MOST_BYTES:
+            raise NotRun("too large: the shared memory of its threads is more than is followed")
+        # Threads, units, and behind these the copies of each thread.
+        self._known = np.zeros((threads, self._clocks + threads), np.int32)
+        self._visible = np.zeros_like(self._known)
+        """What other proxies see of what threads, and their `cp.async`, did."""
+        own = np.arange(threads)
+        self._known[own, own] = 1
+        self._spaces = {"shared": _Places(places, self._clocks, granule)}
+        self._items: list[Instruction] = []
+        self._numbers: dict[int, int] = {}
+        self._begun: dict[tuple[str, int], int] = {}
+        """Of each queue of each thread: groups that were committed."""
+        self._released: dict[int, tuple[Array, Array]] = {}
+        self._completed: dict[int, tuple[Array, Array]] = {}
+
+    # ── clocks ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _unit(self, name: str, number: int) -> int:
+        key = (name, number)
+        if key not in self._units:
+            if len(self._units) == _MOST_UNITS:
+                raise NotRun("too large: more queues and mbarriers than are followed")
+            self._units[key] = self.threads + len(self._units)
+        return self._units[key]
+
+    def barrier(self, threads: Array) -> None:
+        """See `CtaListener`."""
+        self._known[threads] = self._known[threads].max(axis=0)
+        self._visible[threads] = self._visible[threads].max(axis=0)
+        self._tick(threads)
+
+    def _tick(self, threads: Array) -> None:
+        self._known[threads, threads] += 1
+
+    def fence(self, threads: Array) -> None:
+        """See `CtaListener`."""
+        self._visible[threads] = self._known[threads]
+        self._tick(threads)
+
+    def arrive(self, threads: Array, barrier: int, queue: str = "") -> None:
+        """See `CtaListener`."""
+        known, visible = self._released.setdefault(
+            barrier, (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
+        )
+        if queue == "tensor matrix":
+            for thread in threads.tolist():
+                unit = self._unit(queue, thread)
+                known[unit] = max(known[unit], self._begun.get((queue, thread), 0) + 1)
+                self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
+            return
+        np.maximum(known, self._known[threads].max(axis=0), out=known)
+        np.maximum(visible, self._visible[threads].max(axis=0), out=visible)
+        if queue == "copy":
+            for thread in threads.tolist():
+                known[self._clocks + thread] = self._begun.get((queue, thread), 0) + 1
+                self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
+        self._tick(threads)
+
+    def complete(self, barrier: int, phase: int) -> None:
+        """See `CtaListener`."""
+        empty = (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
+        known, visible = self._released.pop(barrier, empty)
+        unit = self._units.get(("tile", barrier))
+        if unit is not None:
+            known[unit] = phase + 1
+        self._completed[barrier] = (known, visible)
+
+    def waited(self, threads: Array, barrier: int) -> None:
+        """See `CtaListener`."""
+        if barrier not in self._completed:
+            # The phase before the first one.
+            return
+        known, visible = self._completed[barrier]
+        self._known[threads] = np.maximum(self._known[threads], known)
+        self._visible[threads] = np.maximum(self._visible[threads], visible)
+        self._tick(threads)
+
+    def commit(self, queue: str, threads: Array) -> None:
+        """See `CtaListener`."""
+        for thread in self._owners(queue, threads):
+            self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
+
+    def wait(self, queue: str, threads: Array, pending: int) -> None:
+        """See `CtaListener`."""
+        for thread in threads.tolist():
+            owner = thread // 128 * 128 if queue == "matrix" else thread
+            clock = self._clocks + owner if queue == "copy" else self._units.get((queue, owner))
+            if clock is None:
+                # Nothing was begun.
+                continue
+            done = self._begun.get((queue, owner), 0) - pending
+            self._known[thread, clock] = max(self._known[thread, clock], done)
+
+    @staticmethod
+    def _owners(queue: str, threads: Array) -> Sequence[int]:
+        return np.unique(threads // 128 * 128).tolist() if queue == "matrix" else threads.tolist()
+
+    # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def access(self, item: Instruction, threads: Array, addresses: Array, size: int, writes: bool, space: str) -> None:
+        """See `CtaListener`."""
+        places = self._of(space)
+        count = max(size // places.granule, 1)
+        where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
+        who = np.repeat(threads, count)
+        number = self._number(item)
+        self._check(places, where, who, self._known[who], item, writes, space)
+        if writes:
+            self._write(places, where, who, self._known[who, who], number)
+            lost = np.flatnonzero(places.writer[where] != who)
+            if lost.size:
+                # Several threads write one place at once: of copies, or of the same value.
+                self._write(places, where[lost], who[lost], self._known[who[lost], who[lost]], number)
+        else:
+            places.read[where, who] = self._known[who, who]
+            places.read_item[where], places.is_read[where] = number, True
+
+    def copy(self, item: Instruction, threads: Array, addresses: Array, size: int) -> None:
+        """See `CtaListener`."""
+        places = self._of("shared")
+        count = max(size // places.granule, 1)
+        where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
+        who = np.repeat(threads, count)
+        clock = self._clocks + who
+        self._check(places, where, who, self._known[who], item, True, "shared", clock)
+        begun = np.array([self._begun.get(("copy", thread), 0) + 1 for thread in threads.tolist()])
+        self._write(places, where, clock, np.repeat(begun, count), self._number(item))
+
+    def queue(self, item: Instruction, queue: str, threads: Array, reads: Spans, writes: Spans, tensor: Any) -> None:
+        """See `CtaListener`."""
+        owner = int(threads[0]) // 128 * 128 if queue == "matrix" else int(threads[0])
+        unit, time = self._unit(queue, owner), self._begun.get((queue, owner), 0) + 1
+        known = self._known[threads].min(axis=0)
+        visible = self._visible[threads].min(axis=0)
+        number = self._number(item)
+        self._take(item, number, "shared", self._where(reads), int(threads[0]), known, visible, unit, time, False)
+        for access in tensor or ():
+            lanes, columns = np.array(access.lanes), np.arange(access.column, access.column + access.columns)
+            where = (lanes[:, None] * 512 + columns).reshape(-1)
+            self._take(item, number, "tensor", where, int(threads[0]), known, None, unit, time, access.writes)
+
+    def _where(self, spans: Spans) -> Array:
+        granule = self._of("shared").granule
+        if sum(size for _, size in spans) > 1 << 20:
+            raise NotRun("too large: a copy of more than shared memory")
+        parts = [np.arange(begin // granule, (begin + size) // granule) for begin, size in spans]
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+
+    def bulk_load(self, item: Instruction, thread: int, spans: Spans, barrier: int, phase: int) -> None:
+        """See `CtaListener`."""
+        unit = self._unit("tile", barrier)
+        self._take(
+            item, self._number(item), "shared", self._where(spans), thread, self._known[thread], None, unit, phase + 1,
+            True,
+        )  # fmt: skip
+
+    def _take(
+        self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array,
+        visible: Array | None, unit: int, time: int, writes: bool,
+    ) -> None:  # fmt: skip
+        """Take an access by a unit."""
+        places = self._of(space)
+        who = np.full(len(where), thread)
+        rows = np.broadcast_to(known, (len(where), len(known)))
+        self._check(places, where, who, rows, item, writes, space, np.full(len(where), unit), visible)
+        if writes:
+            self._write(places, where, unit, time, number)
+        else:
+            places.read[where, unit] = time
+            places.read_item[where], places.is_read[where] = number, True
+
+    def _of(self, space: str) -> _Places:
+        if space not in self._spaces:
+            self._spaces[space] = _Places(128 * 512, self._clocks, 1)
+        return self._spaces[space]
+
+    def _write(self, places: _Places, where: Array, clock: Array | int, time: Array | int, number: int) -> None:
+        places.writer[where], places.written[where], places.write_item[where] = clock, time, number
+        read = where[places.is_read[where]]
+        places.read[read], places.is_read[read] = 0, False
+
+    def _number(self, item: Instruction) -> int:
+        number = self._numbers.get(id(item))
+        if number is None:
+            number = self._numbers[id(item)] = len(self._items)
+            self._items.append(item)
+        return number
+
+    # ── races ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check(
+        self, places: _Places, where: Array, who: Array, known: Array, item: Instruction, writes: bool, space: str,
+        clock: Array | None = None, visible: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Report what the accesses of threads, or of a unit that works for them, are not ordered behind."""
+        own = who if clock is None else clock
+        if where.size and where.max() >= len(places.writer):
+            raise NotRun(f"line {item.line} of the PTX accesses shared memory beyond its end")
+        before = places.writer[where]
+        rows = np.arange(len(where))
+        open_ = (before >= 0) & (before != own) & (known[rows, before] < places.written[where])
+        if open_.any():
+            at = int(np.flatnonzero(open_)[0])
+            self._report(
+                places, int(where[at]), int(before[at]), places.write_item, True, item, int(who[at]), writes, space
+            )
+        if visible is not None:
+            is_unit = (before >= self.threads) & (before < self._clocks)
+            unseen = (before >= 0) & ~is_unit & ~open_ & (visible[before] < places.written[where])
+            if unseen.any():
+                at = int(np.flatnonzero(unseen)[0])
+                writer = int(before[at])
+                writer -= 0 if writer < self.threads else self._clocks
+                self._report(
+                    places, int(where[at]), writer, places.write_item, True, item, int(who[at]), writes, space,
+                    "no proxy fence",
+                )  # fmt: skip
+        if not writes:
+            return
+        read = np.flatnonzero(places.is_read[where])
+        if not read.size:
+            return
+        times = places.read[where[read]]
+        late = times > known[read][:, : self._clocks]
+        # A thread, or a unit, is in order with itself.
+        inside = own[read] < self._clocks
+        late[np.flatnonzero(inside), own[read][inside]] = False
+        if late.any():
+            row, reader = (int(index[0]) for index in np.nonzero(late))
+            at = int(read[row])
+            self._report(places, int(where[at]), reader, places.read_item, False, item, int(who[at]), True, space)
+
+    def _report(
+        self, places: _Places, place: int, clock: int, items: Array, first_writes: bool, item: Instruction, thread: int,
+        writes: bool, space: str, kind: RaceKind | None = None,
+    ) -> None:  # fmt: skip
+        first = self._items[int(items[place])]
+        owner: int | None = clock if clock < self.threads else None
+        if kind is None:
+            kind = "no barrier"
+            if clock >= self._clocks:
+                # Once it was waited for by its own thread, a barrier is missing.
+                owner = clock - self._clocks
+                is_done = self._known[owner, clock] >= places.written[place]
+                kind = "no barrier" if is_done else "copy not awaited"
+            elif clock >= self.threads:
+                names = {number: name for (name, _), number in self._units.items()}
+                kind = "matrix instruction not awaited" if "matrix" in names[clock] else "copy not awaited"
+        key = (id(first), id(item), kind)
+        if key not in self.found:
+            self.found[key] = SharedRace(
+                kind, first, owner, first_writes, item, thread, writes, space, place * places.granule
+            )

@@ -1,0 +1,71 @@
+"""`irscope time` and `irscope tune` as a user types them, of stored captures: no Triton and no GPU."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from irscope.store.file import load, save
+from tests.cli.product import ROOT, Run
+
+MATMUL = next((ROOT / "tests" / "data" / "counters").rglob("matmul_naive_kernel.irscope"))
+
+
+def test_the_time_its_bound_and_the_lines_are_printed(irscope: Run) -> None:
+    code, out, _ = irscope("time", MATMUL)
+    assert code == 0
+    assert "Predicted time:" in out
+    assert "bound by" in out
+    assert "Roofline's minimum time" in out
+    assert "Python" in out
+
+
+def test_pictures_and_traces_are_written(irscope: Run, tmp_path: Path) -> None:
+    assert irscope("time", MATMUL, "-o", tmp_path / "time.svg")[0] == 0
+    assert ElementTree.fromstring((tmp_path / "time.svg").read_text()).tag.endswith("svg")
+    assert irscope("time", MATMUL, "-o", tmp_path / "x.trace.json")[0] == 0
+    events = json.loads((tmp_path / "x.trace.json").read_text())["traceEvents"]
+    assert {event["ph"] for event in events} == {"M", "X"}
+
+
+def test_another_size_and_grid(irscope: Run) -> None:
+    (small,) = json.loads(irscope("time", MATMUL, "--json")[1])
+    (large,) = json.loads(irscope("time", MATMUL, "--grid", "4096", "--json")[1])
+    assert large["grid"] == [4096, 1, 1]
+    assert large["seconds"] > small["seconds"]
+    code, _, err = irscope("time", MATMUL, "--size", "nothing=16")
+    assert code == 2
+    assert "nothing" in err
+
+
+def test_a_launch_without_a_grid_is_asked_for_one(irscope: Run, tmp_path: Path) -> None:
+    capture = load(MATMUL)
+    save(replace(capture, launch=replace(capture.launch, grid=None)), tmp_path / "x.irscope")
+    code, _, err = irscope("time", tmp_path / "x.irscope")
+    assert code == 2
+    assert "--grid" in err
+
+
+@pytest.mark.parametrize("options", [(), ("--perf-model",)])
+def test_a_capture_is_a_configuration(irscope: Run, options: tuple[str, ...]) -> None:
+    code, out, _ = irscope("tune", MATMUL, *options)
+    assert code == 0
+    assert ("def perf_model" if options else "triton.Config(") in out
+
+
+def test_sizes_need_a_grid(irscope: Run) -> None:
+    code, _, err = irscope("tune", MATMUL, "--size", "m=512,1024")
+    assert code == 2
+    assert "--grid" in err
+    code, out, _ = irscope("tune", MATMUL, "--size", "m=512,1024", "--grid", "cdiv(m, 128) * 4", "--json")
+    assert code == 0
+    assert json.loads(out)["sizes"] == [{"m": 512}, {"m": 1024}]
+
+
+@pytest.mark.parametrize("grid", ["__import__('os')", "m ** 9", "unknown", "m.x", "1 // 0"])
+def test_a_grid_is_arithmetic_and_nothing_else(irscope: Run, grid: str) -> None:
+    assert irscope("tune", MATMUL, "--size", "m=512", "--grid", grid)[0] == 2

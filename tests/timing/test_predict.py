@@ -1,0 +1,137 @@
+"""Properties of predictions, and launches with a planted bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from irscope.device.clocks import CLOCKS, Clock, clock_of
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.model.launch_record import LaunchRecord
+from irscope.store.file import load
+from irscope.target import Target
+from irscope.timing.execution import execute
+from irscope.timing.predict import Prediction, _timed, predict_with  # pyright: ignore[reportPrivateUsage]
+from irscope.timing.tuning import Candidate, Ranked, Tuning, config_text, perf_model_text
+
+COUNTERS = Path(__file__).parents[1] / "data" / "counters"
+H100 = CLOCKS["h100"]
+
+
+@cache
+def stored(name: str) -> Capture:
+    return load(next(COUNTERS.rglob(f"{name}.irscope")))
+
+
+def launched(name: str, x: int) -> Capture:
+    """A stored kernel as if launched with other CTAs, its tensors as large as these reach."""
+    capture = stored(name)
+    record = capture.launch.record
+    assert record is not None
+    rows = tuple(replace(row, storage_bytes=None) for row in record.arguments)
+    return replace(capture, launch=replace(capture.launch, grid=(x, 1, 1), record=LaunchRecord(rows)))
+
+
+def predicted(capture: Capture, **options: bool) -> Prediction:
+    return predict_with(capture, part="h100", what_if=options.get("what_if", False))
+
+
+def seconds(capture: Capture, clock: Clock) -> float:
+    return clock.launch_s + _timed(execute(capture, clock), clock).cycles / clock.clock_hz
+
+
+@pytest.mark.parametrize("name", ["softmax_kernel", "swiglu_backward_kernel", "layer_norm_backward_kernel"])
+def test_more_ctas_take_longer(name: str) -> None:
+    times = [predicted(launched(name, count)).seconds for count in (64, 1024, 16384)]
+    assert times == sorted(times)
+    assert times[2] > 4 * times[1]
+
+
+@pytest.mark.parametrize("name", ["softmax_kernel", "matmul_naive_kernel", "attention_kernel", "triton_rope"])
+@pytest.mark.parametrize(
+    "faster",
+    [
+        {"dram_bytes_per_s": 2 * H100.dram_bytes_per_s},
+        {"l2_bytes_per_s": 2 * H100.l2_bytes_per_s},
+        {"dram_latency": H100.dram_latency / 2},
+        {"clock_hz": 2 * H100.clock_hz},
+    ],
+)
+def test_a_faster_part_takes_no_longer(name: str, faster: dict[str, float]) -> None:
+    base = seconds(stored(name), H100)
+    # What queues differently may shift a little.
+    assert seconds(stored(name), replace(H100, **faster)) <= 1.03 * base
+
+
+def test_what_is_said_holds_together() -> None:
+    one = predicted(stored("matmul_naive_kernel"), what_if=True)
+    assert 0 < one.interval[0] < one.seconds < one.interval[1]
+    assert one.seconds >= one.launch_seconds
+    assert sum(line.share for line in one.lines) == pytest.approx(1)
+    assert sum(part for _, part in one.waits) == pytest.approx(1)
+    assert all(0 <= part <= 1.0001 for _, part in one.busy)
+    assert all(item.gain >= 1 for item in one.what_if)
+    assert all(span.end >= span.start >= 0 for span in one.timeline)
+
+
+def test_a_stream_is_bound_by_dram() -> None:
+    one = predicted(launched("softmax_kernel", 1 << 16))
+    assert one.bound == "DRAM"
+    # No launch is faster than its bytes.
+    assert one.seconds > one.dram_bytes / H100.dram_bytes_per_s
+
+
+def test_a_launch_that_does_little_is_overhead() -> None:
+    assert predicted(launched("softmax_kernel", 1)).bound == "launch overhead"
+
+
+def test_few_ctas_are_named() -> None:
+    assert predicted(stored("matmul_naive_kernel")).bound in ("too few CTAs", "launch overhead")
+
+
+def test_conflicts_cost_and_their_absence_is_answered() -> None:
+    one = predicted(launched("shared_columns", 4096), what_if=True)
+    gains = {item.name: item.gain for item in one.what_if}
+    assert gains["without bank conflicts"] > 1
+
+
+def test_parts_are_told_apart() -> None:
+    slow, fast = (predict_with(launched("softmax_kernel", 1 << 15), part=part) for part in ("h100", "h200"))
+    assert fast.seconds < slow.seconds
+    assert slow.is_validated
+    assert not predict_with(stored("softmax_kernel"), part="h100-pcie").is_validated
+
+
+def test_what_is_not_known_is_asked_for() -> None:
+    capture = stored("softmax_kernel")
+    with pytest.raises(UsageError, match="--grid"):
+        predict_with(replace(capture, launch=replace(capture.launch, grid=None)))
+    record = capture.launch.record
+    assert record is not None
+    rows = tuple(row for row in record.arguments if row.kind == "tensor")
+    with pytest.raises(UsageError, match="--size"):
+        predict_with(replace(capture, launch=replace(capture.launch, record=LaunchRecord(rows))))
+    with pytest.raises(UsageError, match="no such part"):
+        clock_of(Target.parse("cuda:90"), "h1000")
+    with pytest.raises(UsageError, match="cuda:80"):
+        clock_of(Target.parse("cuda:90"), "a100")
+
+
+def test_predictions_are_printed_as_a_model_that_runs() -> None:
+    one = predicted(stored("softmax_kernel"))
+    rows = tuple(
+        Ranked(Candidate((("BLOCK", 64 * size), ("num_warps", 4)), None), (replace(one, seconds=size * 1e-6),) * 2)
+        for size in (1, 2)
+    )
+    tuning = Tuning("kernel", "h100", ((("M", 16),), (("M", 4096),)), rows, ())
+    assert config_text(rows[0].candidate) == "triton.Config({'BLOCK': 64}, num_warps=4)"
+    names: dict[str, object] = {}
+    exec(perf_model_text(tuning), names)
+    model = names["perf_model"]
+    assert callable(model)
+    assert model(M=20, BLOCK=128, num_warps=4, num_stages=3) == 2.0
+    assert model(M=20, BLOCK=999, num_warps=4) == float("inf")

@@ -1,0 +1,127 @@
+"""Races in shared memory that were planted in the PTX are found; what the compiler wrote is safe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irscope.analysis.checks.assertions import Safe
+from irscope.analysis.checks.subject import Subject
+from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.verify.safety import verify_launch
+from tests.once import kept
+
+KERNELS = Path(__file__).with_name("shared_kernels.py")
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
+Change = Callable[[re.Match[str]], str]
+
+
+def later(match: re.Match[str]) -> str:
+    """A wait that leaves more groups open."""
+    return f"{match[1]}{int(match[2]) + 8}"
+
+
+# What is taken out of the PTX → its lines, what they become, and the kind of the race.
+FAULTS: dict[str, tuple[str, Change, str]] = {
+    "barrier": (r"^\s*bar(?:rier)?\.sync\s+0;", lambda _: "", "shared-race"),
+    "cp.async": (r"^(\s*cp\.async\.wait_group\s+)(\d+)", later, "shared-race"),
+    "wgmma": (r"^(\s*wgmma\.wait_group\.sync\.aligned\s+)(\d+)", later, "shared-race"),
+    "mbarrier": (r"^\s*mbarrier\.try_wait\S* complete,[^;]*;", lambda _: "mov.pred complete, 1;", "shared-race"),
+    "fence": (r"^\s*fence\.proxy\.async\S*;", lambda _: "", "proxy-fence"),
+}
+# Kernel, target, fault: each is in that kernel, and nothing else makes it right.
+PLANTED = (
+    ("products", "cuda:80", "barrier"), ("products", "cuda:80", "cp.async"), ("products", "cuda:90", "barrier"),
+    ("products", "cuda:90", "cp.async"), ("products", "cuda:90", "wgmma"), ("products", "cuda:90", "fence"),
+    ("products", "cuda:100", "cp.async"), ("products", "cuda:100", "fence"), ("products", "cuda:100", "mbarrier"),
+    ("described_products", "cuda:90", "mbarrier"), ("described_products", "cuda:90", "wgmma"),
+    ("described_products", "cuda:90", "fence"), ("described_products", "cuda:100", "mbarrier"),
+    ("specialised_products", "cuda:100", "mbarrier"), ("normalised", "cuda:80", "barrier"),
+    ("scanned", "cuda:80", "barrier"), ("counted", "cuda:80", "barrier"), ("transposed", "cuda:80", "barrier"),
+    ("copied_through_shared", "cuda:80", "barrier"),
+)  # fmt: skip
+
+
+def captures(target: str) -> dict[str, Capture]:
+    request = request_for(KERNELS, targets=(target,), disassemble=False)
+    recorded = kept(("shared", KERNELS.read_text("utf-8"), target), lambda: tuple(record_request(request).captures))
+    return {capture.name: capture for capture in recorded}
+
+
+def with_ptx(capture: Capture, text: str) -> Capture:
+    artifacts = tuple(replace(one, data=text) if one.stage == "ptx" else one for one in capture.artifacts)
+    return capture.with_(artifacts=artifacts)
+
+
+def single_faults(capture: Capture, pattern: str, change: Change) -> Iterator[Capture]:
+    """The capture with each of the lines changed, one at a time."""
+    lines = capture.text("ptx").split("\n")
+    for place, line in enumerate(lines):
+        if re.match(pattern, line):
+            yield with_ptx(capture, "\n".join([*lines[:place], re.sub(pattern, change, line), *lines[place + 1 :]]))
+
+
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90", "cuda:100"])
+def test_what_the_compiler_wrote_is_safe(target: str) -> None:
+    for name, capture in captures(target).items():
+        if capture.failure is None and not name.startswith("barrier_of"):
+            verdict = verify_launch(capture)
+            assert (name, verdict.answer, verdict.undecided) == (name, "safe", ())
+            assert verdict.shared == "program (0, 0, 0), by thread in the PTX"
+
+
+@pytest.mark.parametrize(("kernel", "target", "fault"), PLANTED)
+def test_a_race_that_was_planted_is_found(kernel: str, target: str, fault: str) -> None:
+    pattern, change, kind = FAULTS[fault]
+    capture = captures(target)[kernel]
+    text, count = re.subn(pattern, change, capture.text("ptx"), flags=re.MULTILINE)
+    assert count
+    verdict = verify_launch(with_ptx(capture, text))
+    assert verdict.answer == "wrong", verdict
+    violation = next(one for one in verdict.violations if one.kind == kind)
+    lines = text.split("\n")
+    assert len(violation.accesses) == 2
+    for access in violation.accesses:
+        assert access.operation in lines[access.line - 1]
+        assert access.place.startswith(str(KERNELS))
+
+
+@pytest.mark.parametrize(("kernel", "target", "fault"), PLANTED)
+def test_one_missing_line_is_found_or_harmless(kernel: str, target: str, fault: str) -> None:
+    """Never a crash, and never undecided; of the lines of one kind, one at least is needed."""
+    pattern, change, _ = FAULTS[fault]
+    verdicts = [verify_launch(one) for one in single_faults(captures(target)[kernel], pattern, change)]
+    assert {verdict.answer for verdict in verdicts} <= {"safe", "wrong"}
+
+
+def test_a_barrier_that_half_a_warp_reaches_is_divergent() -> None:
+    for target in ("cuda:80", "cuda:100"):
+        wrong, right = (captures(target)[f"barrier_of_{name}"] for name in ("half_a_warp", "one_warp"))
+        (violation,) = verify_launch(wrong).violations
+        assert (violation.kind, violation.code) == ("divergent-barrier", "IRS910")
+        assert violation.accesses[0].operation == "bar.sync"
+        assert not verify_launch(right).violations
+
+
+def test_a_check_shows_the_race_with_its_accesses() -> None:
+    capture = captures("cuda:80")["products"]
+    pattern, change, _ = FAULTS["cp.async"]
+    wrong = with_ptx(capture, re.sub(pattern, change, capture.text("ptx"), flags=re.MULTILINE))
+    assert not Safe().breaches(Subject(capture))
+    breach = Safe().breaches(Subject(wrong))[0]
+    assert breach.text.startswith("IRS908 shared-race: an asynchronous unit writes")
+    assert "made by: ttgir:pipeline#1" in breach.causes
+    assert breach.place[0][0] == str(KERNELS)
+
+
+def test_too_many_instructions_are_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.verify.safety.DEFAULT_INSTRUCTIONS", 10)
+    verdict = verify_launch(captures("cuda:80")["products"])
+    assert verdict.answer == "not decided"
+    assert "more than the 10 instructions" in verdict.undecided[0]
