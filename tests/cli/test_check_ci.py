@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.cli.product import ROOT, Run
@@ -60,3 +62,44 @@ def test_the_hook_names_a_command_that_is_there() -> None:
     assert entry in COMMANDS
     page = (ROOT / "docs" / "ci.md").read_text("utf-8")
     assert re.findall(r"^- id: (\S+)$", text, re.MULTILINE) == re.findall(r"^      - id: (\S+)$", page, re.MULTILINE)
+
+
+def _commands(script: str) -> list[list[str]]:
+    """The calls of irscope in a script of a shell, as words; variables stay as they are."""
+    lines = (line.strip() for line in script.splitlines())
+    return [shlex.split(re.split(r" \|\| ", line)[0])[1:] for line in lines if line.startswith("irscope ")]
+
+
+def _scripts() -> dict[str, str]:
+    yaml = pytest.importorskip("yaml", reason="PyYAML, which reads the templates, is not installed")
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    assert action["runs"]["using"] == "composite"
+    steps = action["runs"]["steps"]
+    assert all(("uses" in step) != ("run" in step and step["shell"] == "bash") for step in steps)
+    named = {name for step in steps for name in re.findall(r"inputs\.([\w-]+)", json.dumps(step))}
+    assert named == {*action["inputs"]}
+    # A text of an input reaches a shell as a variable alone, never inside the script.
+    assert not any("${{" in step.get("run", "") for step in steps)
+    job = yaml.safe_load((ROOT / "docs" / "ci" / "gitlab.yml").read_text("utf-8"))
+    assert {*re.findall(r"IRSCOPE_[A-Z_]+", json.dumps(job["irscope"]["script"]))} <= {*job["variables"]}
+    return {"action": "\n".join(step.get("run", "") for step in steps), "gitlab": "\n".join(job["irscope"]["script"])}
+
+
+def test_the_templates_call_commands_that_are_there() -> None:
+    from irscope.cli.command import Command
+    from irscope.cli.commands import COMMANDS, main_group
+
+    for name, script in _scripts().items():
+        commands = _commands(script)
+        assert {words[0] for words in commands} == {"report", "check", "verify", "upgrade"}, name
+        for command, *words in commands:
+            assert command in COMMANDS
+            loaded = main_group().get_command(click.Context(main_group()), command)
+            assert isinstance(loaded, Command)
+            known = {option for one in loaded.params for option in one.opts}
+            assert {word for word in words if word.startswith("-")} <= known, (name, command)
+
+
+def test_the_scripts_of_the_templates_are_bash() -> None:
+    for script in _scripts().values():
+        assert subprocess.run(["bash", "-n", "-c", script], check=False).returncode == 0

@@ -13,7 +13,7 @@ from irscope.cli.commands import COMMANDS, main_group
 from tests.cli.conftest import Run
 
 MOST_COMMANDS = 28
-PLANNED = {"time", "tune", "export"}
+PLANNED = {"time", "tune"}
 MOST_OPTIONS = 15
 GROUPS = ["Record", "See", "Explain", "Change and compare", "Guard"]
 

@@ -158,12 +158,26 @@ class Offered:
     effect: Literal["reads", "compiles", "runs the file"]
     """`reads`: it adds no capture, and runs no code of the user's; what a capture lacks is compiled if it was recorded
     here. `compiles`: it adds captures, made of those that are there."""
+    then: str = "stages"
+    """The tool that is named as the next, where the answer names no call."""
 
     def answer(self, arguments: Mapping[str, Any]) -> Answer:
         """Call the tool; raises what it raises."""
         defaults = {one.name: one.default for one in signature(self.function).parameters.values()}
         given = {name: value for name, value in arguments.items() if value != defaults.get(name) and name not in _PAGES}
-        return replace(self.function(**arguments), tool=self.name, arguments=given)
+        answer = self.function(**arguments)
+        if "next" not in answer.head and not any("next" in row for row in answer.rows if isinstance(row, dict)):
+            answer = replace(answer, head={**answer.head, "next": self._next(answer, arguments)})
+        return replace(answer, tool=self.name, arguments=given)
+
+    def _next(self, answer: Answer, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The call after an answer: of its capture, of the first that it lists, or of a file where there is none."""
+        rows = answer.rows if answer.key == "captures" else ()
+        listed = next((cast("dict[str, Any]", row).get("id") for row in rows if isinstance(row, dict)), None)
+        capture = arguments.get("capture") or arguments.get("left") or listed
+        if capture is None or self.then == "record":
+            return call_of("record", {"file": arguments.get("file") or "FILE.py"})
+        return call_of(self.then, {"capture": capture})
 
 
 class KeptAnswers:

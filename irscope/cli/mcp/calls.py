@@ -99,6 +99,9 @@ def error_text(error: Exception, tool: str, arguments: Mapping[str, Any]) -> str
         return f"{text} Next: {call_text('stages', of_it)}"
     if isinstance(error, PlanError) and of_it["capture"]:
         return f"{text} Next: {call_text('passes', of_it)}"
+    if tool in ("time", "tune") and not arguments.get("grid") and not arguments.get("sizes"):
+        # As a rule a capture of a signature or a file of IR has no launch to predict.
+        return f"{text} Next: {call_text('record', {'file': 'FILE.py'})}"
     if tool == "record" and not arguments.get("signature"):
         known = {"file": arguments.get("file"), "kernel": arguments.get("kernel") or "KERNEL"}
         types = {"signature": "*fp16:16, i32", "constexprs": {"BLOCK": 128}}

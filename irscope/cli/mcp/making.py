@@ -33,25 +33,15 @@ def record(
     timeout_s: float = 300.0,
     start: int = 0,
 ) -> Answer:
-    """Run a Python file and record every Triton kernel that it launches; or compile one kernel by its signature.
-
-    This executes the user's code, on a virtual GPU where there is no real one. With a signature the file is imported,
-    not run as a program. Each launch becomes a capture, whose id every other tool takes; a compile that fails is one
-    too.
+    """Run a Python file (the user's code) and record its kernels; or compile one by its signature.
 
     Args:
-    file: the path of the Python file or notebook, or of IR (.ttir, .ttgir, .llir, .ptx).
-    kernel: record only this kernel; needed with a signature.
-    signature: types of the parameters that are no tl.constexpr, as '*fp16:16, *fp16:16, i32': :16 means divisible.
-    constexprs: values of tl.constexpr parameters, with a signature.
-    options: compile options such as num_warps, with a signature or an IR file.
-    target: cuda:90, hip:gfx942, h100, … By default this machine's GPU, or cuda:90.
-    plan: passes to switch off, as '-combine -ttgir:coalesce'.
-    arguments: command-line arguments of the program.
-    config: which configurations of an autotuned kernel: first, all, an index, or KEY=VALUE.
-    dry: run in a copy of the working folder, which is removed afterwards.
-    timeout_s: time limit for compiling one kernel.
-    start: the first row to show.
+    signature: types, as '*fp16:16, i32'; :16 means divisible.
+    options: as {"num_warps": 8}.
+    target: as cuda:90.
+    plan: passes off, as '-combine -ttgir:coalesce'.
+    config: first, all, index or KEY=VALUE.
+    dry: in a copy of the folder.
     """
     asked = RecordingOptions.of(
         {
@@ -76,17 +66,11 @@ def recompile(
     target: str = "",
     timeout_s: float = 300.0,
 ) -> Answer:
-    """Compile a capture's own IR again with passes switched off, other options, or for another target.
-
-    It runs Triton's compiler, and no code of the user's. The result is another capture: compare both with diff. What
-    the Python text decides (tl.constexpr values, the kernel itself) needs record.
+    """Compile a capture's IR again with passes off, other options or for another target.
 
     Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    plan: passes to switch off, as '-combine -ttgir:coalesce'; '+ttgir:coalesce' switches all others of the stage off.
-    options: compile options, as {"num_warps": 8, "num_stages": 2}.
-    target: cuda:90, hip:gfx942, h100, …
-    timeout_s: time limit.
+    plan: as '-combine'; '+coalesce': all others off.
+    options: as {"num_warps": 8}.
     """
     if not (plan or options or target):
         raise UsageError(
@@ -120,19 +104,13 @@ def edit(
     variant: str = "",
     start: int = 0,
 ) -> Answer:
-    """Edit the IR after a pass, or what a stage made, compile on from it, and show what that changed.
-
-    It runs Triton's compiler, and no code of the user's. Read the text with stages first: its line numbers are those
-    that lines takes. The result is another capture, with a name. Give one of lines, replace and text.
+    """Edit the IR after a pass or of a stage, compile on from it, show what changed. Give lines, replace or text.
 
     Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    at: the text: a pass, as 'ttgir:coalesce', for the IR after it; or ttir, ttgir, llir, ptx.
-    lines: number of a line → what stands in its place, as {"12": "  %3 = …"}; an empty text removes it.
-    replace: part of the text → what stands in its place; each part must be there once.
-    text: the whole edited text.
-    variant: the name of the new capture; by default the place and a number.
-    start: the first line of the diff to show.
+    at: a pass, as 'ttgir:coalesce', or ttir, ttgir, llir, ptx.
+    lines: number (as in stages) → new text, empty removes it.
+    replace: part, there once → new text.
+    variant: its name.
     """
     if at == PYTHON:
         how = call_text("edit_python", {"capture": capture})
@@ -155,19 +133,7 @@ def edit_python(
     variant: str = "",
     start: int = 0,
 ) -> Answer:
-    """Edit the Python text of a kernel, compile it as the launch did, and show what that changed.
-
-    This executes the edited text, on a virtual GPU; the capture must have been recorded on this machine. Without lines,
-    replace and text it only shows the text to edit. The result is another capture, with a name.
-
-    Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    lines: number of a line → what stands in its place, as {"12": "    x = …"}; an empty text removes it.
-    replace: part of the text → what stands in its place; each part must be there once.
-    text: the whole edited text.
-    variant: the name of the new capture; by default the place and a number.
-    start: the first line to show, of the diff, or of the text.
-    """
+    """Edit the kernel's Python, run it, compile it as the launch did. Without an edit: show it."""
     subject = capture_subject(capture)
     with quiet():
         place = place_at(_one(subject), PYTHON, record=run_request, tell=say)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -21,12 +20,11 @@ from irscope.cli.mcp.tools import TOOLS
 
 _INSTRUCTIONS = (
     "irscope shows what the Triton compiler did to a GPU kernel; no GPU is needed. Begin with list, or with record, "
-    "which runs a Python file. Every other tool takes the id of a capture, which stays valid. why says what is slow "
-    "and how to fix it. An answer has at most 8 kB; left_out says what is missing, and which call gives it."
+    "which runs a Python file. Every other tool takes a capture: an id, which stays valid, a .irscope file, or 'last'. "
+    "start is the first row to show. why says what is slow and how to fix it, verify whether it is safe, time how "
+    "long it takes by prediction. next is the call to make next. An answer has at most 8 kB; left_out says what is "
+    "missing, and which call gives it. A change (recompile, edit, tune) makes another capture: compare both with diff."
 )
-
-#     line: only those of this line of Python.
-_ARGUMENT = re.compile(r"^(\w+): (.*(?:\n {4,}.*)*)", re.MULTILINE)
 
 
 def mcp_server() -> MCPServer[Any]:
@@ -55,26 +53,39 @@ class _Tool(Tool):
 
 def _tool(offered: Offered, kept: KeptAnswers) -> Tool:
     description, _, arguments = inspect.cleandoc(offered.function.__doc__ or "").partition("\n\nArgs:\n")
+    # What a hint is by default stays out: it may write, destroy, and reach the world, as a program does that is run.
     tool = _Tool.from_function(
         _refusing(offered, kept),
         name=offered.name,
-        description=" ".join(description.split()),
+        description=" ".join(f"{description} {arguments}".split()),
         annotations=ToolAnnotations(
-            read_only_hint=offered.effect == "reads",
-            destructive_hint=offered.effect == "runs the file",
-            idempotent_hint=offered.effect != "runs the file",
-            open_world_hint=offered.effect == "runs the file",
-        ),
+            read_only_hint=True if offered.effect == "reads" else None,
+            destructive_hint=False if offered.effect == "compiles" else None,
+            open_world_hint=False,
+        )
+        if offered.effect != "runs the file"
+        else None,
         structured_output=False,
     )
     # A misspelt argument is an error, not left out.
     model = tool.fn_metadata.arg_model
     model.model_config["extra"] = "forbid"
     model.model_rebuild(force=True)
-    tool.parameters = model.model_json_schema(by_alias=True)
-    for name, text in _ARGUMENT.findall(inspect.cleandoc(arguments)):
-        tool.parameters["properties"][name]["description"] = " ".join(text.split())
+    schema = model.model_json_schema(by_alias=True)
+    properties = {name: _short(row) for name, row in schema["properties"].items()}
+    tool.parameters = {"type": "object", "properties": properties}
+    if required := schema.get("required"):
+        tool.parameters["required"] = required
     return tool
+
+
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an argument in as few bytes as say the same: all tools together are read in each conversation.
+
+    An argument that is not required may be left out: that it may be null as well is nobody's concern.
+    """
+    kind = next((one for one in row.get("anyOf", ()) if one.get("type") != "null"), row)
+    return {name: value for name, value in kind.items() if name not in ("title", "default", "additionalProperties")}
 
 
 def _refusing(offered: Offered, kept: KeptAnswers) -> Callable[..., str]:

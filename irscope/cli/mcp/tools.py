@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irscope.cli.mcp.answers import Answer, Offered, call_text
-from irscope.cli.mcp.calls import capture_subject, command_json, numbered_lines, quiet, refuse_foreign, rows_of
+from irscope.cli.mcp.answers import Answer, Offered, call_of, call_text
+from irscope.cli.mcp.calls import (
+    capture_subject,
+    command_json,
+    numbered_lines,
+    program_subject,
+    quiet,
+    refuse_foreign,
+    rows_of,
+)
 from irscope.cli.mcp.making import edit, edit_python, recompile, record
 from irscope.cli.streams import say
 from irscope.cli.subject import stored_capture, stored_captures
@@ -18,13 +26,10 @@ __all__ = ["TOOLS", "Offered"]
 
 
 def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> Answer:
-    """List the captures that are stored on this machine, the newest first.
+    """List stored captures, the newest first.
 
     Args:
-    kernel: part of the kernel's name, or a pattern such as 'matmul*'.
-    target: only those of this target or backend.
-    last: only those of the last recording.
-    start: the first row to show.
+    kernel: pattern.
     """
     words = ["ls", *([kernel] if kernel and not kernel.startswith("-") else [])]
     words += [*_option("--where", f"target={target}" if target else ""), *(["--last"] if last else [])]
@@ -47,16 +52,13 @@ def _stages(
     last_line: int = 0,
     locations: bool = False,
 ) -> Answer:
-    """Show a capture and its stages; or the text of one stage, or the IR after a pass, line by line with numbers.
+    """Show a capture; or the numbered lines of a stage, or of the IR after a pass.
 
     Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    stage: source, ttir, ttgir, llir, ptx, sass or amdgcn. Without it: the signature, options, resources and stages.
-    after: the IR after this pass, as 'ttgir:coalesce' or 'canonicalizer#2', in place of a stage.
-    source_lines: only what comes from these lines of the kernel's Python file, as '31' or '23-31,40'.
-    first_line: the first line of the text to show, from 1.
-    last_line: the last one; 0 for the end.
-    locations: keep the loc(…) of each line.
+    stage: source, ttir, ttgir, llir, ptx, sass, ….
+    after: a pass, as 'canonicalizer#2'.
+    source_lines: only from these lines of Python, as '23-31,40'.
+    locations: keep loc(…).
     """
     subject = capture_subject(capture)
     if not stage and not after:
@@ -100,15 +102,7 @@ def _versions(environment: dict[str, Any]) -> dict[str, Any]:
 
 
 def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> Answer:
-    """List the passes of a compile: stage, name, options, time, whether it changed the IR, and by how much.
-
-    Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    stage: only those of this stage: ttir, ttgir, llir.
-    match: only those whose name contains this.
-    changed: only those that changed the IR.
-    start: the first row to show.
-    """
+    """List passes: options, time, changes."""
     words = ["passes", capture_subject(capture), *_option("--stage", stage), *_option("--match", match)]
     document, said = command_json([*words, *(["--changed"] if changed else [])])
     (row, *others) = rows_of(document)
@@ -121,18 +115,11 @@ def _passes(capture: str, stage: str = "", match: str = "", changed: bool = Fals
 def _diff(
     left: str, right: str = "", stage: str = "", one_pass: str = "", between: list[str] | None = None, start: int = 0
 ) -> Answer:
-    """Compare two captures, or the IR of one capture around a pass; structurally, so that renumbering is no difference.
-
-    For two plans, make the second capture by recompile. The answer has what differs in options, resources and
-    instructions, and the lines of a unified diff of the first stage that differs.
+    """Compare two captures, or the IR of one around a pass, structurally.
 
     Args:
-    left: the capture before: an id, a .irscope file, or 'last'.
-    right: the capture after.
-    stage: the stage whose texts are compared line by line.
-    one_pass: in place of right: compare before and after this pass, as 'ttgir:coalesce#1'.
-    between: in place of right: two passes, to compare the IR after each.
-    start: the first line of the diff to show.
+    one_pass: in place of right: before and after it.
+    between: in place of right: after each of two passes.
     """
     words = ["diff", capture_subject(left)]
     if bool(right) + bool(one_pass) + bool(between) != 1:
@@ -174,21 +161,15 @@ def _why(
     grid: str = "",
     start: int = 0,
 ) -> Answer:
-    """Report what is slow in a kernel: the line, the cause, and fixes; the worst first.
-
-    A fix that was compiled says what it changed. Only a capture that was recorded on this machine is compiled for
-    that, and no code of the user's runs.
+    """Report what is slow: line, cause, and fixes that were compiled; the worst first.
 
     Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    tries: at most so many compiles to try fixes; 0 compiles nothing.
-    line: only what concerns this line of the Python file.
-    operation: only these operations, as 'load' or 'tt.dot'.
-    value: only what concerns this value of the TTGIR, as '%acc'.
-    ignore: codes or names of kinds to leave out, as ['IRS101'].
-    sizes: integer arguments as if the kernel was launched with them, as {"n": 4096}.
-    grid: the number of programs as if it was launched so, as '1024' or '64,8'.
-    start: the first row to show.
+    tries: compiles of fixes, at most.
+    operation: as 'tt.dot'.
+    value: as '%acc'.
+    ignore: codes, as ['IRS101'].
+    sizes: as if launched so, as {"n": 4096}.
+    grid: CTAs, as '64,8'.
     """
     trusted = all(file.load().environment.is_trusted for file in stored_captures(capture_subject(capture)).files)
     words = ["why", capture_subject(capture), f"--tries={tries if trusted else 0}"]
@@ -206,15 +187,10 @@ def _why(
 def _layouts(
     capture: str, names: list[str] | None = None, value: str = "", operation: str = "", line: int = 0, start: int = 0
 ) -> Answer:
-    """List the layouts of a capture's TTGIR: the encoding, its bases, who uses it, registers, copies and padding.
+    """List layouts of the TTGIR: bases, uses, registers, copies, padding.
 
     Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    names: only these: aliases such as '#blocked', or kinds such as 'nvidia_mma'.
-    value: only that of this value, as '%acc'.
-    operation: only those of these operations, as 'tt.load'.
-    line: only those of this line of the Python file.
-    start: the first row to show.
+    names: as '#blocked' or 'nvidia_mma'.
     """
     from irscope.api.layouts import layouts_of_capture
     from irscope.layout.described import as_json, choose_layouts
@@ -232,12 +208,7 @@ def _layouts(
 
 
 def _costs(capture: str, start: int = 0) -> Answer:
-    """Rank the accesses to global and shared memory and the layout conversions of a kernel by what they waste.
-
-    Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    start: the first row to show.
-    """
+    """Rank memory accesses and layout conversions by what they waste."""
     document, said = command_json(["layout", capture_subject(capture), "--costs"])
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     whole = f"irscope layout {capture} --costs --json"
@@ -247,17 +218,10 @@ def _costs(capture: str, start: int = 0) -> Answer:
 def _ablate(
     capture: str, stage: str = "ttgir", passes: list[str] | None = None, pairs: bool = False, start: int = 0
 ) -> Answer:
-    """Compile a capture with each pass off in turn: what fails, whether the program differs, and what it takes then.
-
-    It runs Triton's compiler once for each pass, for seconds to minutes, and no code of the user's. The variants are
-    kept, so that the same call is fast.
+    """Compile with each pass off in turn: failures, differences, resources.
 
     Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    stage: whose passes: ttir, ttgir, llir, cubin, or all.
-    passes: only these passes, as ['coalesce', 'ttgir:pipeline'].
-    pairs: also two at a time.
-    start: the first row to show.
+    stage: ttir, ttgir, llir, cubin, all.
     """
     words = ["ablate", capture_subject(capture), "--virtual", *(["--pairs"] if pairs else [])]
     words += [f"--pass={name}" for name in passes] if passes else _option("--stage", stage)
@@ -281,20 +245,12 @@ def _check(
     no_finding: list[str] | None = None,
     start: int = 0,
 ) -> Answer:
-    """Check assertions about a compiled kernel: each says whether it holds, and where it does not.
-
-    That it compiles is always asserted.
+    """Check assertions about a compiled kernel.
 
     Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    max_regs: at most so many registers a thread; 0 for any number.
-    no_spills: no register is spilled.
-    max_shared: at most so many bytes of shared memory a block; 0 for any number.
-    uses: families of instructions, or operations of the IR, that it has: ['wgmma', 'cp.async.128'].
-    min_width: accesses of global memory that move so many bits a thread at once: ['tl.load=128', 'tl.store@31=64'].
-    pipelined: loads that the dots of a loop read are begun in an iteration before.
-    no_finding: codes or names of findings that why must not have: ['IRS101'], or ['any'].
-    start: the first row to show.
+    uses: instructions or operations, as 'wgmma'.
+    min_width: bits per thread, as 'tl.load=128'.
+    no_finding: codes, or 'any'.
     """
     words = ["check", capture_subject(capture)]
     words += [*_option("--max-regs", str(max_regs or "")), *_option("--max-shared", str(max_shared or ""))]
@@ -310,16 +266,7 @@ def _check(
 
 
 def _verify(capture: str, all_programs: bool = False, start: int = 0) -> Answer:
-    """Verify a launch: accesses out of bounds, races, missing barriers and fences, lost order, endless waits.
-
-    The launch is executed on the CPU, as far as its addresses need it; no code of the user's runs. The answer is
-    'safe', 'wrong' with each violation and its two accesses, or 'not decided' with what is missing.
-
-    Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    all_programs: execute all programs of the launch, however many there are.
-    start: the first row to show.
-    """
+    """Find accesses out of bounds, races and deadlocks, on the CPU."""
     words = ["verify", capture_subject(capture), *(["--all-programs"] if all_programs else [])]
     document, said = command_json(words)
     (row, *others) = rows_of(document)
@@ -328,21 +275,68 @@ def _verify(capture: str, all_programs: bool = False, start: int = 0) -> Answer:
     return Answer(row, "violations", row.pop("violations"), whole, start, notes=said)
 
 
+def _time(capture: str, part: str = "", sizes: dict[str, int] | None = None, grid: str = "", start: int = 0) -> Answer:
+    """Predict a launch's time, its bound and the share of each line.
+
+    Args:
+    part: h100, h200, …
+    """
+    words = ["time", capture_subject(capture), *_option("--part", part), *_option("--grid", grid)]
+    words += [f"--size={name}={number}" for name, number in (sizes or {}).items()]
+    document, said = command_json(words)
+    rows = rows_of(document)
+    for row in rows:
+        row["next"] = call_of("why", {"capture": row["id"]})
+    return Answer({}, "predictions", rows, f"irscope {' '.join(words)} --json", start, notes=said)
+
+
+def _tune(
+    capture: str, versus: list[str] | None = None, sizes: list[str] | None = None, grid: str = "", start: int = 0
+) -> Answer:
+    """Compile configurations of a kernel and rank them by predicted time.
+
+    Args:
+    versus: as ['num_warps=4,8'].
+    sizes: as ['M=1,4096'].
+    grid: as 'cdiv(M, 64)'.
+    """
+    words = ["tune", capture_subject(capture), *_option("--grid", grid)]
+    words += [f"--vs={one}" for one in versus or ()] + [f"--size={one}" for one in sizes or ()]
+    document, said = command_json(words)
+    configs = document.pop("configs")
+    document.pop("irscope_json", None)
+    for row in configs:
+        row["next"] = call_of("why", {"capture": row["id"]})
+    return Answer(document, "configs", configs, f"irscope {' '.join(words)} --json", start, notes=said)
+
+
+def _run(file: str, kernel: str = "", plan: str = "", start: int = 0) -> Answer:
+    """Run a Python file and check its kernels' results, with a plan against every pass on."""
+    words = ["run", program_subject(file, kernel), *_option("--plan", plan)]
+    document, said = command_json(words)
+    launches = document.pop("launches")
+    document.pop("irscope_json", None)
+    return Answer(document, "launches", launches, f"irscope {' '.join(words)} --json", start, notes=said)
+
+
 TOOLS = (
-    Offered("record", record, "runs the file"),
-    Offered("recompile", recompile, "compiles"),
-    Offered("edit", edit, "compiles"),
-    Offered("edit_python", edit_python, "runs the file"),
-    Offered("list", _list, "reads"),
-    Offered("stages", _stages, "reads"),
-    Offered("passes", _passes, "reads"),
-    Offered("diff", _diff, "reads"),
-    Offered("why", _why, "reads"),
-    Offered("verify", _verify, "reads"),
-    Offered("layouts", _layouts, "reads"),
-    Offered("costs", _costs, "reads"),
-    Offered("check", _check, "reads"),
-    Offered("ablate", _ablate, "compiles"),
+    Offered("record", record, "runs the file", "why"),
+    Offered("recompile", recompile, "compiles", "why"),
+    Offered("edit", edit, "compiles", "why"),
+    Offered("edit_python", edit_python, "runs the file", "why"),
+    Offered("list", _list, "reads", "stages"),
+    Offered("stages", _stages, "reads", "passes"),
+    Offered("passes", _passes, "reads", "stages"),
+    Offered("diff", _diff, "reads", "why"),
+    Offered("why", _why, "reads", "costs"),
+    Offered("layouts", _layouts, "reads", "costs"),
+    Offered("costs", _costs, "reads", "why"),
+    Offered("check", _check, "reads", "why"),
+    Offered("ablate", _ablate, "compiles", "why"),
+    Offered("verify", _verify, "reads", "time"),
+    Offered("time", _time, "reads", "why"),
+    Offered("tune", _tune, "compiles", "why"),
+    Offered("run", _run, "runs the file", "record"),
 )
 """All of them, in the order in which they are listed."""
 

@@ -1,9 +1,10 @@
-"""Reads a trace of tritonparse, as its hooks write it or as its parser completes it, as captures."""
+"""Reads a trace of tritonparse, as its hooks write it or as its parser completes it, as captures; and writes one."""
 
 from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -410,3 +411,119 @@ def _date(timestamp: Any) -> str:
 def mapping(value: Any) -> Mapping[str, Any]:
     """An object of JSON; an empty one for anything else."""
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+# ── A trace written: captures as the events that tritonparse's hooks would have made of them ────────────────────────
+
+
+def trace_of(capture: Capture) -> tuple[dict[str, Any], ...]:
+    """The events of a capture: its compile, and its launch where the grid is known; none where no stage has a text.
+
+    What tritonparse has no place for (passes, layouts, binaries, SASS, findings) is left out, and so are addresses,
+    which no capture holds: an import of the trace does not know the alignment of the arguments.
+    """
+    texts = {stage: text for stage, text in capture.texts.items() if stage in _STAGES}
+    if not texts:
+        return ()
+    launch, environment = capture.launch, capture.environment
+    constants = {path: _plain(text) for path, text in launch.constants}
+    parameters = [name for name, _ in launch.signature]
+    target = capture.target
+    metadata: dict[str, Any] = {
+        **dict(capture.metadata),
+        **dict(launch.options),
+        "hash": capture.id,
+        "name": capture.name,
+        "target": {
+            "backend": target.backend,
+            "arch": int(target.arch) if target.arch.isdecimal() else target.arch,
+            "warp_size": target.warp_size,
+        },
+        "triton_version": environment.triton_version,
+    }
+    own = {
+        "env": dict(environment.variables),
+        "src_attrs": {_path_of(name, parameters): _pairs(text) for name, text in launch.attributes},
+        "src_constants": {_path_of(path, parameters): value for path, value in constants.items()},
+        "times": {
+            "lowering_stages": [
+                [one.stage, one.duration_us] for one in capture.artifacts if one.duration_us is not None
+            ]
+        },
+        "cache_hit": False,
+    }
+    payload: dict[str, Any] = {
+        "metadata": metadata | own,
+        "file_content": {f"{capture.name}.{stage}": text for stage, text in texts.items()},
+    }
+    kernel = launch.kernel
+    if kernel.source and kernel.first_line:
+        lines = kernel.source.count("\n") + (not kernel.source.endswith("\n"))
+        payload["python_source"] = {
+            "file_path": kernel.file,
+            "start_line": kernel.first_line,
+            "end_line": kernel.first_line + lines - 1,
+            "code": kernel.source,
+        }
+    if info := _graph_info(capture.graphs):
+        payload["pt_info"] = info
+    event: dict[str, Any] = {
+        "pid": 0,
+        "timestamp": f"{environment.date[:19] or '1970-01-01T00:00:00'}.000000Z",
+        "stack": [],
+    }
+    compilation: dict[str, Any] = {"event_type": "compilation", **event, "payload": payload}
+    if launch.grid is None:
+        return (compilation,)
+    arguments = launch.record.arguments if launch.record is not None else ()
+    extracted = {one.path: _extracted(one) for one in arguments}
+    extracted |= {path: {"type": type(value).__name__, "value": value} for path, value in constants.items()}
+    launched = {"name": capture.name, "function": None, "stream": 0, "grid": [*launch.grid]}
+    shown = {"compilation_metadata": metadata, "extracted_args": extracted}
+    return compilation, {"event_type": "launch", **event, **launched, **shown}
+
+
+def _plain(text: str) -> Any:
+    """The value of a constant as JSON holds it; what is no plain value stays the text that Python prints."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    return value if value is None or isinstance(value, (bool, int, float, str)) else text
+
+
+def _path_of(path: str, parameters: Sequence[str]) -> str:
+    """`(3,)` of the parameter with index 3, and `(2, 0)` of an element of a tuple."""
+    name, *elements = path.replace("]", "").split("[")
+    index = parameters.index(name) if name in parameters else path
+    return f"({', '.join(map(str, (index, *elements)))}{'' if elements else ','})"
+
+
+def _pairs(attributes: str) -> list[list[Any]]:
+    pairs = (one.partition("=") for one in attributes.split(", "))
+    return [[name, _plain(value)] for name, _, value in pairs]
+
+
+def _extracted(argument: Argument) -> dict[str, Any]:
+    """An argument of a launch as tritonparse describes it."""
+    if argument.kind == "scalar":
+        return {"type": argument.dtype, "value": argument.value}
+    shape, strides = [*argument.shape], [*argument.strides]
+    dtype = f"torch.{argument.dtype}"
+    if argument.kind == "descriptor":
+        base = {"type": "tensor", "dtype": dtype}
+        block = [*argument.block_shape]
+        return {"type": "TensorDescriptor", "shape": shape, "strides": strides, "block_shape": block, "base": base}
+    values: dict[str, Any] = {"type": "tensor", "shape": shape, "dtype": dtype, "stride": strides}
+    values["numel"] = math.prod(shape)
+    if argument.storage_offset is not None and argument.storage_offset >= 0:
+        values["storage_offset"] = argument.storage_offset
+    return values
+
+
+def _graph_info(graphs: Sequence[GraphOrigin]) -> dict[str, int]:
+    for graph in graphs:
+        frame, _, again = graph.graph.partition("/")
+        if frame.isdecimal() and again.isdecimal():
+            return {"frame_id": int(frame), "frame_compile_id": int(again)}
+    return {}

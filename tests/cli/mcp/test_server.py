@@ -26,6 +26,8 @@ WITH_PASSES = ROOT / "tests" / "data" / "hostile" / "matmul-hip-gfx942.irscope"
 STRIDED = ROOT / "tests" / "data" / "layouts" / "matrix_transpose-cuda-90.irscope"
 SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 16"
 
+MOST_LISTED_BYTES = 8192
+
 Call = Callable[..., Any]
 
 
@@ -90,17 +92,39 @@ def flash() -> str:
 
 def test_what_tools_may_do_is_marked(server: Any) -> None:
     tools = {tool.name: tool for tool in anyio.run(_answers, server, [])[-1].tools}
-    marks = {
-        name: (one.annotations.read_only_hint, one.annotations.destructive_hint, one.annotations.open_world_hint)
-        for name, one in tools.items()
-    }
-    assert {name for name, mark in marks.items() if mark == (False, True, True)} == {"record", "edit_python"}
-    assert {name for name, mark in marks.items() if mark == (False, False, False)} == {"recompile", "edit", "ablate"}
-    reads = {"list", "stages", "passes", "diff", "why", "verify", "layouts", "costs", "check"}
-    assert {name for name, mark in marks.items() if mark == (True, False, False)} == reads
-    for tool in tools.values():
-        assert tool.description
-        assert all(row.get("description") for row in tool.input_schema["properties"].values()), tool.name
+    # The defaults of the protocol: a tool may write, destroy, and reach the world.
+    hints = {name: one.annotations and one.annotations.model_dump(exclude_none=True) for name, one in tools.items()}
+    assert {name for name, one in hints.items() if not one} == {"record", "edit_python", "run"}
+    compiles = {"read_only_hint": None, "destructive_hint": False, "open_world_hint": False}
+    made = {name for name, one in tools.items() if one.annotations and not one.annotations.read_only_hint}
+    assert made == {"recompile", "edit", "ablate", "tune"}
+    assert all({key: getattr(tools[name].annotations, key) for key in compiles} == compiles for name in made)
+    reads = {"list", "stages", "passes", "diff", "why", "verify", "layouts", "costs", "check", "time"}
+    assert {name for name, one in tools.items() if name not in made and one.annotations} == reads
+    assert not any(tools[name].annotations.open_world_hint for name in reads)
+    assert all(tool.description for tool in tools.values())
+
+
+def test_the_descriptions_of_all_tools_are_short(server: Any) -> None:
+    """They stand in every conversation: the answer to tools/list, as JSON."""
+    listed = anyio.run(_answers, server, [])[-1].model_dump_json(by_alias=True, exclude_none=True)
+    assert len(listed.encode()) <= MOST_LISTED_BYTES
+
+
+def test_every_answer_names_the_next_call(call: Call) -> None:
+    assert call("list")["next"] == {"tool": "record", "arguments": {"file": "FILE.py"}}
+    CaptureStore().add(load(STRIDED))
+    for name, key in (
+        ("list", "captures"),
+        ("stages", "captures"),
+        ("passes", "passes"),
+        ("costs", "costs"),
+        ("check", "assertions"),
+        ("verify", "violations"),
+    ):
+        answer = call(name, **({} if name == "list" else {"capture": str(STRIDED)}))
+        following = answer.get("next") or answer[key][0]["next"]
+        assert following["arguments"], name
 
 
 def test_pages_hold_all_that_there_is(call: Call, flash: str, irscope: Run) -> None:
@@ -204,6 +228,12 @@ def test_what_a_foreign_capture_lacks_is_not_compiled(call: Call, tmp_path: Path
 def test_errors_name_the_next_call(call: Call, flash: str, name: str, arguments: dict[str, Any], told: str) -> None:
     with pytest.raises(Refused, match=told):
         call(name, **({"capture": flash} if name != "diff" else {}), **arguments)
+
+
+def test_without_a_launch_one_is_to_be_recorded(call: Call) -> None:
+    CaptureStore().add(load(STRIDED))
+    with pytest.raises(Refused, match=r"holds no launch.*Next: record\(file="):
+        call("time", capture=str(STRIDED))
 
 
 def test_an_unknown_capture_leads_to_the_list(call: Call) -> None:
