@@ -23,8 +23,8 @@ from irscope.ir.asm.sass import SassFunction, parse_sass
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import parse_type
+from irscope.machine.numbers import Number
 from irscope.memory.addresses.arguments import read_arguments
-from irscope.memory.addresses.numbers import Number
 from irscope.model.capture import Capture
 from irscope.timing.accesses import ARRAY_BITS, KINDS, SECTOR, SPILLS, CtaWatch, TileWatch
 from irscope.timing.scalars import State
@@ -40,6 +40,8 @@ _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
 """Major compute capability → where the parameters of a kernel begin in the constant bank."""
 _GRID = {7: (0x0, 0xC), 8: (0x0, 0xC), 9: (0x0, 0xC), 10: (0x360, 0x370), 12: (0x360, 0x370)}
 """Likewise the sizes of a CTA, and of the grid."""
+_SIZES = {"i64": 8, "f64": 8, "i32": 4, "f32": 4, "i16": 2, "f16": 2, "bf16": 2}
+"""Bytes of a scalar parameter; 1 of any other."""
 
 
 @dataclass(slots=True)
@@ -201,7 +203,8 @@ class _Launch:
         missing: list[str] = []
         for value, kind, _ in kernel.parameters:
             name = value.name.lstrip("%")
-            held = arguments.held.get(value)
+            argument = arguments.held.get(value)
+            number = argument if isinstance(argument, Number) else None
             if parse_type(kind).form == "descriptor":
                 at = -(-at // 64) * 64
                 self._words(at, (len(names) + 1) << ARRAY_BITS, 8)
@@ -213,24 +216,15 @@ class _Launch:
                 row = record.argument(name) if record is not None else None
                 if row is not None and row.storage_bytes:
                     self.array_bytes[len(names) + 1] = row.storage_bytes
-                begin = int(held.known) if isinstance(held, Number) and not held.shape else 0
+                begin = int(number.known.flat[0]) if number is not None and number.known.size == 1 else 0
                 self._words(at, ((len(names) + 1) << ARRAY_BITS) + begin % 512, 8)
                 names.append(name)
                 at += 8
                 continue
-            size = (
-                8
-                if kind in ("i64", "f64")
-                else 4
-                if kind in ("i32", "f32")
-                else 2
-                if kind in ("i16", "f16", "bf16")
-                else 1
-            )
+            size = _SIZES.get(kind, 1)
             at = -(-at // size) * size
-            number = held.value if isinstance(held, Number) and not held.shape else None
-            if number is not None:
-                self._words(at, int(number), size)
+            if number is not None and number.value is not None:
+                self._words(at, number.value, size)
             elif kind.startswith("i") and kind != "i1":
                 missing.append(name)
             at += size
