@@ -28,6 +28,8 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("record_all", "capture", "recording_session", "findings", "why", "safety", "meaning", "same_bits", "to_dict"),
     ),
     ("", "", "irscope.api.explain", ("Explanation",)),
+    ("", "", "irscope.api.timing", ("predict",)),
+    ("", "", "irscope.timing.predict", ("Prediction", "Share", "WhatIf")),
     ("", "", "irscope.api.notebook", ()),
     ("", "", "irscope.analysis.checks.results", ("Report", "Checked", "CheckOutcome")),
     ("", "", "irscope.analysis.checks.subject", ("Breach",)),

@@ -15,7 +15,7 @@ from irscope.device.measurement import Agreement, Measurement, measure_programs
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
-from irscope.record.gpu.session import DeviceSession, device_session, measure_pair
+from irscope.record.gpu.session import DeviceSession, measure_pair
 from irscope.record.process.child import ask_child
 from irscope.record.process.requests import RecordRequest
 
@@ -28,6 +28,7 @@ def launch_on_gpu(request: RecordRequest, capture: Capture, number: int) -> Gene
 
     Raises RecordingError if the program makes another launch this time, and NoDevice without a GPU.
     """
+    from irscope.record.gpu.session import device_session
 
     with device_session(replace(request, plan=PassPlan(), snapshots="none"), number) as session:
         if session.baseline.text("source") != capture.text("source"):

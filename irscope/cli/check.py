@@ -150,7 +150,11 @@ def check(
     asserted: _Asserted,
     baseline: Annotated[
         Path | None,
-        Option("--baseline", metavar="FILE", help="Fail where a fact of a kernel is worse than in this file."),
+        Option(
+            "--baseline",
+            metavar="FILE",
+            help="Fail where a fact of a kernel is worse than in this file; --update writes it, and those of --golden.",
+        ),
     ] = None,
     tolerance: Annotated[
         list[str] | None,
@@ -162,7 +166,7 @@ def check(
         ),
     ] = None,
     update: Annotated[
-        bool, Option("--update", help="Write the files of --baseline and --golden: what is now is good.")
+        bool, Option("--update", hidden=True, help="Write the files of --baseline and --golden: what is now is good.")
     ] = False,
     also: Annotated[
         list[str] | None,

@@ -172,12 +172,10 @@ class _Verifier:
         self.shared = ""
         self._drawn: dict[str, Array] = {}
         """Name → the elements of a tensor that the capture does not hold."""
-        self._each = 1
-        """Accesses of elements by the first program."""
+        self._each = 1  # access of an element by the first program
         self._own: set[int] = set()
         """Programs that read places which they write themselves."""
-        self._told: set[tuple[str, ...]] = set()
-        """Pairs of lines whose threads conflict."""
+        self._told: set[tuple[str, ...]] = set()  # pairs of lines whose threads conflict
 
     def verdict(self) -> SafetyVerdict:
         """All checks, each as far as it can be done."""

@@ -127,8 +127,8 @@ OF_A_RECORDING = [
     ("located operation", "live_registers"),
     *(("predicted launch", key) for key in ("interval_s", "lines", "minimum_s", "predicted_s")),
     ("prediction", "notes"),
-    *(("share of a line", key) for key in ("file", "line", "share")),
     ("same bits", "orders"),
+    *(("share of a line", key) for key in ("file", "line", "share")),
     ("verdict", "notes"),
 ]
 """Keys that the stored captures lack: what Triton is needed for prints them."""

@@ -165,7 +165,7 @@ def test_a_check_that_is_not_steady_is_said(irscope: Run, product: Capture, tmp_
     check = f"echo >> {count}; [ $(wc -l < {count}) != 2 ]"
     code, out, _ = irscope("ablate", "last", "-d", "ttir:combine", "--check", check)
     assert code == 1
-    assert "the check is not steady" in out
+    assert "the check is not deterministic" in out
 
 
 @pytest.mark.newest

@@ -259,7 +259,7 @@ def test_ls_and_show_find_what_was_recorded(irscope: Callable[..., Answer], matm
 
 
 def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
-    findings = {finding["what"]: finding for finding in json.loads(irscope("doctor", "--json").out)}
+    findings = {finding["component"]: finding for finding in json.loads(irscope("doctor", "--json").out)}
     assert findings["Triton"]["state"] == "ok"
     assert findings["nvdisasm"]["state"] == "ok"
     assert "cuda:90" in findings["targets"]["found"]

@@ -404,7 +404,7 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
 
 def test_each_command_has_a_row(reference: Reference) -> None:
     named = {word.split()[0] for names in reference.commands for word in names.replace("`", "").split(", ")}
-    assert named | {"report", "reproduce", "serve"} == set(COMMANDS)
+    assert named | {"export", "report", "reproduce", "serve"} == set(COMMANDS)
 
 
 def test_every_type_can_be_read(reference: Reference) -> None:

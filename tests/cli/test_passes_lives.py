@@ -31,7 +31,7 @@ def test_an_operation(irscope: Run, stored: Path) -> None:
         ["ttgir:p1#1", "2", "+2"],
         ["ttgir:p2#1", "1", "-1"],
         ["ttgir:p3#1", "0", "-1"],
-        ["in", "all", "0"],
+        ["total", "0", "+2"],
     ]
     assert "which of several equal ones is not known" in table.splitlines()[2]
     assert there.startswith("There after ttgir:p2#1: 1\n")
@@ -46,7 +46,7 @@ def test_an_operation(irscope: Run, stored: Path) -> None:
 
 def test_an_operation_of_one_line(irscope: Run, stored: Path) -> None:
     out = irscope("passes", stored, "--op", "local_alloc", "--line", "9", "--at", "p3")[1]
-    assert ["in", "all", "1", "+1"] in [line.split() for line in out.splitlines()]
+    assert ["total", "1", "+1"] in [line.split() for line in out.splitlines()]
     every = irscope("passes", stored, "--op", "local_alloc", "--at", "p3")[1]
     assert ["in", "all", "2", "+2"] in [line.split() for line in every.splitlines()]
 

@@ -51,9 +51,10 @@ KINDS = {
 
 NEEDS = {
     "edit": ["--at", "ttgir", "--text"], "reduce": ["--check", "true"], "diff": ["--vs", "num_warps=8"],
+    "export": ["--tritonparse"],
 }  # fmt: skip
 """What a command cannot do without."""
-RUNS_SCRIPTS = ("bench",)
+RUNS_SCRIPTS = ("bench", "run")
 OTHERWISE_REFUSED = ("profile", "upgrade")
 """Commands that ask for a GPU, or another environment, before they look at names."""
 WITHOUT_SUBJECT = ("doctor", "serve", "import", "ls", *OTHERWISE_REFUSED)

@@ -26,7 +26,8 @@ WITHOUT = """
 import sys
 def test_without_the_fixture():
     loaded = {name for name in sys.modules if name.partition(".")[0] in ("irscope", "triton", "torch", "numpy")}
-    assert loaded <= {"irscope", "irscope.record", "irscope.testing", "irscope.testing.plugin"}, loaded
+    own = {"irscope", "irscope.layout", "irscope.record", "irscope.testing", "irscope.testing.plugin"}
+    assert loaded <= own, loaded
 """
 WITH = f"""
 import pytest

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.find import findings_of, worst
 from irscope.analysis.findings.launches import launch_findings, unexplained
-from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.model import LEAST_SHARE, Finding
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.model.capture import Capture
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from irscope.timing.accesses import Access
     from irscope.timing.predict import Model, Prediction
 
-LEAST_SHARE = 0.03
-"""Of the predicted time, below which a finding is counted and not shown."""
 _GLOBAL = ("load", "store", "copy")
 _OF_VECTORS = ("IRS101", "IRS102")
 _CONSEQUENCES = {

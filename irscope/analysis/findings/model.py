@@ -21,6 +21,10 @@ Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary", "pr
 were evaluated, the arguments and options of the launch, the binary's own figures, or the model of the launch."""
 
 
+LEAST_SHARE = 0.03
+"""Of the predicted time, below which a finding is counted and not shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class _FindingKind:
     """One kind of finding; its code never changes its meaning."""

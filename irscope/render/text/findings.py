@@ -8,13 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os.path import basename
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from irscope.analysis.findings.costs import LEAST_SHARE, Timed
-from irscope.analysis.findings.model import Finding, Proof, Suggestion
+from irscope.analysis.findings.model import LEAST_SHARE, Finding, Proof, Suggestion
 from irscope.model.capture import Capture
 from irscope.render.roofline import duration_text
 from irscope.render.text.tables import picked
+
+if TYPE_CHECKING:
+    # It imports NumPy, which a summary does not need.
+    from irscope.analysis.findings.costs import Timed
 
 # %acc_66      #blocked1      line 95 of ttgir
 _NAME = re.compile(r"[%#][\w.$-]+|\bline \d+ of ttgir")

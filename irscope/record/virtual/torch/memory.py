@@ -255,7 +255,10 @@ _UNWRITTEN = "_irscope_unwritten"
 
 def mark_unwritten(tensor: Any) -> None:
     """Note that a new tensor's memory was not written."""
-    if isinstance(tensor, torch.Tensor) and tensor.is_meta and tensor.layout is torch.strided:
+    if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or tensor.layout is not torch.strided:
+        return
+    # Tensors of inference count no versions.
+    if not tensor.is_inference():
         tensor.untyped_storage().__dict__[_UNWRITTEN] = (tensor._version, _Epoch.now)
 
 
