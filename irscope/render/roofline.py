@@ -17,11 +17,10 @@ from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
-from irscope.render.text.figures import scaled
+from irscope.render.text.figures import duration_text, scaled
 from irscope.render.text.tables import picked, table
 
 _MOST_ROWS = 12
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -268,11 +267,6 @@ def _intensity_text(sides: tuple[float, float]) -> str:
     if low == high:
         return f"{low:.3g}"
     return f"at least {low:.3g}" if high == inf else f"{low:.3g} to {high:.3g}"
-
-
-def duration_text(seconds: float) -> str:
-    """`1.25 µs`: three digits."""
-    return scaled(seconds, _TIMES)
 
 
 def bytes_text(value: int) -> str:

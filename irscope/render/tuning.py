@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irscope.render.roofline import duration_text
+from irscope.render.text.figures import duration_text
 from irscope.render.text.tables import table
 from irscope.timing.tuning import Size, Tuning, config_text
 

@@ -126,7 +126,6 @@ OF_A_RECORDING = [
     ("line count", "live_registers"),
     ("located operation", "live_registers"),
     *(("predicted launch", key) for key in ("interval_s", "lines", "minimum_s", "predicted_s")),
-    ("prediction", "notes"),
     ("same bits", "orders"),
     *(("share of a line", key) for key in ("file", "line", "share")),
     ("verdict", "notes"),

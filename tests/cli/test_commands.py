@@ -262,7 +262,7 @@ def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
     findings = {finding["component"]: finding for finding in json.loads(irscope("doctor", "--json").out)}
     assert findings["Triton"]["state"] == "ok"
     assert findings["nvdisasm"]["state"] == "ok"
-    assert "cuda:90" in findings["targets"]["found"]
+    assert "cuda:90" in findings["targets"]["detail"]
 
 
 @pytest.mark.newest

@@ -34,7 +34,7 @@ def test_an_operation(irscope: Run, stored: Path) -> None:
         ["total", "0", "+2"],
     ]
     assert "which of several equal ones is not known" in table.splitlines()[2]
-    assert there.startswith("There after ttgir:p2#1: 1\n")
+    assert there.startswith("Present after ttgir:p2#1: 1\n")
     assert "k.py:7" in there
     assert "ttgir:p1#1" in there
     assert "(now ttg.local_alloc)" in there
@@ -48,7 +48,7 @@ def test_an_operation_of_one_line(irscope: Run, stored: Path) -> None:
     out = irscope("passes", stored, "--op", "local_alloc", "--line", "9", "--at", "p3")[1]
     assert ["total", "1", "+1"] in [line.split() for line in out.splitlines()]
     every = irscope("passes", stored, "--op", "local_alloc", "--at", "p3")[1]
-    assert ["in", "all", "2", "+2"] in [line.split() for line in every.splitlines()]
+    assert ["total", "2", "+2"] in [line.split() for line in every.splitlines()]
 
 
 def test_a_value(irscope: Run, stored: Path) -> None:

@@ -57,3 +57,11 @@ def short_name(path: str) -> str:
     plain = path.replace("\\", "/")
     start = f"/{plain}".rfind("/triton/")
     return plain[start:] if start >= 0 and is_library(path) else plain.rpartition("/")[2]
+
+
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def duration_text(seconds: float) -> str:
+    """`1.25 µs`: three digits."""
+    return scaled(seconds, _TIMES)

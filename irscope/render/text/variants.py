@@ -156,7 +156,7 @@ def _proof_lines(merge: Merge) -> Iterator[str]:
         yield f"    compiled with this change: the same machine code as {which}"
     for proof in merge.proofs:
         if proof.failure:
-            compiled = "compiled as an argument" if merge.as_argument else "compiled so"
+            compiled = "compiled as an argument" if merge.as_argument else "compiled with this change"
             yield f"    {compiled}: it failed: {proof.failure}"
         elif not proof.same_code:
             what = "; ".join(proof.effects) or "other machine code"

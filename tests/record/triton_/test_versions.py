@@ -61,7 +61,7 @@ def test_doctor_says_so(tmp_path: Path) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     seen = [row for row in json.loads(answer.stdout) if row["component"] == "Triton"]
     assert [row["state"] for row in seen] == ["ok", "note"]
-    assert "not tried with Triton 3.10.0" in seen[1]["found"]
+    assert "not tried with Triton 3.10.0" in seen[1]["detail"]
 
 
 KERNELS = ROOT / "tests" / "record" / "kernels" / "no_torch.py"
