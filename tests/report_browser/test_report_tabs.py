@@ -122,7 +122,7 @@ def test_toggles(open_report: Open) -> None:
         assert f"{name}=1" in fragment(page)
         page.keyboard.press(key)
         assert f"{name}=1" not in fragment(page)
-        assert page.inner_text(".pass-body") == before, name
+        page.wait_for_function("text => document.querySelector('.pass-body').innerText === text", arg=before)
     page.keyboard.press("s")
     assert "side=1" in fragment(page)
 

@@ -457,7 +457,8 @@ def _why_not_run(after: Capture) -> str:
 def without_refuted(finding: Finding) -> Finding:
     """A finding about an access without what its launch is blamed for, if a compile showed that it is not to blame."""
     proofs = [one.proof for one in finding.suggestions if one.proof is not None and not one.proof.failure]
-    if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or any(one.helps or one.seconds for one in proofs):
+    widened = any(one.helps or one.seconds for one in proofs)
+    if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or widened:
         # What is not faster, by prediction, may have made the access wider all the same.
         return finding
     return replace(finding, causes=tuple(one for one in finding.causes if one.evidence != "launch"))

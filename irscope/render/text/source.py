@@ -227,7 +227,8 @@ def render_table(
         kinds = wrapped(row.text, room.text)
         number, *counts = row.numbers
         if room.below:
-            cells = [(number.rjust(widths[0]), python, [])]
+            nothing: list[str] = []
+            cells = [(number.rjust(widths[0]), python, nothing)]
             if any(counts) or row.text:
                 cells.append((f"{margin}{_join(counts, widths[1:])}", [], kinds))
         else:

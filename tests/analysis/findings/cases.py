@@ -96,7 +96,7 @@ CASES = (
     Case("IRS101", _variant("stepped", f"{_ROW}, i32", BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024),
          "step", helps="step = 1"),
     *(Case("IRS103", _launched(_variant(name, f"{_WORDS}, i32", LAST=not TAKES_LAST, TILE=64), 15, size=1001),
-           _launched(_variant(name, f"{_WORDS}, i32", LAST=TAKES_LAST, TILE=64), 15, size=1001), "coalesce cannot derive",
+           _launched(_variant(name, f"{_WORDS}, i32", LAST=TAKES_LAST, TILE=64), 15, size=1001), "cannot derive",
            helps=f"order {'[1, 0] → [0, 1]' if TAKES_LAST else '[0, 1] → [1, 0]'}", also=("size",))
       for name in ("wrapped", "wrapped_out")),
     Case("IRS103", _variant("every", _ROW, STEP=2, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),

@@ -131,7 +131,7 @@ _SECTORS = (
          _row("moments", f"{_F}, {_F}", PITCH=1, STEPS=4, BLOCK=256), "32 bytes apart", _ALL),
     Case("IRS103", _layout("down_the_columns", f"{_F}, {_F}", DOWN=True, TILE=64),
          _layout("down_the_columns", f"{_F}, {_F}", DOWN=False, TILE=64), "256 bytes apart", _CUDA),
-    Case("IRS103", _spread("i32", 2), _spread("1", 1), "step is 2" if TAKES_LAST else "coalesce cannot derive", _ALL,
+    Case("IRS103", _spread("i32", 2), _spread("1", 1), "step is 2" if TAKES_LAST else "cannot derive", _ALL,
          also=("step",)),
 )  # fmt: skip
 _LOOPS = (
