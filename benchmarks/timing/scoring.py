@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -138,11 +139,13 @@ def score(folder: Path, part: str, each: int = 0, predict: Callable[[Path], tupl
     results = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()[1:]]
     rows: list[Measured] = []
     failures: list[str] = []
+    costs: list[float] = []
+    predict = predict or _predict(part, costs)
     for result in results:
         if result["status"] != "ok" or (each and result["number"] >= each):
             continue
         try:
-            seconds, bound = (predict or _predict(part))(folder / result["capture"])
+            seconds, bound = predict(folder / result["capture"])
         except Exception as error:
             failures.append(f"{result['capture']}: {type(error).__name__}: {error}")
             continue
@@ -151,16 +154,24 @@ def score(folder: Path, part: str, each: int = 0, predict: Callable[[Path], tupl
         return "\n".join(["nothing was predicted", *failures[:5]])
     profiles = [json.loads(line) for path in folder.glob("ncu-*.jsonl") for line in path.read_text().splitlines()]
     text, values = report(rows, profiles)
+    if costs:
+        values["cost_of_compile"] = statistics.median(costs)
+        text += f"\na prediction takes {values['cost_of_compile']:.2f} of its compile, by processor time"
     content = values | {"rows": [asdict(row) for row in rows], "failures": failures}
     (folder / "scores.json").write_text(json.dumps(content, indent=1) + "\n")
     return "\n".join([text, f"not predicted: {len(failures)}", *failures[:5]])
 
 
-def _predict(part: str) -> Callable[[Path], tuple[float, str]]:
+def _predict(part: str, costs: list[float]) -> Callable[[Path], tuple[float, str]]:
+    """What predicts a capture; adds the cost of each to `costs`, in times its compile."""
     import irscope
 
     def predict(path: Path) -> tuple[float, str]:
-        prediction = irscope.predict(irscope.load(path), part=part)
+        capture = irscope.load(path)
+        begin = time.process_time()
+        prediction = irscope.predict(capture, part=part)
+        if capture.compile_us:
+            costs.append((time.process_time() - begin) * 1e6 / capture.compile_us)
         return prediction.seconds, prediction.bound
 
     return predict

@@ -51,18 +51,22 @@ def _for(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     if not (stride > 0).all():
         raise step.not_run("the step of the loop is not positive")
     # 64 bits: the bounds of the text may be far apart.
-    turns = np.maximum(-((start.astype(np.int64) - stop) // stride), 0)
+    iterations = np.maximum(-((start.astype(np.int64) - stop) // stride), 0)
     body = step.operation.regions[0]
     remaining = _Remaining(frame)
     carried: Sequence[Held] = [frame.held(value) for value in step.operands[3:]]
     begins = start
-    for turn in range(int(turns.max(initial=0))):
-        stays = turns > turn
+    for iteration in range(int(iterations.max(initial=0))):
+        stays = iterations > iteration
         if not stays.all():
             carried = remaining.keep(stays, carried)
             index = np.flatnonzero(stays)
-            turns, begins, stride = turns[index], cast(Array, take(begins, index)), cast(Array, take(stride, index))
-        induction = (begins + turn * stride).astype(start.dtype)
+            iterations, begins, stride = (
+                iterations[index],
+                cast(Array, take(begins, index)),
+                cast(Array, take(stride, index)),
+            )
+        induction = (begins + iteration * stride).astype(start.dtype)
         carried = machine.region(body, remaining.frame, (induction, *carried))
     return remaining.results(carried)
 
@@ -78,7 +82,8 @@ def _while(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
             return remaining.results(passed)
         carried = machine.region(after, remaining.frame, remaining.keep(goes_on, passed))
     raise NeverEnds(
-        f"{step.operation.name}, line {step.operation.first_line}: no end in {machine.arithmetic.most_iterations} turns"
+        f"{step.operation.name}, line {step.operation.first_line}: no end in {machine.arithmetic.most_iterations} "
+        "iterations"
     )
 
 

@@ -26,24 +26,24 @@ from irscope.machine.symbolic import Interpreter, Programs, TooMuch
 
 __all__ = ["Loop", "Runner", "evaluate", "grew", "grown", "growth_of", "run_kernel"]
 
-_MOST_TURNS = 512
+_MOST_ITERATIONS = 512
 """Turns that are evaluated one after another."""
-_LAST_TURNS = 4
+_LAST_ITERATIONS = 4
 """Turns at the end of a loop that a pipeline treats differently."""
-_FEW_TURNS = 8
-_SAMPLED_TURNS = 16
+_FEW_ITERATIONS = 8
+_SAMPLED_ITERATIONS = 16
 _MOST_PERIOD = 32
 _LINE_BYTES = 128
 """The largest unit that accesses are counted in."""
 
 
 def grown(value: Number, growth: Number, index: Number) -> Number:
-    """A carried value at the beginning of a turn."""
+    """A carried value at the beginning of an iteration."""
     return add(value, multiply(growth, replace(index, bits=value.bits)))
 
 
 def growth_of(first: Held, second: Held, third: Held | None = None) -> Number | None:
-    """By what a carried value grows from turn to turn; None if that is not known, or the next turn does not agree."""
+    """By what a carried value grows with each iteration; None if it is not known, or the next one does not agree."""
     if not isinstance(first, Number) or not isinstance(second, Number) or first.bits == 1:
         return None
     if first.ndim != second.ndim or first.bits != second.bits:
@@ -53,7 +53,7 @@ def growth_of(first: Held, second: Held, third: Held | None = None) -> Number | 
 
 
 def grew(before: Held, after: Held, growth: Number) -> bool:
-    """Whether a turn added just that."""
+    """Whether an iteration added just that."""
     if not isinstance(before, Number) or not isinstance(after, Number) or before.ndim != after.ndim:
         return False
     rest = add(add(after, before, -1), growth, -1)
@@ -135,14 +135,14 @@ class _LoopRun:
     def run(self) -> list[Held]:
         """Run the loop; returns its results."""
         fewest, most = self.loop.iterations
-        if fewest == most <= _FEW_TURNS:
+        if fewest == most <= _FEW_ITERATIONS:
             return self._one_by_one(range(most), self.place)
         return self._many(fewest, most) if most else self.loop.first
 
-    def _one_by_one(self, turns: Iterable[int], place: Place) -> list[Held]:
+    def _one_by_one(self, iterations: Iterable[int], place: Place) -> list[Held]:
         carried = self.loop.first
-        for turn in turns:
-            carried = self.loop.iteration(self.runner, constant(turn, 64), carried, place)
+        for iteration in iterations:
+            carried = self.loop.iteration(self.runner, constant(iteration, 64), carried, place)
         return carried
 
     def _many(self, fewest: int, most: int) -> list[Held]:
@@ -152,11 +152,11 @@ class _LoopRun:
         third = self.loop.iteration(self.runner, constant(1, 64), second, self.place)
         growths = [growth_of(*values) for values in zip(self.loop.first, second, third, strict=True)]
         if known:
-            index = atom(self.loop.source, 64, low=2, high=most - _LAST_TURNS - 1)
-            count = most - _LAST_TURNS - 2
+            index = atom(self.loop.source, 64, low=2, high=most - _LAST_ITERATIONS - 1)
+            count = most - _LAST_ITERATIONS - 2
             place = self.place.often((count, count))
         else:
-            # The first two turns only showed how the carried values grow.
+            # The first two iterations only showed how the carried values grow.
             del executions[begun:]
             index = atom(self.loop.source, 64, low=0, high=min(most - 1, FAR))
             place = self.place.often((fewest, most), merged((self.loop.start, self.loop.stop, self.loop.step)))
@@ -164,76 +164,79 @@ class _LoopRun:
         growths = self.loop.settled(self.runner, growths, index, place)
         if not known:
             return self.loop.lost(self.runner)
-        if not self._alike(between, growths, most - _LAST_TURNS - 2):
+        if not self._alike(between, growths, most - _LAST_ITERATIONS - 2):
             del executions[begun:]
             return self._each(most, growths)
         after: list[Held] = []
-        for turn in range(most - _LAST_TURNS, most):
-            after = self._at(growths, constant(turn, 64), self.place)
+        for iteration in range(most - _LAST_ITERATIONS, most):
+            after = self._at(growths, constant(iteration, 64), self.place)
         return [
             held if growth is not None else lost
             for held, growth, lost in zip(after, growths, self.loop.lost(self.runner), strict=True)
         ]
 
-    def _alike(self, begun: int, growths: list[Number | None], turns: int) -> bool:
-        """Whether the turns between touch memory alike; if need be, those that begin at one place within a line."""
+    def _alike(self, begun: int, growths: list[Number | None], iterations: int) -> bool:
+        """Whether the iterations between access memory alike; if need be, those that begin at one place in a line."""
         executions = self.runner.executions
         if any(self._varies(one) for one in executions[begun:]):
             return False
         period = max((self._period(one) for one in executions[begun:]), default=1)
         if period == 1:
             return True
-        if period > min(_MOST_PERIOD, turns):
+        if period > min(_MOST_PERIOD, iterations):
             return False
         del executions[begun:]
         for rest in range(period):
-            count = len(range(rest, turns, period))
+            count = len(range(rest, iterations, period))
             index = multiply(atom(self.loop.source, 64, low=0, high=count - 1), constant(period, 64))
             index = add(index, constant(2 + rest, 64))
             self._at(growths, index, self.place.often((count, count)))
         return all(self._period(one) == 1 for one in executions[begun:])
 
     def _at(self, growths: Sequence[Number | None], index: Number, place: Place) -> list[Held]:
-        """Run one turn, with the carried values that it begins with."""
+        """Run one iteration, with the carried values that it begins with."""
         return self.loop.iteration(self.runner, index, self.loop.carried(self.runner, growths, index), place)
 
     def _each(self, most: int, growths: list[Number | None]) -> list[Held]:
-        """Run every turn; some of very many."""
+        """Run every iteration; some of very many."""
         irregular = any(
             growth is None and isinstance(value, Number) for value, growth in zip(self.loop.first, growths, strict=True)
         )
-        if most <= _MOST_TURNS // 4 or (irregular and most <= _MOST_TURNS):
+        if most <= _MOST_ITERATIONS // 4 or (irregular and most <= _MOST_ITERATIONS):
             return self._one_by_one(range(most), self.place)
         if irregular:
-            turns = list(range(_MOST_TURNS))
+            iterations = list(range(_MOST_ITERATIONS))
         else:
-            turns = sorted({(most - 1) * number // (_SAMPLED_TURNS - 1) for number in range(_SAMPLED_TURNS)})
+            iterations = sorted(
+                {(most - 1) * number // (_SAMPLED_ITERATIONS - 1) for number in range(_SAMPLED_ITERATIONS)}
+            )
         self.runner.note(
-            f"{len(turns)} of {most} iterations of the loop of line {self.loop.operation.first_line} were evaluated"
+            f"{len(iterations)} of {most} iterations of the loop of line {self.loop.operation.first_line} were "
+            "evaluated"
         )
-        place = replace(self.place, share=self.place.share * len(turns) / most)
+        place = replace(self.place, share=self.place.share * len(iterations) / most)
         if irregular:
-            self._one_by_one(turns, place)
+            self._one_by_one(iterations, place)
             return self.loop.lost(self.runner)
-        for turn in turns:
-            self._at(growths, constant(turn, 64), place)
+        for iteration in iterations:
+            self._at(growths, constant(iteration, 64), place)
         return self.loop.carried(self.runner, growths, constant(most, 64))
 
     def _period(self, execution: Execution) -> int:
-        """After how many turns an access begins at the same place within a line again."""
+        """After how many iterations an access begins at the same place within a line again."""
         if self.loop.source not in execution.addresses.sources:
             return 1
         return _LINE_BYTES // gcd(execution.addresses.step, _LINE_BYTES)
 
     def _varies(self, execution: Execution) -> bool:
-        """Whether turns differ in more than the place that an access begins at."""
+        """Whether iterations differ in more than the place that an access begins at."""
         mask, addresses = execution.mask, execution.addresses
         if self.loop.source in execution.sources or (mask is not None and self.loop.source in mask.sources):
             return True
         return self.loop.source in addresses.sources and not addresses.is_rigid
 
 
-_MOST_WHILE_TURNS = 256
+_MOST_WHILE_ITERATIONS = 256
 """Turns of an `scf.while` that are evaluated."""
 
 
@@ -255,7 +258,7 @@ class Runner(Interpreter):
         carried = [self.value(value) for value in operation.operands]
         unknown = Source("data", f"the number of iterations of the {operation.name} of line {operation.first_line}")
         executions = len(self.executions)
-        for _ in range(_MOST_WHILE_TURNS):
+        for _ in range(_MOST_WHILE_ITERATIONS):
             self._give(before.arguments, carried)
             condition, *handed = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
             holds = condition.value if isinstance(condition, Number) else None
@@ -266,7 +269,7 @@ class Runner(Interpreter):
                 break
             self._give(after.arguments, handed)
             carried = self._ended(self._block(after, place))
-        # One turn stands for all, whose number is not known.
+        # One iteration stands for all, whose number is not known.
         del self.executions[executions:]
         self._give(before.arguments, [self.opaque(self.module.type_of(value), unknown) for value in before.arguments])
         place = place.often((0, FAR), frozenset({unknown}))

@@ -100,7 +100,7 @@ class Place:
     sources: frozenset[Source] = frozenset()
     warps: int = 4
     share: float = 1.0
-    """The share of the turns of the loops around it that is evaluated."""
+    """The share of the iterations of the enclosing loops that is evaluated."""
     depth: int = 0
 
     def often(self, times: tuple[int, int], sources: frozenset[Source] = frozenset()) -> Place:
@@ -166,7 +166,7 @@ class Execution:
     times: tuple[int, int]
     """The fewest and the most executions that it stands for."""
     share: float
-    """The share of the executions that was evaluated, if only some turns of a loop were."""
+    """The share of the executions that was evaluated, if only some iterations of a loop were."""
     sources: frozenset[Source]
     """On what it depends how often it is executed."""
     warps: int

@@ -264,7 +264,7 @@ class TileWatch:
         value = np.broadcast_to(value, ctas.shape)[:, 0]
         array = -2 - index if kind.startswith("bulk") else int(value[0] >> ARRAY_BITS)
         # Warps of one CTA have tiles of their own.
-        tile = (value if kind.startswith("bulk") else value >> 7) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
+        tile = (value if kind.startswith("bulk") else value >> 5) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
         self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
 
 

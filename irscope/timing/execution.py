@@ -8,7 +8,7 @@ the same time, are walked with one lane of each kind of warp: how often their lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -272,8 +272,28 @@ def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:
     return min(low / ctas, 1.0)
 
 
+def _pairs(owners: Array, values: Array) -> int:
+    """How many different tiles CTAs access, each by itself."""
+    return np.unique(np.stack([owners, values]), axis=1).shape[1]
+
+
+def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:
+    """(argument, whether it is stored to) → the part of the sectors of its accesses that L1 does not serve."""
+    sums: dict[tuple[int, bool], list[float]] = {}
+    for group in groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            access = entry.payload if isinstance(entry, Observed) else None
+            if access is None or not access.sectors:
+                continue
+            total = sums.setdefault((access.array, "store" in access.kind), [0.0, 0.0])
+            amount = access.sectors * weight * len(group.rows) * access.is_on
+            total[0] += amount
+            total[1] += amount * access.missed
+    return {key: missed / every for key, (every, missed) in sums.items() if every and missed}
+
+
 def _traffic(
-    groups: Iterable[Walked], tiles: TileWatch, launch: _Launch, clock: Clock, at_once: int, ctas: int, shown: Array,
+    groups: Sequence[Walked], tiles: TileWatch, launch: _Launch, clock: Clock, at_once: int, ctas: int, shown: Array,
     warps: int,
 ) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:  # fmt: skip
     """Argument → the part of what L1 misses that comes from DRAM, of loads; of stores; distinct tiles of a wave."""
@@ -285,17 +305,21 @@ def _traffic(
     if start + at_once > ctas:
         start = max(ctas - at_once, 0)
     distinct: dict[tuple[int, bool], tuple[float, float]] = {}
+    left = _left_by_l1(groups)
     for key, parts in tiles.places.items():
         owners = np.concatenate([one for one, _ in parts])
         values = np.concatenate([one for _, one in parts])
         here = (owners >= start) & (owners < start + at_once)
-        in_wave = len(np.unique(values[here])) / max(int(here.sum()), 1) if here.any() else 1.0
         apart = ~here if len(shown) < ctas and (~here).sum() > 32 else np.ones(len(owners), np.bool_)
-        # What one CTA accesses twice does not tell how many CTAs share a tile.
-        own = np.unique(np.stack([owners[apart], values[apart]]), axis=1).shape[1]
+        # What one CTA accesses twice does not tell how many CTAs share a tile; what L1 served of it is gone already.
+        own = _pairs(owners[apart], values[apart])
         alone = own / max(int(apart.sum()), 1)
+        within = min(1.0, alone / left.get(key, 1.0))
+        in_wave = within
+        if here.any():
+            in_wave *= len(np.unique(values[here])) / _pairs(owners[here], values[here])
         pairs = round(ctas * len(owners) / len(shown) * alone)
-        whole = alone * _distinct_of_all(len(np.unique(values[apart])), own, pairs)
+        whole = within * _distinct_of_all(len(np.unique(values[apart])), own, pairs)
         whole = max(min(whole, in_wave), 1 / max(ctas, 1))
         distinct[key] = (in_wave, whole)
     sums: dict[tuple[int, bool], list[float]] = {}

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT
 from irscope.timing.arithmetic import ARITHMETIC, is_predicate, put, unknown
 from irscope.timing.scalars import (
-    ADDRESS,
-    CONSTANT,
     MASK,
     TRUE,
     ZERO,
@@ -80,7 +79,7 @@ def _special(item: Instruction) -> Step:
 
 def _loaded_constant(item: Instruction) -> Step:
     target, source = item.operands[0], item.operands[-1]
-    match = CONSTANT.search(source)
+    match = SASS_CONSTANT.search(source)
     if match is None:
         return unknown(item)
     offset = int(match["offset"], 16)
@@ -305,7 +304,7 @@ def _spilled(item: Instruction) -> Step:
     """A store to local memory, or a load of it: the places are named by their text, as the stack stays where it is."""
     is_store = item.opcode.startswith("STL")
     operands = item.operands if is_store else item.operands[::-1]
-    match = ADDRESS.search(operands[0])
+    match = SASS_ADDRESS.search(operands[0])
     words = 4 if ".128" in item.opcode else 2 if ".64" in item.opcode else 1
     if match is None or "." in match["inside"] or any(one in item.opcode for one in (".U8", ".S8", ".U16", ".S16")):
         return unknown(item)

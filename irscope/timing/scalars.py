@@ -10,7 +10,6 @@ A register holds an array of rows (warps) by lanes, each dimension of size 1 whe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,8 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
+
 __all__ = [
-    "ADDRESS", "CONSTANT", "MASK", "TRUE", "ZERO", "Array", "Read", "Registers", "State", "Step", "Value", "address_of",
+    "MASK", "TRUE", "ZERO", "Array", "Read", "Registers", "State", "Step", "Value", "address_of",
     "constant", "next_register", "operand", "predicate", "signed32", "wide",
 ]  # fmt: skip
 
@@ -32,13 +33,6 @@ MASK = 0xFFFFFFFF
 ZERO = np.zeros((1, 1), np.int64)
 TRUE = np.ones((1, 1), np.bool_)
 _FALSE = np.zeros((1, 1), np.bool_)
-
-# c[0x0][0x210]   c[0x0][UR4+0x210]
-CONSTANT = re.compile(r"c\[0x(?P<bank>[0-9a-f]+)\]\[0x(?P<offset>[0-9a-f]+)\]")
-# desc[UR14][R2.64+0x80]   [R159+URZ+0x34000]   [R4.X4+UR6+0x10]   desc[UR6][R2.U32+UR4+-0x10]
-ADDRESS = re.compile(r"\[(?P<inside>[^\[\]]*)\]$")
-# R7.H1_H1   -R8   |R9|   ~R3   R11.reuse   R4.X16
-_REGISTER = re.compile(r"^(?P<sign>-?)(?P<bar>\|?)(?P<inverted>~?)(?P<name>U?R(?:\d+|Z)|SRZ)(?P<rest>(?:\.\w+)*)\|?$")
 
 
 @dataclass(slots=True)
@@ -70,9 +64,9 @@ def constant(offset: int) -> Read:
 @lru_cache(1 << 14)
 def operand(text: str) -> Read:
     """How an operand of 32 bits is read."""
-    if match := CONSTANT.search(text):
+    if match := SASS_CONSTANT.search(text):
         return _signed(constant(int(match["offset"], 16)), text)
-    if match := _REGISTER.match(text):
+    if match := SASS_OPERAND.match(text):
         name = match["name"]
         if name in ("RZ", "URZ", "SRZ"):
             value = np.full((1, 1), MASK, np.int64) if match["inverted"] else ZERO
@@ -128,9 +122,9 @@ def next_register(name: str, step: int = 1) -> str:
 
 def wide(text: str) -> Read:
     """How an operand of 64 bits is read."""
-    if match := CONSTANT.search(text):
+    if match := SASS_CONSTANT.search(text):
         low, high = constant(int(match["offset"], 16)), constant(int(match["offset"], 16) + 4)
-    elif (match := _REGISTER.match(text)) and match["name"] not in ("RZ", "URZ"):
+    elif (match := SASS_OPERAND.match(text)) and match["name"] not in ("RZ", "URZ"):
         low, high = operand(match["name"]), operand(next_register(match["name"]))
     else:
         return operand(text)
@@ -157,7 +151,7 @@ class Address:
 @lru_cache(1 << 12)
 def address_of(text: str) -> Address | None:
     """Read an address operand; None if the text is none."""
-    match = ADDRESS.search(text)
+    match = SASS_ADDRESS.search(text)
     if match is None:
         return None
     parts: list[Read] = []

@@ -1,7 +1,7 @@
 """What each finding costs: the predicted time of the launch, less that of the same model without the fault.
 
 Findings are ordered by that time. A finding that another one at the same place brings about comes after it, and both
-are given the time of the two: what mends the first mends the second.
+are given the time of the two: the fix of the first is that of the second.
 """
 
 from __future__ import annotations

@@ -27,6 +27,14 @@ ExecChange = Literal["", "shrinks", "grows", "fills", "any"]
 _NAME = re.compile(r"(?P<file>[A-Za-z_]+?)(?:(?P<one>\d{1,4})|\[(?P<first>\d{1,4}):(?P<last>\d{1,4})\])$")
 # R12   UR4   B0
 _SASS_REGISTER = re.compile(r"\b(U?[RP]|B)\d+\b")
+# c[0x0][0x210]   c[0x0][UR4+0x210]
+SASS_CONSTANT = re.compile(r"c\[0x(?P<bank>[0-9a-f]+)\]\[0x(?P<offset>[0-9a-f]+)\]")
+# desc[UR14][R2.64+0x80]   [R159+URZ+0x34000]   [R4.X4+UR6+0x10]   desc[UR6][R2.U32+UR4+-0x10]
+SASS_ADDRESS = re.compile(r"\[(?P<inside>[^\[\]]*)\]$")
+# R7.H1_H1   -R8   |R9|   ~R3   R11.reuse   R4.X16
+SASS_OPERAND = re.compile(
+    r"^(?P<sign>-?)(?P<bar>\|?)(?P<inverted>~?)(?P<name>U?R(?:\d+|Z)|SRZ)(?P<rest>(?:\.\w+)*)\|?$"
+)
 # v12   s[4:7]
 _AMD_REGISTER = re.compile(r"\b([vas])(?:\d+\b|\[(\d+):(\d+)\])")
 _OPENING, _CLOSING = "([{", ")]}"
