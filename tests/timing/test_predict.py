@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from irscope.api.rooflines import counted_roofline
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -135,3 +136,18 @@ def test_predictions_are_printed_as_a_model_that_runs() -> None:
     assert callable(model)
     assert model(M=20, BLOCK=128, num_warps=4, num_stages=3) == 2.0
     assert model(M=20, BLOCK=999, num_warps=4) == float("inf")
+
+
+_NOT_COUNTED = {
+    "atomics", "attention_kernel", "column", "copies_of_halves", "liger_cross_entropy_kernel", "masked", "tile",
+    "triangle", "words",
+}  # fmt: skip
+"""Atomics, masks within a sector, sectors that two CTAs share, and indices that are data: estimates."""
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in COUNTERS.rglob("*.irscope")} - _NOT_COUNTED))
+def test_dram_moves_each_sector_once(name: str) -> None:
+    """As many bytes as the count by element gives of a launch that fits into L2, which is another way to them."""
+    low, high = counted_roofline(stored(name)).dram_bytes
+    assert low == high
+    assert predicted(stored(name)).dram_bytes == pytest.approx(low, rel=0.01)
