@@ -85,7 +85,9 @@ def tried(
             tries.compile(chosen)
             proven = tuple(tries.told(one) for one in proven)
             if predicted is not None and whole is not None:
-                proven = tuple(_faster(one, tries.captures, predicted, whole) for one in proven)
+                # Where a GPU measures the fixes, their predicted times decide nothing.
+                decides = timer is None
+                proven = tuple(_faster(one, tries.captures, predicted, whole, decides) for one in proven)
                 proven = tuple(_with_further(one, whole) for one in proven)
     except IrscopeError as error:
         notes.append(f"Nothing could be tried: {error}")
@@ -108,8 +110,10 @@ _LEAST_GAIN = 0.005
 _SEARCHED = ("num_warps",)
 
 
-def _faster(finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float) -> Finding:
-    """A finding whose fixes have predicted times; what is not faster is no fix."""
+def _faster(
+    finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float, decides: bool
+) -> Finding:
+    """A finding whose fixes have predicted times; if these decide, what is not faster is no fix."""
 
     def with_seconds(one: Suggestion) -> Suggestion:
         proof = one.proof
@@ -119,7 +123,8 @@ def _faster(finding: Finding, captures: Mapping[Changes, Capture], predicted: Pr
         seconds = predicted(capture) if capture is not None else None
         if seconds is None:
             return one
-        return replace(one, proof=replace(proof, seconds=seconds, helps=seconds < (1 - _LEAST_GAIN) * whole))
+        is_faster = not decides or seconds < (1 - _LEAST_GAIN) * whole
+        return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
 
     return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
 
