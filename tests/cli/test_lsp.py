@@ -63,8 +63,8 @@ def test_an_editor_is_told_of_a_saved_file(tmp_path: Path) -> None:
     assert found["again"] == 0, "the same text was recorded again"
     assert {one.code for one in found["diagnostics"]} >= {"IRS508"}
     assert all(one.source == "irscope" and "Costs" in one.message for one in found["diagnostics"])
-    lines = script.read_text().splitlines()
-    assert all(lines[one.position.line].strip() and "%" in one.label for one in found["hints"])
+    assert {one.position.line for one in found["hints"]} >= {found["line"], found["line"] + 1}
+    assert all("%" in one.label for one in found["hints"])
     assert "`ld.global.16`" in found["hover"].contents.value
     assert "tt.load" in found["hover"].contents.value
     assert "#blocked" in found["hover"].contents.value
