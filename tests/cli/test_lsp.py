@@ -69,7 +69,8 @@ def test_an_editor_is_told_of_a_saved_file(tmp_path: Path) -> None:
     assert "tt.load" in found["hover"].contents.value
     assert "#blocked" in found["hover"].contents.value
     # From the line of Python to its operations, and back.
-    assert [(one.uri, one.range.start.line) for one in found["python"]][0] == (script.as_uri(), found["line"])
+    back = found["python"][0]
+    assert (back.uri, back.range.start.line) == (script.as_uri(), found["line"])
     assert "ptr<bf16>" in found["type"].contents.value
     assert found["uses"][0].range.start.line > found["ir"][0].range.start.line
     edits = [edit for action in found["actions"] for edit in action.edit.changes[script.as_uri()]]
