@@ -44,7 +44,7 @@ def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine
     from irscope.memory.addresses.launch import accesses_of
 
     kernel = uses.module.kernel
-    operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module) if one.name in ACCESSES}
+    operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module) if one.opcode in ACCESSES}
     if kernel is None or not operations:
         return
     rows = _Rows(capture, text, uses, machine)

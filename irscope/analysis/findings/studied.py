@@ -331,7 +331,7 @@ class GlobalTraffic:
         loops = [one for one in uses.module.walk() if one.kind == "loop"]
         self._loops = {one.first_line: loop.first_line for loop in loops for one in loop.walk() if one is not loop}
         """Line → that of the innermost loop around it: an inner loop comes after those around it."""
-        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
+        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.opcode in ACCESSES}
         self._all = sum(_repeated(*row) for row in self._sizes.values())
 
     def bytes_at(self, line: int) -> int:

@@ -432,7 +432,7 @@ class Counter:
             pairs = self._by_pairs(execution, lanes)
             least = most = counted(lanes, addresses, mask, size, *units, by_pairs=pairs)
             # Of loads of the same addresses the assembler may make one.
-            is_load = ACCESSES[execution.operation.name] == "load" and not execution.is_box
+            is_load = ACCESSES[execution.operation.opcode] == "load" and not execution.is_box
             distinct = distinct_instructions(lanes, addresses, mask) if is_load else lanes
             if len(distinct.warps) < len(lanes.warps):
                 least = counted(distinct, addresses, mask, size, *units, by_pairs=pairs)
@@ -464,14 +464,14 @@ class Counter:
                 if threads is None or threads.shape != addresses.shape or threads.layout.in_bits > _MOST_BITS:
                     return None
                 width, possible = self._widths(execution, threads)
-                found = lanes_of(threads, width, once=ACCESSES[operation.name] != "load")
+                found = lanes_of(threads, width, once=ACCESSES[operation.opcode] != "load")
                 bits = execution.element_bits
                 shape = Shape(width * bits, possible * bits, shape.strides)
             self.lanes[key], self.shapes[key] = found, shape
         return self.lanes[key]
 
     def _by_pairs(self, execution: Execution, lanes: Lanes) -> bool:
-        is_copy = ACCESSES[execution.operation.name] == "copy" and not execution.is_box
+        is_copy = ACCESSES[execution.operation.opcode] == "copy" and not execution.is_box
         size = lanes.width * execution.element_bits // 8
         return is_copy and size == _PAST_L1_BYTES and self.hardware.unit_bytes == 2 * _PAST_L1_BYTES
 

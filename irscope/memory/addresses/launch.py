@@ -92,7 +92,7 @@ class _Launch:
             corners = corners[:1] * 3
         found = {corner: self._program(corner) for corner in corners}
         first, inner, last = (found[corner] for corner in corners)
-        operations = [one for one in self.module.walk() if one.name in ACCESSES]
+        operations = [one for one in self.module.walk() if one.opcode in ACCESSES]
         totals = self._totals([one.first_line for one in operations], first)
         return [self._access(one, first, inner, last, totals[one.first_line]) for one in operations]
 
@@ -235,7 +235,7 @@ class _Launch:
         return Access(
             operation=operation.name,
             line=line,
-            action=ACCESSES[operation.name],
+            action=ACCESSES[operation.opcode],
             argument=next((one.addresses.argument for one in executions), ""),
             bits_per_thread=shape.bits,
             possible_bits=shape.possible_bits,

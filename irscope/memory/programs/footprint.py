@@ -468,7 +468,7 @@ def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.
 
 def _directions(operation: Operation) -> tuple[bool, ...]:
     """Whether an access reads, writes, or both."""
-    action = ACCESSES[operation.name]
+    action = ACCESSES[operation.opcode]
     return (True, False) if action == "atomic" else (action in _READS,)
 
 
