@@ -15,7 +15,6 @@ from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.mlir.attributes import read_aliases
 from irscope.ir.mlir.edits import sites_of
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
@@ -28,7 +27,7 @@ from irscope.model.evidence import CompilerLog
 if TYPE_CHECKING:
     from irscope.analysis.findings.studied import Decisions
     from irscope.ir.logs.decisions import Decision
-    from irscope.layout.described import DescribedLayout
+    from irscope.layout.described import CaptureLayouts, DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
 
@@ -93,7 +92,7 @@ class Studied:
         """The costs of its accesses to global memory, for which the addresses of the launch are evaluated."""
         from irscope.memory.global_costs import global_costs
 
-        return [*global_costs(self.capture, self.ttgir, self.uses, self.machine)]
+        return [*global_costs(self.capture, self.uses, self.machine)]
 
     @cached_property
     def executed(self) -> frozenset[int]:
@@ -171,24 +170,17 @@ class Studied:
         return places(sites.products), places(sites.remainders)
 
     @cached_property
-    def aliases(self) -> dict[str, str]:
-        return dict(read_aliases(self.ttgir))
+    def _layouts(self) -> CaptureLayouts:
+        from irscope.layout.described import CaptureLayouts
 
-    @cached_property
-    def _layouts(self) -> dict[tuple[str, tuple[int, ...]], DescribedLayout]:
-        from irscope.layout.described import DescribedLayout
-
-        rows = (DescribedLayout(row, self.capture.target) for row in self.capture.layouts)
-        return {(item.encoding.text, item.shape): item for item in rows}
+        return CaptureLayouts(self.capture)
 
     def layout_of(self, operation: Operation) -> DescribedLayout | None:
-        from irscope.memory.global_costs import layout_of_access
-
-        return layout_of_access(operation, self._layouts, self.aliases)
+        return self._layouts.of_access(operation)
 
     def described(self, encoding: str, shape: tuple[int, ...]) -> DescribedLayout | None:
         """A layout that some value of the TTGIR has, for a shape."""
-        return self._layouts.get((encoding, shape))
+        return self._layouts.known.get((encoding, shape))
 
     def chain_at(self, line: int) -> Chain:
         """Where an operation of the TTGIR comes from."""

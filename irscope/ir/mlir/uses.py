@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.mlir.operations import Effect, opcode_of
+from irscope.ir.mlir.operations import Effect
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.types import LayoutType, Type, read_types
 
@@ -20,14 +20,9 @@ from irscope.ir.mlir.types import LayoutType, Type, read_types
 class OperationUse:
     """An operation whose text names at least one type with a layout."""
 
-    line: int
-    """1-based, in the text."""
-    name: str
-    """`tt.load`."""
-    results: tuple[Value, ...]
+    operation: Operation
     result_types: tuple[LayoutType, ...]
     """The types of the results that have a layout."""
-    operands: tuple[Value, ...]
     types: tuple[LayoutType, ...]
     """Every type with a layout in its text, in order."""
     text: str
@@ -36,9 +31,25 @@ class OperationUse:
     """The number of loops around it."""
 
     @property
+    def line(self) -> int:
+        """1-based, in the text."""
+        return self.operation.first_line
+
+    @property
+    def name(self) -> str:
+        return self.operation.name
+
+    @property
     def opcode(self) -> str:
-        """The name, without the dialect for Triton's own dialects: `load`, `arith.addi`."""
-        return opcode_of(self.name)
+        return self.operation.opcode
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.operation.results
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.operation.operands
 
 
 @dataclass(frozen=True)
@@ -121,9 +132,7 @@ def _read_operation(operation: Operation, loops: int) -> OperationUse:
     own = f"{operation.text} {operation.closing}".rstrip()
     types = tuple(read_types(own.partition(" = ")[2] if operation.results else own))
     results = tuple([kind for kind in map(_with_layout, operation.result_types) if kind is not None])
-    return OperationUse(
-        operation.first_line, operation.name, operation.results, results, operation.operands, types, own, loops
-    )
+    return OperationUse(operation, results, types, own, loops)
 
 
 def _with_layout(kind: Type) -> LayoutType | None:
