@@ -24,7 +24,7 @@ from irscope.ir.mlir.types import Type, parse_type, read_types
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.described import CaptureLayouts
 from irscope.layout.maps import ThreadMap, eliminate
-from irscope.memory.access import MOST, Access, Span
+from irscope.memory.access import MOST, GlobalAccess, Span
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
@@ -446,7 +446,7 @@ def _units(rows: Iterable[OperationWork], peaks: Peaks | None, ceilings: Ceiling
     return tuple(sorted(found, key=lambda one: -one.flops[1]))
 
 
-def _requested(accesses: list[Access]) -> _Requested | None:
+def _requested(accesses: list[GlobalAccess]) -> _Requested | None:
     if not accesses:
         return None
     unit = accesses[0].unit_bytes
@@ -463,7 +463,7 @@ def _spilled_bytes(capture: Capture, programs: int) -> int | None:
     return None if each is None else each * threads * programs * int(capture.launch.option("num_ctas", 1) or 1)
 
 
-def _atomics(accesses: Iterable[Access]) -> Span:
+def _atomics(accesses: Iterable[GlobalAccess]) -> Span:
     """The elements of all atomics, those that a mask turns off left out."""
     low = high = 0
     for access in accesses:

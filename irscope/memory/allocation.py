@@ -73,7 +73,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgramPoint:
     """One operation in program order."""
 
     number: int
@@ -85,7 +85,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class AllocatedMemory:
     """One memory of a kernel over time."""
 
     space: _Space
@@ -95,7 +95,7 @@ class Allocation:
     """What a block can have on the target; None if it is not known."""
     buffers: tuple[Buffer, ...]
     """In the order of the program."""
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramPoint, ...]
     loops: tuple[tuple[int, int], ...]
     """The half-open interval of each loop, in program order."""
 
@@ -120,7 +120,7 @@ class Allocation:
         return covered(self.live_at(self.peak))
 
     @property
-    def peak_step(self) -> Step:
+    def peak_step(self) -> ProgramPoint:
         """The operation of the peak."""
         return self.steps[self.peak]
 
@@ -141,7 +141,7 @@ def shared_text(capture: Capture) -> str | None:
     return capture.text_after(passes[-1]) if passes else None
 
 
-def allocations_of(capture: Capture) -> tuple[Allocation, ...]:
+def allocations_of(capture: Capture) -> tuple[AllocatedMemory, ...]:
     """Shared memory over time, and tensor memory if the kernel has any; empty if the capture does not hold that IR."""
     text = shared_text(capture)
     if text is None:
@@ -165,7 +165,7 @@ class _Reader:
         """Function → what it needs, and whether that is exact."""
         self._functions = {one.symbol: one for one in self.module.walk() if one.kind == "function"}
 
-    def allocation(self, space: _Space) -> Allocation | None:
+    def allocation(self, space: _Space) -> AllocatedMemory | None:
         total = self.module.option("shared" if space == "shared" else "tensor_memory_size")
         if self.kernel is None or not isinstance(total, int) or (space == "tensor" and not total):
             return None
@@ -173,7 +173,7 @@ class _Reader:
         buffers = list(self._buffers(self.kernel, live, space))
         buffers = _sized(buffers, total)
         steps = sorted((self._step(live.number_of(one), one) for one in self.kernel.walk()), key=lambda one: one.number)
-        return Allocation(
+        return AllocatedMemory(
             space,
             total,
             _limit(self.target, space),
@@ -182,8 +182,8 @@ class _Reader:
             tuple(live.loops()),
         )
 
-    def _step(self, number: int, operation: Operation) -> Step:
-        return Step(number, operation.name, operation.first_line, self._place(operation)[0])
+    def _step(self, number: int, operation: Operation) -> ProgramPoint:
+        return ProgramPoint(number, operation.name, operation.first_line, self._place(operation)[0])
 
     def _place(self, operation: Operation) -> tuple[str, tuple[str, ...]]:
         chain = self._locations.chain_at(operation.first_line)
@@ -256,9 +256,9 @@ class _Reader:
         return name, *self._needs[name]
 
 
-def _filled(steps: Sequence[Step], count: int) -> list[Step]:
+def _filled(steps: Sequence[ProgramPoint], count: int) -> list[ProgramPoint]:
     """A step for each number: those of operations that are not printed are the next one's."""
-    found: list[Step] = []
+    found: list[ProgramPoint] = []
     for step in steps:
         found += [replace(step, number=number) for number in range(len(found), step.number + 1)]
     return found[:count]

@@ -9,7 +9,7 @@ from typing import Any
 from irscope.ir.mlir.uses import ModuleUses, read_uses
 from irscope.memory.access import Cost
 from irscope.memory.global_costs import global_costs
-from irscope.memory.machine import Machine, read_machine
+from irscope.memory.machine import MemoryInstructions, read_machine
 from irscope.memory.shared_costs import shared_costs
 from irscope.model.capture import Capture
 
@@ -20,7 +20,7 @@ def costs_of(capture: Capture) -> list[Cost]:
     return _ordered([*global_costs(capture, uses, machine), *shared_costs(capture, uses, machine)])
 
 
-def costs_on_chip(capture: Capture, uses: ModuleUses, machine: Machine) -> list[Cost]:
+def costs_on_chip(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> list[Cost]:
     """The same without accesses to global memory, whose addresses must be evaluated.
 
     `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.

@@ -18,8 +18,8 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import ModuleUses, with_loops
 from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.layout.maps import ThreadMap
-from irscope.memory.access import MOST, Access, Cost, Span
-from irscope.memory.machine import ACCESSES, Machine
+from irscope.memory.access import MOST, Cost, GlobalAccess, Span
+from irscope.memory.machine import ACCESSES, MemoryInstructions
 from irscope.model.capture import Capture
 from irscope.target import Target
 
@@ -32,7 +32,7 @@ _LINE_BYTES = 128
 _LINE_BYTES_OF = {"gfx90a": 64, "gfx908": 64}
 
 
-def global_costs(capture: Capture, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
+def global_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
     """A row for each access to global memory of a capture's TTGIR, in the order of the text."""
     # numpy, which only this needs, takes a tenth of a second to import.
     from irscope.memory.addresses.arguments import read_arguments
@@ -61,7 +61,7 @@ def _units(target: Target) -> tuple[int, int]:
 
 
 class _Rows:
-    def __init__(self, capture: Capture, uses: ModuleUses, machine: Machine) -> None:
+    def __init__(self, capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> None:
         self.uses = uses
         self.machine = machine
         self._capture = capture
@@ -90,7 +90,7 @@ class _Rows:
         """The instructions that the SASS has for an access; None where the operation of each is not known."""
         return self._sass.get(operation.first_line)
 
-    def row(self, access: Access, operation: Operation, loops: int) -> Cost:
+    def row(self, access: GlobalAccess, operation: Operation, loops: int) -> Cost:
         described = self._layouts.of_access(operation)
         widths = self.machine.widths_of(operation)
         named = tuple(value.name for value in operation.results or operation.operands[:1])
@@ -112,7 +112,7 @@ class _Rows:
             by_operation=self.machine.by_operation,
         )
 
-    def _narrow(self, access: Access, operation: Operation, widths: Mapping[int, int]) -> str:
+    def _narrow(self, access: GlobalAccess, operation: Operation, widths: Mapping[int, int]) -> str:
         """Where the assembly has narrower instructions than the addresses allow, and because of which arguments."""
         if not access.bits_per_thread or not self.machine.text_stage:
             return ""
@@ -125,7 +125,7 @@ class _Rows:
         allowed = f"the {self.machine.text_stage} has {real}, these addresses allow {access.possible_bits}"
         return f"{allowed}; {self._cause(access, operation)}"
 
-    def _cause(self, access: Access, operation: Operation) -> str:
+    def _cause(self, access: GlobalAccess, operation: Operation) -> str:
         threads = self.threads_of(operation)
         found = self._limits.arguments(operation, threads, access.possible_bits) if threads else ()
         if found:
@@ -142,14 +142,14 @@ def _accesses_of_sass(capture: Capture) -> Mapping[int, int]:
     return Counter(own[line - 1] for line in loads if own[line - 1])
 
 
-def _excess(access: Access, warps: int) -> int:
+def _excess(access: GlobalAccess, warps: int) -> int:
     """The units of one warp, each time it comes there, that are surely more than its distinct bytes fill."""
     total = access.launch
     executions = total.executions[0] or 1
     return -(-max(total.units[0] - total.least_units[1], 0) // (executions * warps))
 
 
-def _summary(access: Access) -> str:
+def _summary(access: GlobalAccess) -> str:
     total = access.launch
     if not total.executions[1]:
         return "is never executed in this launch"
@@ -178,7 +178,7 @@ def _text(span: Span) -> str:
     return f"at least {low}" if high >= MOST else f"{low}–{high}"
 
 
-def _pattern(access: Access, described: DescribedLayout | None) -> str:
+def _pattern(access: GlobalAccess, described: DescribedLayout | None) -> str:
     """What about the addresses costs more than the least."""
     total = access.launch
     if not total.executions[1] or total.units[0] <= total.least_units[0] or not described or not described.threads:

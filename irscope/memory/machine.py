@@ -94,7 +94,7 @@ class MachineInstruction:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MemoryInstructions:
     """The memory instructions of an assembly text, by the operation of the TTGIR that they are from."""
 
     instructions: Mapping[int, Sequence[MachineInstruction]] = field(
@@ -133,18 +133,18 @@ class Machine:
         return sum(self.widths(line, actions).values())
 
 
-def read_machine(capture: Capture) -> Machine:
+def read_machine(capture: Capture) -> MemoryInstructions:
     """The memory instructions of a capture's PTX or AMDGCN."""
     texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
     stage = next((name for name in ("ptx", "amdgcn") if name in texts), "")
     if not stage:
-        return Machine()
+        return MemoryInstructions()
     own = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
     if own:
-        return Machine(_by_origin(texts[stage], stage, own), stage, by_operation=True)
+        return MemoryInstructions(_by_origin(texts[stage], stage, own), stage, by_operation=True)
     origins, at = places_by_line(texts, stage)
     found = _by_origin(texts[stage], stage, origins)
-    return Machine({line: found[place] for line, place in at.items() if place in found}, stage)
+    return MemoryInstructions({line: found[place] for line, place in at.items() if place in found}, stage)
 
 
 def users_of_shared(uses: ModuleUses) -> Counter[Chain]:

@@ -23,7 +23,7 @@ from irscope.memory.access import Cost
 from irscope.memory.allocation import allocations_of
 from irscope.memory.between import conversion_wavefronts
 from irscope.memory.conflicts import core_matrix_ways, matrix_choices, shared_access
-from irscope.memory.machine import Action, Machine
+from irscope.memory.machine import Action, MemoryInstructions
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _MOVES = ("load", "store", "atomic", "copy", None)
 """Kinds of operations that may move data of shared memory; of an operation that the table does not know, any may."""
 
 
-def shared_costs(capture: Capture, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
+def shared_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
     """A row for each conversion and each access to shared memory of a capture's TTGIR, in the order of the text.
 
     `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
@@ -53,7 +53,7 @@ def shared_costs(capture: Capture, uses: ModuleUses, machine: Machine) -> Iterat
 
 
 class _Reader:
-    def __init__(self, capture: Capture, uses: ModuleUses, machine: Machine, works: SharedWorks) -> None:
+    def __init__(self, capture: Capture, uses: ModuleUses, machine: MemoryInstructions, works: SharedWorks) -> None:
         self.uses = uses
         self.machine = machine
         self.works = works

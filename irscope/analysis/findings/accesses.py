@@ -31,7 +31,7 @@ from irscope.ir.logs.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.edits import factor_sites
 from irscope.ir.mlir.model import Operation, Value
 from irscope.layout.maps import ThreadMap
-from irscope.memory.access import Access
+from irscope.memory.access import GlobalAccess
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture, Launch
@@ -292,7 +292,7 @@ class _AccessReader:
             suggestions,
         )
 
-    def _stride_causes(self, access: Access) -> tuple[list[Cause], list[Suggestion]] | None:
+    def _stride_causes(self, access: GlobalAccess) -> tuple[list[Cause], list[Suggestion]] | None:
         along = fastest_dimension(self._threads)
         strides = access.strides
         if along >= len(strides) or (stride := strides[along]) is None or not self._is_apart(stride):

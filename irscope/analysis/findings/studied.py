@@ -20,13 +20,13 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
-from irscope.memory.machine import ACCESSES, Machine, Places, places_by_line, read_machine
+from irscope.memory.machine import ACCESSES, MemoryInstructions, Places, places_by_line, read_machine
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.studied import Decisions
-    from irscope.ir.logs.decisions import Decision
+    from irscope.ir.logs.decisions import LogDecision
     from irscope.layout.described import CaptureLayouts, DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _Read = TypeVar("_Read")
-_Decision = TypeVar("_Decision", bound="Decision")
+_Decision = TypeVar("_Decision", bound="LogDecision")
 _Origin = TypeVar("_Origin", int, "Places")
 
 
@@ -127,7 +127,7 @@ class Studied:
         return GlobalTraffic(self.uses)
 
     @cached_property
-    def machine(self) -> Machine:
+    def machine(self) -> MemoryInstructions:
         """The memory instructions of its assembly."""
 
         return read_machine(self.capture)
@@ -233,7 +233,7 @@ class Studied:
         ]
         return found[0] if len(found) == 1 else None
 
-    def logged(self, decision: Decision) -> Cause:
+    def logged(self, decision: LogDecision) -> Cause:
         label = next(
             (one.label for one in self.capture.passes() if one.index == decision.index), f"stage {decision.stage}"
         )
@@ -362,10 +362,10 @@ def _bytes_of(use: OperationUse) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    all: tuple[Decision, ...]
+    all: tuple[LogDecision, ...]
     """In the order of the passes."""
 
-    def about(self, chain: Chain) -> tuple[Decision, ...]:
+    def about(self, chain: Chain) -> tuple[LogDecision, ...]:
         """Those about the operations with a location, its callers included; an operation keeps it from pass to pass.
 
         Of several operations with one location (`tl.load` makes a load, and a conversion of what it loads), each
@@ -374,7 +374,7 @@ class Decisions:
         places = _places(chain)
         return tuple(decision for decision in self.all if places and _places(decision.chain) == places)
 
-    def on(self, file: str, line: int) -> tuple[Decision, ...]:
+    def on(self, file: str, line: int) -> tuple[LogDecision, ...]:
         """Those about a line of Python, 1-based, itself or one that it calls."""
         return tuple(
             decision

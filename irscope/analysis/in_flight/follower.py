@@ -17,11 +17,11 @@ from typing import cast
 import numpy as np
 
 from irscope.analysis.flow.partitions import WarpSpecialization
-from irscope.analysis.in_flight.log import Buffer, Doing, Log
+from irscope.analysis.in_flight.log import Doing, Log, TrackedBuffer
 from irscope.analysis.in_flight.model import Slot, StepKind, kind_of_step
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.control import Step
-from irscope.machine.loops import Loop, Runner
+from irscope.machine.loops import FollowedLoop, Runner
 from irscope.machine.noted import Held, Opaque, Place
 from irscope.machine.numbers import bits_of, constant
 from irscope.machine.symbolic import Programs, TooMuch
@@ -118,7 +118,7 @@ class Follower(Runner):
         number = self.numbers.get(id(operation))
         if number is None:
             number = self.numbers[id(operation)] = len(self.log.buffers)
-            self.log.buffers.append(Buffer(operation, self.log.place_at(operation.first_line)))
+            self.log.buffers.append(TrackedBuffer(operation, self.log.place_at(operation.first_line)))
             self.log.buffers[-1].is_ring = id(operation) in self.inside
         if operation.operands and operation.opcode == "local_alloc" and not self.is_ended:
             self._step(operation, "write", target=(number, 0))
@@ -192,13 +192,13 @@ class Follower(Runner):
         if self.is_done or self.loop is None:
             return
         if operation is self.loop:
-            self._give(operation.results, self._followed(Loop.of(self, operation, place)))
+            self._give(operation.results, self._followed(FollowedLoop.of(self, operation, place)))
         elif any(one is self.loop for one in operation.walk()):
             self.is_nested = True
-            loop = Loop.of(self, operation, place)
+            loop = FollowedLoop.of(self, operation, place)
             loop.iteration(self, constant(0, 64), loop.first, place)
 
-    def _followed(self, loop: Loop) -> Sequence[Held]:
+    def _followed(self, loop: FollowedLoop) -> Sequence[Held]:
         count, carried = _trip_count(loop), loop.first
         for number in range(min(count, _MOST_ITERATIONS) if count is not None else _UNKNOWN_ITERATIONS):
             self.log.iteration = number
@@ -211,7 +211,7 @@ class Follower(Runner):
         return carried
 
 
-def _trip_count(loop: Loop) -> int | None:
+def _trip_count(loop: FollowedLoop) -> int | None:
     fewest, most = loop.iterations
     return most if fewest == most else None
 
@@ -355,7 +355,7 @@ class SpecialisedFollower(Follower):
         if self.items is None:
             return super().run_for(operation, place)
         self.lose(operation)
-        loop = Loop.of(self, operation, place)
+        loop = FollowedLoop.of(self, operation, place)
         count, carried, has_steps = _trip_count(loop), loop.first, _has_steps(operation)
         is_innermost = not any(one.name in _LOOPS for one in operation.walk() if one is not operation)
         unknown = _UNKNOWN_ITERATIONS if self.depth else self.unknown_iterations

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from irscope.analysis.in_flight.model import BEFORE, Ring, Slot, Stay, Step, StepKind
+from irscope.analysis.in_flight.model import BEFORE, ExecutedStep, Ring, Slot, Stay, StepKind
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 
@@ -81,7 +81,7 @@ def _number(operation: Operation, name: str, default: int) -> int:
     return value if isinstance(value, int) else default
 
 
-class Buffer:
+class TrackedBuffer:
     """A buffer in shared or tensor memory; steps are told by their numbers."""
 
     def __init__(self, made: Operation, place: str) -> None:
@@ -154,7 +154,7 @@ class Buffer:
     def _last(self, slot: int) -> int | None:
         return next((at for at in range(len(self.stays) - 1, -1, -1) if self.stays[at].slot == slot), None)
 
-    def ring(self, steps: Sequence[Step]) -> Ring:
+    def ring(self, steps: Sequence[ExecutedStep]) -> Ring:
         """What is told of it, with the steps behind which nothing reads each tile."""
         shape = self.shape[1:] if self.is_indexed else self.shape
         kind = "×".join([*map(str, shape), self.element])
@@ -162,7 +162,7 @@ class Buffer:
         return Ring(self.name, kind, self.slots, self.made.first_line, self.place, stays)
 
 
-def _freed(stay: Stay, steps: Sequence[Step]) -> Stay:
+def _freed(stay: Stay, steps: Sequence[ExecutedStep]) -> Stay:
     ends = [steps[one].until for one in stay.read]
     known = [one for one in ends if one is not None]
     return replace(stay, free=max(known)) if known and len(known) == len(ends) else stay
@@ -209,12 +209,12 @@ class Log:
 
     def __init__(self, place_at: Callable[[int], str]) -> None:
         self.place_at = place_at
-        self.steps: list[Step] = []
+        self.steps: list[ExecutedStep] = []
         self.iteration = BEFORE
         self.partition = ""
         self.is_specialised = False
         """Whether tensor memory is followed too, and barriers count their phases."""
-        self.buffers: list[Buffer] = []
+        self.buffers: list[TrackedBuffer] = []
         self.barriers: dict[Slot, Barrier] = {}
         self._tiles: dict[int, int] = {}
         """Key of a value -> the tile that it was read from."""
@@ -282,7 +282,7 @@ class Log:
         value = self.buffers[shown[0]].name if shown is not None else results[0].name if results else ""
         line = one.operation.first_line
         self.steps.append(
-            Step(
+            ExecutedStep(
                 self.iteration, kind, one.operation.name, value, line, self.place_at(line), tile,
                 shown[0] if shown else None, shown[1] if shown else None, one.is_off, None, self.partition,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.analysis.flow.partitions import Partition
+from irscope.analysis.flow.partitions import WarpPartition
 from irscope.ir.mlir.model import Operation
 from irscope.memory.machine import ACCESSES
 
@@ -19,7 +19,7 @@ Slot = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExecutedStep:
     """One execution of an operation that moves data, multiplies, reduces or waits."""
 
     iteration: int
@@ -96,11 +96,11 @@ class InFlight:
     """How many loops of this kind the kernel has."""
     is_nested: bool
     """Whether it is shown in the first iteration of a loop around it."""
-    steps: tuple[Step, ...]
+    steps: tuple[ExecutedStep, ...]
     rings: tuple[Ring, ...]
     note: str = ""
     """Why steps are missing; or an empty string."""
-    partitions: tuple[Partition, ...] = ()
+    partitions: tuple[WarpPartition, ...] = ()
     """Of specialised warps, whose steps stand in an order in which they can run: `iteration` is that of the
     partition with the loop, and before each of its steps the others run as far as the barriers let them."""
 

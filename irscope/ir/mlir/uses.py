@@ -315,7 +315,7 @@ _OTHER = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class ArithmeticPrecision:
     """The precision of a kernel's arithmetic."""
 
     reads_tf32: bool = False
@@ -325,7 +325,7 @@ class Arithmetic:
     rounded to a narrow format, compared, or not known."""
 
 
-def read_arithmetic(text: str) -> Arithmetic:
+def read_arithmetic(text: str) -> ArithmeticPrecision:
     """The arithmetic of a TTIR or TTGIR module; never raises: of what cannot be read nothing is known."""
     module = parse_mlir(text)
     operations = list(module.walk())
@@ -337,7 +337,7 @@ def read_arithmetic(text: str) -> Arithmetic:
     tf32 = [dot for dot in dots if dot.attribute("inputPrecision") == "tf32" and _reads_float32(dot)]
     from_memory = all(_is_loaded(operand, module) for dot in tf32 for operand in dot.operands[:2])
     smooth = bool(operations) and all(_is_smooth(operation, users) for operation in operations)
-    return Arithmetic(bool(tf32), not (from_memory and smooth))
+    return ArithmeticPrecision(bool(tf32), not (from_memory and smooth))
 
 
 def _is_smooth(operation: Operation, users: Mapping[Value, Sequence[Operation]]) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
+from irscope.analysis.in_flight.model import BEFORE, ExecutedStep, InFlight, Ring, Stay
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
 from irscope.render.text.figures import short_name
 from irscope.render.text.tables import counted
@@ -97,7 +97,7 @@ def _scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) 
     return _Scale(tuple(columns), cell, gap, x)
 
 
-def _places(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
+def _places(steps: Sequence[ExecutedStep], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
     """Each partition in its own order, a wait behind what it waits for; accesses of one kind together."""
     found: dict[int, int] = {}
     free: dict[str, int] = {}
@@ -249,7 +249,7 @@ def _rank(key: _Key) -> float:
     return _ORDER.index("dot") + 0.5 if key[1:] == ("wait", "for dot") else _ORDER.index(key[1])
 
 
-def _key_of(step: Step) -> _Key:
+def _key_of(step: ExecutedStep) -> _Key:
     """The lane of a step that does not wait."""
     if step.kind in _OTHERS:
         return "", step.kind, ""

@@ -8,7 +8,7 @@ import pytest
 
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import in_flight
-from irscope.analysis.in_flight.model import BEFORE, InFlight, Step
+from irscope.analysis.in_flight.model import BEFORE, ExecutedStep, InFlight
 from tests.analysis.in_flight.partitioned import LAUNCHED, TURNS, partitioned, text_of
 
 
@@ -45,7 +45,7 @@ def test_no_tile_is_read_too_early_or_written_over(flights: dict[str, InFlight],
 def test_its_first_steps_are_those_that_the_text_tells(flights: dict[str, InFlight], name: str) -> None:
     """Slots and phases read off the text by themselves, as `irscope graph --warps` shows them."""
     (known,) = read_partitions(text_of(name))
-    first: dict[int, Step] = {}
+    first: dict[int, ExecutedStep] = {}
     for step in flights[name].steps:
         first.setdefault(step.line, step)
     rings = flights[name].rings

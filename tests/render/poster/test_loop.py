@@ -14,7 +14,7 @@ import pytest
 
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
-from irscope.analysis.in_flight.model import InFlight, Step, StepKind
+from irscope.analysis.in_flight.model import ExecutedStep, InFlight, StepKind
 from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, theme_named
 from irscope.render.capture.page import partitions_json
 from irscope.render.poster.loop import draw_loop, lanes_of, title_of
@@ -186,8 +186,8 @@ def test_why_there_is_no_loop_is_said() -> None:
 
 
 def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -> None:
-    def step(kind: StepKind, value: str, turn: int, number: int) -> Step:
-        return Step(turn, kind, f"ttg.{kind}", f"%{value}", 9, f"k.py:{number}", 0, None, None, False, number)
+    def step(kind: StepKind, value: str, turn: int, number: int) -> ExecutedStep:
+        return ExecutedStep(turn, kind, f"ttg.{kind}", f"%{value}", 9, f"k.py:{number}", 0, None, None, False, number)
 
     kinds: list[tuple[StepKind, str]] = [
         *[("write", f"w{letter}") for letter in "abcdefgh"],
@@ -208,8 +208,8 @@ def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -
 
 @pytest.mark.parametrize("widths", [(1, 2), (3, 1), (1, 1), (30, 1), (50, 1)])
 def test_the_names_of_narrow_phases_do_not_meet(widths: tuple[int, int]) -> None:
-    def step(turn: int, number: int) -> Step:
-        return Step(turn, "store", "tt.store", "", 9, "k.py:1", None, None, None, False, number)
+    def step(turn: int, number: int) -> ExecutedStep:
+        return ExecutedStep(turn, "store", "tt.store", "", 9, "k.py:1", None, None, None, False, number)
 
     steps = tuple(step(turn, 0) for turn, width in enumerate(widths) for _ in range(width))
     flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), iterations=1)
