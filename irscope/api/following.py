@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from irscope.analysis.lives.identity import Step, Trail, trail_of
+from irscope.analysis.lives.identity import PassStep, Trail, trail_of
 from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent, is_named, operation_lives, value_lives
 from irscope.api.texts import one_pass
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
@@ -117,7 +117,7 @@ class Followed:
             text += "".join(f"\n{step.label}\n{hunks}" for step, hunks in self._hunks(color))
         return text
 
-    def _hunks(self, color: bool) -> Iterator[tuple[Step, str]]:
+    def _hunks(self, color: bool) -> Iterator[tuple[PassStep, str]]:
         """The changes around the operations that each step made, changed or removed."""
         from irscope.analysis.diff.texts import diff_texts
         from irscope.render.text.diff import render_around

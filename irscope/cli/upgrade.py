@@ -21,7 +21,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
-    from irscope.analysis.upgrade.model import Row, Upgrade
+    from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
     from irscope.record.variants.grafts import Compiler
 
 
@@ -107,7 +107,7 @@ def _verified(found: Upgrade) -> Upgrade:
     """The same with whether the compiles of each row mean the same; what is not decided is printed."""
     from irscope.analysis.upgrade.compare import with_meaning
 
-    rows: list[Row] = []
+    rows: list[UpgradeRow] = []
     counts: Counter[str] = Counter()
     with progress_bar() as bar:
         task = bar.add_task("runs the IR", total=len(found.rows))

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization, read_partitions
+from irscope.analysis.flow.partitions import WarpPartition, WarpRing, WarpRingUse, WarpSpecialization, read_partitions
 from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
@@ -138,7 +138,7 @@ def partition_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object
             yield partition.name, _warps(partition), registers, partition.line, operations
 
 
-def _warps(partition: Partition) -> str:
+def _warps(partition: WarpPartition) -> str:
     """`4`, or `4 (4–7)` where the text says which."""
     if partition.warps is None:
         return "?"
@@ -181,7 +181,7 @@ def partitions_json(found: Sequence[WarpSpecialization]) -> list[dict[str, Any]]
     return [asdict(one) | {"partitions": [_partition_json(part) for part in one.partitions]} for one in found]
 
 
-def _partition_json(partition: Partition) -> dict[str, Any]:
+def _partition_json(partition: WarpPartition) -> dict[str, Any]:
     return asdict(partition) | {"operations": dict(partition.operations)}
 
 

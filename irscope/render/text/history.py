@@ -10,7 +10,7 @@ from typing import Any
 from irscope.analysis.lives.identity import Origin, Trail
 from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent
 from irscope.ir.locations.model import Chain, chain_texts, line_text, place_of
-from irscope.ir.logs.decisions import Decision
+from irscope.ir.logs.decisions import LogDecision
 from irscope.ir.logs.reasons import read_decisions, read_entries
 from irscope.model.capture import Capture
 from irscope.model.evidence import PassLog
@@ -268,7 +268,7 @@ def log_json(capture: Capture, logs: Sequence[PassLog]) -> list[dict[str, Any]]:
     ]
 
 
-def _decision_json(decision: Decision) -> dict[str, Any]:
+def _decision_json(decision: LogDecision) -> dict[str, Any]:
     left_out = ("stage", "index", "line", "operation")
     facts = {field.name: getattr(decision, field.name) for field in fields(decision) if field.name not in left_out}
     operation = decision.operation

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 from irscope.analysis.resources import family_rank
-from irscope.analysis.source.annotations import AnnotatedInstruction, AnnotatedLines, Annotations
+from irscope.analysis.source.annotations import AnnotatedCode, AnnotatedInstruction, AnnotatedLines
 from irscope.analysis.source.map import SourceMap, StageCount, StageMap, function_blocks
 from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
@@ -29,7 +29,7 @@ _BAR = 8
 class AnnotationColumns:
     """The chosen columns of a stage's instructions, each as wide as its widest cell."""
 
-    def __init__(self, found: Annotations, columns: Sequence[Column]) -> None:
+    def __init__(self, found: AnnotatedCode, columns: Sequence[Column]) -> None:
         self.found = found
         self._asked = tuple(columns)
         self.columns: tuple[Column, ...] = tuple(one for one in columns if one != "stalls" or found.stalled is not None)
@@ -121,7 +121,7 @@ def _lines(
             yield f"{columns.at(number)}  {highlight(shown, kind) if color else visible(shown)}"
 
 
-def annotations_json(found: Annotations) -> dict[str, Any]:
+def annotations_json(found: AnnotatedCode) -> dict[str, Any]:
     """As docs/json.md describes it."""
     return picked(
         found,
