@@ -175,7 +175,7 @@ class CtaWatch:
         if kind == "atomic":
             conflicts, passes = _collisions(value, mask, live)
             if any(part in item.opcode for part in (".F32", ".F16", ".BF16", ".F64")):
-                passes += (_FLOAT_COLLISION - 1) * (passes - count)
+                passes += (_FLOAT_COLLISION - 1) * (passes - float(count))
             self.granules.setdefault(array, set()).update((value[mask] // GRANULE).tolist())
         elif kind == "load" and "STRONG" not in item.opcode:
             distinct = set(ordered[fresh].tolist())

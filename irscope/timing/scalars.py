@@ -57,8 +57,10 @@ class SharedWords:
     """
 
     def __init__(self, size: int, lanes: int) -> None:
-        self.words = np.zeros(max(size // 4, 1) + 4, np.int64) if lanes > 1 else None
-        self.is_known = np.zeros(max(size // 4, 1) + 4, np.bool_)
+        # What a kernel declares begins behind 1 KiB that is the system's.
+        count = (size + 1024) // 4 + 4
+        self.words = np.zeros(count, np.int64) if lanes > 1 else None
+        self.is_known = np.zeros(count, np.bool_)
         self.last: list[Value] = []
         self.origins: frozenset[int] = frozenset()
         """The loads that what is stored comes from."""
