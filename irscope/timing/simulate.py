@@ -479,7 +479,7 @@ def simulate(
         active: multiprocessors that run CTAs at the same time, and share L2 and DRAM.
         scale: how many CTAs each of these stands for.
     """
-    rates = rates_of(clock, active, resident)
+    rates = rates_of(clock, active)
     unit = _Multiprocessor(execution, clock, rates, scale, steps)
     for slot in range(resident):
         unit.start(slot, 0.0, slot == 0)
