@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
 from irscope.api.benching import Variant, compiled_variant, measured, with_rates
 from irscope.cli.captures import check_plan
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.parameters import Argument, Option
 from irscope.cli.recording import option_value
 from irscope.cli.streams import progress, say
 from irscope.cli.subject import stored_capture
@@ -23,27 +22,13 @@ from irscope.render.text.failure import failure_text
 
 
 def bench(
-    subject: Annotated[str | None, Argument("FILE[::KERNEL]", "The Python script that makes the launches.")] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="VARIANT",
-            help="A plan (-combine), compile options (num_warps=8, several separated by commas), or a capture of the "
-            "same launch; repeatable.",
-        ),
-    ] = None,
-    warm: Annotated[bool, Option("--warm", help="Do not flush the L2 cache before each launch.")] = False,
-    rounds: Annotated[int, Option("--rounds", metavar="N", min=6, help="Launches of each variant.")] = 100,
-    known_bytes: Annotated[
-        float | None, Option("--bytes", metavar="N", min=1, help="Bytes that a launch reads and writes.")
-    ] = None,
-    known_flops: Annotated[
-        float | None, Option("--flops", metavar="N", min=1, help="Floating-point operations per launch.")
-    ] = None,
-    launch_timeout: Annotated[
-        float, Option("--launch-timeout", metavar="SECONDS", min=0.1, help="Time limit for one launch on the GPU.")
-    ] = 30.0,
+    subject: str | None = None,
+    versus: list[str] | None = None,
+    warm: bool = False,
+    rounds: int = 100,
+    known_bytes: float | None = None,
+    known_flops: float | None = None,
+    launch_timeout: float = 30.0,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -53,6 +38,16 @@ def bench(
     The launch is the script's first, or the one that --launch chooses, with the inputs that it had; variants are
     interleaved, and each ratio has a confidence interval. With nothing to compare the launch is timed against itself,
     which shows the noise.
+
+    Options:
+        subject = FILE[::KERNEL]: The Python script that makes the launches.
+        versus = --vs VARIANT: A plan (-combine), compile options (num_warps=8, several separated by commas), or a
+            capture of the same launch; repeatable.
+        --warm: Do not flush the L2 cache before each launch.
+        --rounds (6..): Launches of each variant.
+        known_bytes = --bytes (1..): Bytes that a launch reads and writes.
+        known_flops = --flops (1..): Floating-point operations per launch.
+        --launch-timeout SECONDS (0.1..): Time limit for one launch on the GPU.
     """
     if record_options.targets:
         raise UsageError(

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import click
 
-from irscope.cli.parameters import Argument, Option
+from irscope.cli.parameters import Option, declared_options
 from irscope.model.recording_options import RecordingOptions
 
 _SCRIPT_ARGUMENTS = "irscope.script_arguments"
@@ -36,7 +36,7 @@ class Command(click.Command):
         super().__init__(
             name,
             params=list(_parameters(function)),
-            help=inspect.cleandoc(function.__doc__ or ""),
+            help=inspect.cleandoc(function.__doc__ or "").partition("\n\nOptions:\n")[0],
             epilog=epilog or None,
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
         )
@@ -85,7 +85,7 @@ class Command(click.Command):
 class _Argument(click.Argument):
     """An argument with a help text."""
 
-    def __init__(self, name: str, declared: Argument, **settings: Any) -> None:
+    def __init__(self, name: str, declared: Option, **settings: Any) -> None:
         super().__init__([name], metavar=declared.metavar, **settings)
         # Click's own `help` is of its later versions alone.
         self.description = declared.help
@@ -116,25 +116,32 @@ def _is_list(command: click.Command, name: str) -> bool:
 
 def _parameters(function: Callable[..., int]) -> Iterator[click.Parameter]:
     """The parameters of a function, those of its groups in their place."""
-    signature = inspect.signature(function, eval_str=True)
+    own = declared_options(function.__doc__)
     has_list = False
-    for parameter in signature.parameters.values():
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.annotation is RecordingOptions:
             from irscope.cli.recording import recording_parameters
 
             shown = function.__name__ == "record"
-            for name, kind, declared, default in recording_parameters(shown=shown, takes_rest=not has_list):
-                yield _parameter(name, kind, declared, default)
+            for name, kind, option, default in recording_parameters(shown=shown, takes_rest=not has_list):
+                yield _parameter(name, kind, option, default)
         elif is_dataclass(parameter.annotation):
             group = cast("Any", parameter.annotation)
-            hints = get_type_hints(group, include_extras=True)
+            hints, of_group = get_type_hints(group, include_extras=True), declared_options(group.__doc__)
             for item in fields(group):
-                kind, declared = get_args(hints[item.name])
-                yield _parameter(item.name, kind, declared, item.default)
+                yield _parameter(item.name, *_declared(item.name, hints[item.name], of_group), item.default)
         else:
-            kind, declared = get_args(parameter.annotation)
-            has_list = has_list or (isinstance(declared, Argument) and _is_repeated(kind))
-            yield _parameter(parameter.name, kind, declared, parameter.default)
+            kind, option = _declared(parameter.name, parameter.annotation, own)
+            has_list = has_list or (not option.names and _is_repeated(kind))
+            yield _parameter(parameter.name, kind, option, parameter.default)
+
+
+def _declared(name: str, annotation: Any, own: Mapping[str, Option]) -> tuple[Any, Option]:
+    """The type of a parameter, and its option: that of a shared annotation, or of its own docstring."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, own[name]
+    kind, text = get_args(annotation)
+    return kind, Option.parse(text)[1]
 
 
 def _is_repeated(kind: Any) -> bool:
@@ -148,14 +155,14 @@ def _without_none(kind: Any) -> Any:
     return plain
 
 
-def _parameter(name: str, kind: Any, declared: Option | Argument, default: Any) -> click.Parameter:
+def _parameter(name: str, kind: Any, declared: Option, default: Any) -> click.Parameter:
     """One parameter, of the type that it is annotated with."""
     plain = _without_none(kind)
     settings: dict[str, Any] = {"default": default, "required": default is inspect.Parameter.empty}
     if settings["required"] or default is None:
         del settings["default"]
     origin = get_origin(plain)
-    if isinstance(declared, Argument):
+    if not declared.names:
         if origin is list:
             settings["nargs"] = -1
         return _Argument(name, declared, type=_type(get_args(plain)[0] if origin is list else plain), **settings)

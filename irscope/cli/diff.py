@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from irscope.cli.captures import captures_of, compiled_again
 from irscope.cli.output import (
@@ -16,7 +16,7 @@ from irscope.cli.output import (
     is_page,
     table_width,
 )
-from irscope.cli.parameters import Argument, Context, Option, Subject, split_words
+from irscope.cli.parameters import Context, Subject, split_words
 from irscope.cli.recording import option_value, versus_pair
 from irscope.cli.streams import say
 from irscope.cli.subject import is_capture, is_program, refuse_empty, split_subject
@@ -39,52 +39,19 @@ _IGNORABLE = ("locations", "names", "attributes")
 
 def diff(
     left: Subject = None,
-    right: Annotated[
-        str | None,
-        Argument(metavar="[FILE|CAPTURE|FOLDER]", help="The other side, unless it is a variant of the first."),
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE",
-            help="A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a tl.constexpr), "
-            "config=3, kernel=OTHER, triton=PATH of another interpreter; repeatable.",
-        ),
-    ] = None,
-    one_pass: Annotated[
-        str | None, Option("--pass", metavar="PASS[#N]", help="The IR before and after this pass.")
-    ] = None,
-    between: Annotated[
-        tuple[str, str] | None,
-        Option("--between", metavar="PASS PASS", help="The IR after one pass and after another."),
-    ] = None,
-    stage: Annotated[
-        list[str] | None,
-        Option(
-            "--stage",
-            "-s",
-            metavar="STAGE",
-            help="Diff the texts of these stages; repeatable. Default: the first that differs.",
-        ),
-    ] = None,
-    schedule: Annotated[
-        bool, Option("--schedule", help="Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse.")
-    ] = False,
-    side_by_side: Annotated[bool, Option("--side-by-side", "-y", help="The two texts in two columns.")] = False,
-    stat: Annotated[bool, Option("--stat", help="Only the tables.")] = False,
+    right: str | None = None,
+    versus: list[str] | None = None,
+    one_pass: str | None = None,
+    between: tuple[str, str] | None = None,
+    stage: list[str] | None = None,
+    schedule: bool = False,
+    side_by_side: bool = False,
+    stat: bool = False,
     context: Context = 3,
-    ignore: Annotated[
-        str, Option("--ignore", metavar="locations,names,attributes", help="What does not count as a difference.")
-    ] = "locations",
-    exit_code: Annotated[bool, Option("--exit-code", help="Exit with 1 if there is a difference, like git.")] = False,
-    watch: Annotated[
-        bool,
-        Option("--watch", help="Record the FILE again whenever it is saved, and compare it with its last good state."),
-    ] = False,
-    recordings: Annotated[
-        int | None, Option("--recordings", metavar="N", min=1, help="With --watch: end after N of them.", hidden=True)
-    ] = None,
+    ignore: str = "locations",
+    exit_code: bool = False,
+    watch: bool = False,
+    recordings: int | None = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -92,6 +59,21 @@ def diff(
     """Compare two compilations structurally: names, locations and the order of independent operations do not count.
 
     irscope diff --disable-pass combine compares the launch recorded last with the same launch without that pass.
+
+    Options:
+        right = [FILE|CAPTURE|FOLDER]: The other side, unless it is a variant of the first.
+        versus = --vs KEY=VALUE: A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a
+            tl.constexpr), config=3, kernel=OTHER, triton=PATH of another interpreter; repeatable.
+        one_pass = --pass PASS[#N]: The IR before and after this pass.
+        --between PASS PASS: The IR after one pass and after another.
+        --stage, -s STAGE: Diff the texts of these stages; repeatable. Default: the first that differs.
+        --schedule: Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse.
+        --side-by-side, -y: The two texts in two columns.
+        --stat: Only the tables.
+        --ignore locations,names,attributes: What does not count as a difference.
+        --exit-code: Exit with 1 if there is a difference, like git.
+        --watch: Record the FILE again whenever it is saved, and compare it with its last good state.
+        --recordings (1.., hidden): With --watch: end after N of them.
     """
     ignored = split_words([ignore])
     if unknown := [word for word in ignored if word not in _IGNORABLE]:

@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Argument, Option
 from irscope.cli.streams import say
 from irscope.cli.subject import collection_at, entries_of
 from irscope.errors import CaptureNotFound, TargetError, UsageError
@@ -37,29 +36,23 @@ _UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a listed capture has to fit; with nothing given, all do."""
+    """What a listed capture has to fit; with nothing given, all do.
 
-    kernel: Annotated[
-        str | None,
-        Argument(
-            metavar="[KERNEL|COLLECTION[::KERNEL]]",
-            help="Part of the kernel's name, or a pattern: 'matmul*'; or a collection to list.",
-        ),
-    ] = None
-    where: Annotated[
-        list[str] | None,
-        Option(
-            "--where",
-            metavar="KEY=VALUE",
-            help="target=cuda:90 (or hip, h100, …), file=PART of the path of the kernel's file, or a compile option or "
-            "constant: BLOCK_M=64; repeatable.",
-        ),
-    ] = None
-    failed: Annotated[bool, Option("--failed", help="Those that failed, or do not fit the GPU.")] = False
-    since: Annotated[
-        str | None, Option("--since", metavar="WHEN", help="Recorded since: 30min, 2h, 3d, 2026-01-31, ….")
-    ] = None
-    last: Annotated[bool, Option("--last", help="Those of the last recording.")] = False
+    Options:
+        kernel = [KERNEL|COLLECTION[::KERNEL]]: Part of the kernel's name, or a pattern: 'matmul*'; or a collection to
+            list.
+        --where KEY=VALUE: target=cuda:90 (or hip, h100, …), file=PART of the path of the kernel's file, or a compile
+            option or constant: BLOCK_M=64; repeatable.
+        --failed: Those that failed, or do not fit the GPU.
+        --since WHEN: Recorded since: 30min, 2h, 3d, 2026-01-31, ….
+        --last: Those of the last recording.
+    """
+
+    kernel: str | None = None
+    where: list[str] | None = None
+    failed: bool = False
+    since: str | None = None
+    last: bool = False
 
     def chosen(self, rows: Sequence[StoredRow], last: set[str]) -> list[StoredRow]:
         """The rows that fit, in their order; raises UsageError for a value that is none.
@@ -96,16 +89,13 @@ class Filters:
         yield from (name for name, given in (("--failed", self.failed), ("--last", self.last)) if given)
 
 
-def ls(
-    cache: Annotated[
-        bool, Option("--cache", help="List Triton's cache (TRITON_CACHE_DIR, or ~/.triton/cache).")
-    ] = False,
-    folder: Annotated[Path | None, Option("--cache-dir", metavar="DIR", help="List the cache in this folder.")] = None,
-    *,
-    filters: Filters,
-    to: Destination,
-) -> int:
-    """List the recent captures, or those of a collection, the newest first."""
+def ls(cache: bool = False, folder: Path | None = None, *, filters: Filters, to: Destination) -> int:
+    """List the recent captures, or those of a collection, the newest first.
+
+    Options:
+        --cache: List Triton's cache (TRITON_CACHE_DIR, or ~/.triton/cache).
+        folder = --cache-dir DIR: List the cache in this folder.
+    """
     if cache or folder is not None:
         if given := ", ".join(filters.described()):
             raise UsageError(f"{given}: Triton's cache is listed whole; leave this out.")

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from irscope.cli.parameters import AsJson, Color, Option, Output
+from irscope.cli.parameters import AsJson, Color, Output
 from irscope.cli.streams import say, standard_output
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind
@@ -200,26 +200,17 @@ def emit_report(
 _STRANGE = re.compile(r"[^\w.-]+")
 
 
-def _theme_option(*, hidden: bool) -> Option:
-    help_ = "Of a picture. Default: the reader's; a PNG or a poster is light."
-    return Option("--theme", metavar="light|dark|print", help=help_, hidden=hidden)
-
-
-def _width_option(*, hidden: bool) -> Option:
-    help_ = "Of a picture, texts grow with it."
-    return Option("--width", metavar="PIXELS", min=160, max=7680, help=help_, hidden=hidden)
-
-
-Theme = Annotated[str | None, _theme_option(hidden=False)]
-Width = Annotated[int | None, _width_option(hidden=False)]
-
-
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How an exported picture looks: --theme and --width, which `irscope draw --help` lists."""
+    """How an exported picture looks: --theme and --width, which `irscope draw --help` lists.
 
-    theme: Annotated[str | None, _theme_option(hidden=True)] = None
-    width: Annotated[int | None, _width_option(hidden=True)] = None
+    Options:
+        --theme light|dark|print (hidden): Of a picture. Default: the reader's; a PNG or a poster is light.
+        --width PIXELS (160..7680, hidden): Of a picture, texts grow with it.
+    """
+
+    theme: str | None = None
+    width: int | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for a theme that is none."""

@@ -1,43 +1,59 @@
-"""The options and arguments of commands: the annotation of a parameter declares one, several share some."""
+"""The options and arguments of commands, which the section `Options:` of a docstring declares; several share some."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 
+@dataclass(frozen=True, slots=True)
 class Option:
-    """An option: `--name` and its short form, as the help shows it; hidden ones work, and other pages list them."""
+    """An option, or without names a positional argument; hidden ones work, and other pages list them."""
 
-    def __init__(
-        self,
-        *names: str,
-        help: str,
-        metavar: str | None = None,
-        min: float | None = None,
-        max: float | None = None,
-        shows_default: bool = True,
-        hidden: bool = False,
-        panel: str = "Options",
-    ) -> None:
-        self.names = names
-        self.help = help
-        self.metavar = metavar
-        self.least = min
-        self.most = max
-        self.shows_default = shows_default
-        self.hidden = hidden
-        self.panel = panel
+    names: tuple[str, ...]
+    """`--name` and its short form."""
+    metavar: str | None
+    help: str
+    least: float | None = None
+    most: float | None = None
+    shows_default: bool = True
+    hidden: bool = False
+    panel: str = "Options"
+
+    @staticmethod
+    def parse(text: str) -> tuple[str, Option]:
+        """(parameter, declaration) of `--line N: Only this line.` or `versus = --vs KEY=VALUE (hidden): Another side.`
+
+        In brackets stand the range of a number (`6..`, `0..7`), `hidden`, and `default unsaid`.
+        """
+        head, _, help_ = text.partition(": ")
+        parameter, _, head = head.rpartition(" = ")
+        head, _, noted = head.removesuffix(")").partition(" (")
+        words = head.split()
+        count = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
+        names = tuple(word.rstrip(",") for word in words[:count])
+        notes = noted.split(", ")
+        limits = next((note.split("..") for note in notes if ".." in note), ["", ""])
+        least, most = (ast.literal_eval(limit) if limit else None for limit in limits)
+        metavar = " ".join(words[count:]) or None
+        option = Option(names, metavar, help_, least, most, "default unsaid" not in notes, "hidden" in notes)
+        return parameter or names[0].partition("/")[0].lstrip("-").replace("-", "_"), option
 
 
-class Argument:
-    """A positional argument."""
-
-    def __init__(self, metavar: str, help: str, hidden: bool = False) -> None:
-        self.metavar = metavar
-        self.help = help
-        self.hidden = hidden
+def declared_options(docstring: str | None) -> dict[str, Option]:
+    """The options of a docstring's section `Options:`, by parameter."""
+    _, _, section = inspect.cleandoc(docstring or "").partition("\nOptions:\n")
+    rows: list[str] = []
+    for line in section.splitlines():
+        if line.startswith("        "):
+            rows[-1] += f" {line.strip()}"
+        else:
+            rows.append(line.strip())
+    return dict(map(Option.parse, rows))
 
 
 _SUBJECT = (
@@ -45,33 +61,27 @@ _SUBJECT = (
     "file (.ttir .ttgir .llir .ptx), a capture (a .irscope file, or the first digits of a stored capture's id), a "
     "collection (a folder of them: FOLDER::KERNEL, FOLDER::'soft*' or FOLDER::ID choose from it), or 'last'."
 )
-Subject = Annotated[str | None, Argument("[FILE[::KERNEL]|CAPTURE]", _SUBJECT)]
-Subjects = Annotated[list[str] | None, Argument("[FILE[::KERNEL]|CAPTURE]…", _SUBJECT)]
+Subject = Annotated[str | None, f"subject = [FILE[::KERNEL]|CAPTURE]: {_SUBJECT}"]
+Subjects = Annotated[list[str] | None, f"subjects = [FILE[::KERNEL]|CAPTURE]…: {_SUBJECT}"]
 Stages = Annotated[
     list[str] | None,
-    Option(
-        "--stage",
-        "-s",
-        metavar="STAGE[,STAGE]",
-        help="source, ttir, ttgir, llir, ptx, cubin, sass, amdgcn, hsaco, or all; repeatable.",
-    ),
+    "--stage, -s STAGE[,STAGE]: source, ttir, ttgir, llir, ptx, cubin, sass, amdgcn, hsaco, or all; repeatable.",
 ]
-After = Annotated[str | None, Option("--after", metavar="PASS[#N]", help="The IR after a pass.")]
-Lines = Annotated[
-    str | None, Option("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file.")
-]
+After = Annotated[str | None, "--after PASS[#N]: The IR after a pass."]
+Lines = Annotated[str | None, "--lines 23-31: Only what comes from these lines of the kernel's file."]
 Annotations = Annotated[
     list[str] | None,
-    Option(
-        "--annotate",
-        metavar="COLUMN[,COLUMN]",
-        help="Columns next to machine code: registers (live), marks (spills, dots, barriers), stalls, or all.",
-    ),
+    "--annotate COLUMN[,COLUMN]: Columns next to machine code: registers (live), marks (spills, dots, barriers), "
+    "stalls, or all.",
 ]
-Context = Annotated[int, Option("--context", "-U", metavar="N", min=0, help="Unchanged lines around a change.")]
-AsJson = Annotated[bool, Option("--json", help="Print JSON; docs/json.md describes it.")]
-Color = Annotated[bool | None, Option("--color/--no-color", help="Default: colour on a terminal.", hidden=True)]
-Output = Annotated[Path | None, Option("--output", "-o", metavar="PATH", help="Write to a file.")]
+Context = Annotated[int, "--context, -U (0..): Unchanged lines around a change."]
+Part = Annotated[
+    str | None,
+    "--part PART: Which part: h100, h100-pcie, h200, … Default: the GPU that doctor --gpu measured, or the first.",
+]
+AsJson = Annotated[bool, "--json: Print JSON; docs/json.md describes it."]
+Color = Annotated[bool | None, "--color/--no-color (hidden): Default: colour on a terminal."]
+Output = Annotated[Path | None, "--output, -o PATH: Write to a file."]
 
 
 def split_words(texts: Sequence[str] | None) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from irscope.cli.keeping import noted_incomplete
-from irscope.cli.parameters import Argument, Option, split_words
+from irscope.cli.parameters import Option, split_words
 from irscope.cli.subject import refuse_unknown_names
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import STAGE_NAMES
@@ -22,7 +22,7 @@ _LEVELS = ("triton", "all", "none")
 _FLAGS = [flag for item in fields(RecordingOptions) for flag in item.metadata["flags"]]
 
 
-def recording_parameters(*, shown: bool, takes_rest: bool) -> Iterator[tuple[str, Any, Option | Argument, Any]]:
+def recording_parameters(*, shown: bool, takes_rest: bool) -> Iterator[tuple[str, Any, Option, Any]]:
     """(name, type, declaration, default) of each option of a recording.
 
     Args:
@@ -30,22 +30,11 @@ def recording_parameters(*, shown: bool, takes_rest: bool) -> Iterator[tuple[str
         takes_rest: whether to take more arguments than the command has, for the message that refuses them.
     """
     for flag in _FLAGS:
-        if flag.names:
-            yield flag.parameter, flag.kind, _option(flag, shown), flag.default
-        elif takes_rest:
-            yield flag.parameter, flag.kind, Argument(flag.metavar or "", flag.help if shown else "", not shown), None
-
-
-def _option(flag: Flag, shown: bool) -> Option:
-    return Option(
-        *flag.names,
-        metavar=flag.metavar,
-        help=flag.help,
-        min=flag.least,
-        shows_default=flag.shows_default,
-        hidden=not shown,
-        panel=flag.panel,
-    )
+        if flag.names or takes_rest:
+            help_ = flag.help if shown or flag.names else ""
+            shows = flag.shows_default
+            option = Option(flag.names, flag.metavar, help_, flag.least, None, shows, not shown, flag.panel)
+            yield flag.parameter, flag.kind, option, flag.default if flag.names else None
 
 
 def run_recorded(

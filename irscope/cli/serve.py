@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from irscope.cli.parameters import Argument
 from irscope.errors import MissingTool, UsageError, did_you_mean
 
 _KINDS = ("mcp",)
 
 
-def serve(kind: Annotated[str, Argument("|".join(_KINDS), "What is served.")]) -> int:
+def serve(kind: str) -> int:
     """Serve captures, passes, findings and layouts to other programs: mcp, for agents.
 
     mcp: the Model Context Protocol on standard input and output, until the input ends. docs/agents.md lists the tools;
     needs pip install 'irscope[mcp]'.
+
+    Options:
+        kind = mcp: What is served.
     """
     if kind not in _KINDS:
         raise UsageError(f"serve {kind!r}: write {', '.join(_KINDS)}.{did_you_mean(kind, _KINDS)}")

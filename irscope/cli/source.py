@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.api.texts import parse_lines
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.output import Destination, emit_report, is_page, under_titles
-from irscope.cli.parameters import Annotations, Lines, Option, Subject
+from irscope.cli.parameters import Annotations, Lines, Subject
 from irscope.cli.streams import say
 from irscope.cli.texts import annotation_columns, annotations_json, columns_of
 from irscope.errors import UsageError
@@ -25,13 +25,8 @@ _Pattern = re.Pattern[str] | None
 
 def source(
     subject: Subject = None,
-    stage: Annotated[
-        str | None, Option("--stage", "-s", metavar="STAGE", help="Show this stage between the lines of Python.")
-    ] = None,
-    match: Annotated[
-        str | None,
-        Option("--match", metavar="REGEX", help="Only lines compiled to such an instruction: wgmma, 'ld.global.128'."),
-    ] = None,
+    stage: str | None = None,
+    match: str | None = None,
     lines: Lines = None,
     annotate: Annotations = None,
     *,
@@ -41,6 +36,10 @@ def source(
     """Show the kernel's Python with, for each line, its operations at every stage, instructions and live registers.
 
     --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
+
+    Options:
+        --stage, -s STAGE: Show this stage between the lines of Python.
+        --match REGEX: Only lines compiled to such an instruction: wgmma, 'ld.global.128'.
     """
     shown = _Shown(stage, _pattern_of(match), lines, annotation_columns(annotate))
     captures = captures_of(subject, record_options)

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 from irscope.cli.captures import captures_of
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Argument, AsJson, Color, Option
+from irscope.cli.parameters import AsJson, Color
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import progress_bar, say
 from irscope.cli.subject import is_program
@@ -24,41 +23,14 @@ from irscope.store.shelf import StoredCaptures
 
 
 def sweep(
-    subjects: Annotated[
-        list[str] | None,
-        Argument(metavar="[COLLECTION[::KERNEL]|CAPTURE|FILE]…", help="What is compiled again."),
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE[,VALUE]",
-            help="num_warps=2,8, target=cuda:100, any compile option, BLOCK=64,128 of a tl.constexpr of a FILE's "
-            "kernels, plan=-combine (or a FILE with one), or triton=PATH of another interpreter or environment; "
-            "repeatable. Every combination is compiled, with the capture's own values too.",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str,
-        Option(
-            "--scheduler",
-            metavar="tcp://HOST:PORT",
-            help="A dask cluster. Default: processes here.",
-        ),
-    ] = "",
-    verify: Annotated[
-        bool, Option("--verify", help="A column `meaning`: does each compile mean the same as its IR? docs/verify.md.")
-    ] = False,
-    fresh: Annotated[
-        bool, Option("--fresh", help="Compile all of it, also what the table has already, or an ended run began.")
-    ] = False,
-    output: Annotated[
-        Path, Option("--output", "-o", metavar="TABLE", help="The table: .parquet, .csv or .json.")
-    ] = Path("sweep.parquet"),
-    show: Annotated[Path | None, Option("--show", metavar="TABLE", help="Summarise a table that is there.")] = None,
-    by: Annotated[
-        str, Option("--by", metavar="FIGURE", help="What compiles are ranked by: registers, spilled_bytes, ….")
-    ] = "registers",
+    subjects: list[str] | None = None,
+    versus: list[str] | None = None,
+    scheduler: str = "",
+    verify: bool = False,
+    fresh: bool = False,
+    output: Path = Path("sweep.parquet"),
+    show: Path | None = None,
+    by: str = "registers",
     as_json: AsJson = False,
     color: Color = None,
     *,
@@ -67,6 +39,18 @@ def sweep(
     """Compile captures in every combination of options and targets, on all cores or a cluster, into one table.
 
     Each row is kept as soon as it is there: the same command goes on where it was ended, and compiles nothing twice.
+
+    Options:
+        subjects = [COLLECTION[::KERNEL]|CAPTURE|FILE]…: What is compiled again.
+        versus = --vs KEY=VALUE[,VALUE]: num_warps=2,8, target=cuda:100, any compile option, BLOCK=64,128 of a
+            tl.constexpr of a FILE's kernels, plan=-combine (or a FILE with one), or triton=PATH of another interpreter
+            or environment; repeatable. Every combination is compiled, with the capture's own values too.
+        --scheduler tcp://HOST:PORT: A dask cluster. Default: processes here.
+        --verify: A column `meaning`: does each compile mean the same as its IR? docs/verify.md.
+        --fresh: Compile all of it, also what the table has already, or an ended run began.
+        --output, -o TABLE: The table: .parquet, .csv or .json.
+        --show TABLE: Summarise a table that is there.
+        --by FIGURE: What compiles are ranked by: registers, spilled_bytes, ….
     """
     from irscope.analysis.sweep import CRITERIA, summary_of
     from irscope.render.text.variants import render_summary, summary_json

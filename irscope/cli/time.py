@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.output import Destination, Looks, under_titles, write_output, write_picture
-from irscope.cli.parameters import Option, Subject
+from irscope.cli.parameters import Part, Subject
 from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -20,33 +20,13 @@ from irscope.store.shelf import StoredCaptures
 if TYPE_CHECKING:
     from irscope.timing.predict import Prediction
 
-Part = Annotated[
-    str | None,
-    Option(
-        "--part",
-        metavar="PART",
-        help="Which part: h100, h100-pcie, h200, … Default: the GPU that doctor --gpu measured, or the first.",
-    ),
-]
-Sizes = Annotated[
-    list[str] | None,
-    Option("--size", metavar="NAME=N", help="As if launched with this integer argument; repeatable."),
-]
-Grid = Annotated[str | None, Option("--grid", metavar="X[,Y[,Z]]", help="As if launched with so many CTAs.")]
-
 
 def time(
     subject: Subject = None,
     part: Part = None,
-    size: Sizes = None,
-    grid: Grid = None,
-    roofline: Annotated[
-        bool,
-        Option(
-            "--roofline",
-            help="Instead: what the launch computes and moves, and its minimum time at the part's peaks.",
-        ),
-    ] = False,
+    size: list[str] | None = None,
+    grid: str | None = None,
+    roofline: bool = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -54,6 +34,11 @@ def time(
     """Predict the time of a launch, what bounds it and the share of each line, next to its minimum time.
 
     Nothing is run. -o FILE.svg draws the lines and one CTA's timeline, -o FILE.trace.json writes it for Perfetto.
+
+    Options:
+        --size NAME=N: As if launched with this integer argument; repeatable.
+        --grid X[,Y[,Z]]: As if launched with so many CTAs.
+        --roofline: Instead: what the launch computes and moves, and its minimum time at the part's peaks.
     """
     if roofline:
         if size or grid:

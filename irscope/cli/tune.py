@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
 
 from irscope.cli.captures import captures_of
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Option, Subject
+from irscope.cli.parameters import Part, Subject
 from irscope.cli.streams import progress_bar, say
 from irscope.cli.subject import is_program
 from irscope.cli.sweep import points_of, with_constants
-from irscope.cli.time import Part
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -22,31 +20,11 @@ from irscope.store.shelf import StoredCaptures
 
 def tune(
     subject: Subject = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE[,VALUE]",
-            help="BLOCK_M=64,128 of a tl.constexpr of a FILE's kernel, or an option such as num_warps=4,8; repeatable, "
-            "every combination is compiled. Default: the configurations of its @triton.autotune.",
-        ),
-    ] = None,
-    size: Annotated[
-        list[str] | None,
-        Option(
-            "--size",
-            metavar="NAME=N[,N]",
-            help="M=1,16,4096: rank for each, as if launched so; stride_am=K of another; repeatable. Needs --grid.",
-        ),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        Option("--grid", metavar="EXPRESSION", help="The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'."),
-    ] = None,
-    top: Annotated[int, Option("--top", metavar="N", min=1, help="How many are printed as triton.Config.")] = 5,
-    perf_model: Annotated[
-        bool, Option("--perf-model", help="Print the predictions as a perf_model for prune_configs_by instead.")
-    ] = False,
+    versus: list[str] | None = None,
+    size: list[str] | None = None,
+    grid: str | None = None,
+    top: int = 5,
+    perf_model: bool = False,
     part: Part = None,
     *,
     to: Destination,
@@ -55,6 +33,16 @@ def tune(
     """Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.
 
     Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
+
+    Options:
+        versus = --vs KEY=VALUE[,VALUE]: BLOCK_M=64,128 of a tl.constexpr of a FILE's kernel, or an option such as
+            num_warps=4,8; repeatable, every combination is compiled. Default: the configurations of its
+            @triton.autotune.
+        --size NAME=N[,N]: M=1,16,4096: rank for each, as if launched so; stride_am=K of another; repeatable. Needs
+            --grid.
+        --grid EXPRESSION: The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'.
+        --top (1..): How many are printed as triton.Config.
+        --perf-model: Print the predictions as a perf_model for prune_configs_by instead.
     """
     from irscope.api.tuning import ranked, sizes_of
     from irscope.render.tuning import tuning_json, tuning_text

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.output import Destination, under_titles
-from irscope.cli.parameters import Argument, Option, Subject
+from irscope.cli.parameters import Subject
 from irscope.cli.streams import progress
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -23,27 +23,11 @@ if TYPE_CHECKING:
 
 def verify(
     subject: Subject = None,
-    other: Annotated[
-        str | None, Argument("[FILE|CAPTURE]", "Another compile of the same launches: do the two mean the same?")
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE",
-            help="Compare with a variant: plan=-pipeline (a pass off), target=hip:gfx942, num_warps=8, BLOCK_K=32, "
-            "triton=PYTHON; repeatable.",
-        ),
-    ] = None,
-    passes: Annotated[
-        bool, Option("--passes", help="Name the first pass of TTIR or TTGIR that changed what the kernel means.")
-    ] = False,
-    bits: Annotated[
-        bool, Option("--bits", help="With another side: do both give the same bits, summing in the same order?")
-    ] = False,
-    all_programs: Annotated[
-        bool, Option("--all-programs", help="Execute all programs of a launch, however many there are.")
-    ] = False,
+    other: str | None = None,
+    versus: list[str] | None = None,
+    passes: bool = False,
+    bits: bool = False,
+    all_programs: bool = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -52,6 +36,14 @@ def verify(
 
     The IR of each launch is executed on the CPU as far as that needs it. The exit code is 1 where something is wrong
     or changed. docs/verify.md has the codes, and what is not checked.
+
+    Options:
+        other = [FILE|CAPTURE]: Another compile of the same launches: do the two mean the same?
+        versus = --vs KEY=VALUE: Compare with a variant: plan=-pipeline (a pass off), target=hip:gfx942, num_warps=8,
+            BLOCK_K=32, triton=PYTHON; repeatable.
+        --passes: Name the first pass of TTIR or TTGIR that changed what the kernel means.
+        --bits: With another side: do both give the same bits, summing in the same order?
+        --all-programs: Execute all programs of a launch, however many there are.
     """
     if other is not None or versus:
         if passes:
@@ -117,10 +109,7 @@ def _verify_pairs(
 
 
 def _emit(
-    captures: Sequence[Capture],
-    verdicts: dict[str, Any],
-    text_of: Callable[[Capture, bool], str],
-    to: Destination,
+    captures: Sequence[Capture], verdicts: dict[str, Any], text_of: Callable[[Capture, bool], str], to: Destination
 ) -> None:
     def as_json(capture: Capture) -> dict[str, Any]:
         head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}

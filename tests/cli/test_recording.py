@@ -12,7 +12,6 @@ import pytest
 
 import irscope
 from irscope.cli.command import Command
-from irscope.cli.parameters import Argument
 from irscope.cli.recording import refuse_options
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -56,7 +55,7 @@ def asked_by(arguments: list[str]) -> RecordingOptions:
     given: list[RecordingOptions] = []
 
     def command(
-        subject: Annotated[str, Argument("FILE", "A file.")] = "last", *, record_options: RecordingOptions
+        subject: Annotated[str, "subject = FILE: A file."] = "last", *, record_options: RecordingOptions
     ) -> int:
         given.append(record_options)
         return 0
