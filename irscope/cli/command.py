@@ -11,8 +11,8 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 
 import click
 
-from irscope.cli.parameters import Option, declared_options
-from irscope.model.recording_options import RecordingOptions
+from irscope.cli.parameters import declared_options
+from irscope.model.recording_options import Option, RecordingOptions
 
 _SCRIPT_ARGUMENTS = "irscope.script_arguments"
 """The key of a context's `meta` for the arguments after `--`."""
@@ -123,8 +123,8 @@ def _parameters(function: Callable[..., int]) -> Iterator[click.Parameter]:
             from irscope.cli.recording import recording_parameters
 
             shown = function.__name__ == "record"
-            for name, kind, option, default in recording_parameters(shown=shown, takes_rest=not has_list):
-                yield _parameter(name, kind, option, default)
+            for name, option in recording_parameters(shown=shown, takes_rest=not has_list):
+                yield _parameter(name, option.kind, option, option.default)
         elif is_dataclass(parameter.annotation):
             group = cast("Any", parameter.annotation)
             hints, of_group = get_type_hints(group, include_extras=True), declared_options(group.__doc__)

@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option, or without names a positional argument; hidden ones work, and other pages list them."""
-
-    names: tuple[str, ...]
-    """`--name` and its short form."""
-    metavar: str | None
-    help: str
-    least: float | None = None
-    most: float | None = None
-    shows_default: bool = True
-    hidden: bool = False
-    panel: str = "Options"
-
-    @staticmethod
-    def parse(text: str) -> tuple[str, Option]:
-        """(parameter, declaration) of `--line N: Only this line.` or `versus = --vs KEY=VALUE (hidden): Another side.`
-
-        In brackets stand the range of a number (`6..`, `0..7`), `hidden`, and `default unsaid`.
-        """
-        head, _, help_ = text.partition(": ")
-        parameter, _, head = head.rpartition(" = ")
-        head, _, noted = head.removesuffix(")").partition(" (")
-        words = head.split()
-        count = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
-        names = tuple(word.rstrip(",") for word in words[:count])
-        notes = noted.split(", ")
-        limits = next((note.split("..") for note in notes if ".." in note), ["", ""])
-        least, most = (ast.literal_eval(limit) if limit else None for limit in limits)
-        metavar = " ".join(words[count:]) or None
-        option = Option(names, metavar, help_, least, most, "default unsaid" not in notes, "hidden" in notes)
-        return parameter or names[0].partition("/")[0].lstrip("-").replace("-", "_"), option
+from irscope.model.recording_options import Option
 
 
 def declared_options(docstring: str | None) -> dict[str, Option]:

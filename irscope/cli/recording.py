@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
 from irscope.cli.keeping import noted_incomplete
-from irscope.cli.parameters import Option, split_words
+from irscope.cli.parameters import split_words
 from irscope.cli.subject import refuse_unknown_names
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import STAGE_NAMES
-from irscope.model.recording_options import Flag, RecordingOptions
+from irscope.model.recording_options import Option, RecordingOptions
 from irscope.plan import PassPlan, PassRule
 
 _OF_STAGES = ("stage",)
@@ -22,19 +22,16 @@ _LEVELS = ("triton", "all", "none")
 _FLAGS = [flag for item in fields(RecordingOptions) for flag in item.metadata["flags"]]
 
 
-def recording_parameters(*, shown: bool, takes_rest: bool) -> Iterator[tuple[str, Any, Option, Any]]:
-    """(name, type, declaration, default) of each option of a recording.
+def recording_parameters(*, shown: bool, takes_rest: bool) -> Iterator[tuple[str, Option]]:
+    """(parameter, option) of each option of a recording.
 
     Args:
         shown: whether the help of the command lists them.
         takes_rest: whether to take more arguments than the command has, for the message that refuses them.
     """
-    for flag in _FLAGS:
-        if flag.names or takes_rest:
-            help_ = flag.help if shown or flag.names else ""
-            shows = flag.shows_default
-            option = Option(flag.names, flag.metavar, help_, flag.least, None, shows, not shown, flag.panel)
-            yield flag.parameter, flag.kind, option, flag.default if flag.names else None
+    for name, option in _FLAGS:
+        if option.names or takes_rest:
+            yield name, replace(option, help=option.help if shown or option.names else "", hidden=not shown)
 
 
 def run_recorded(
@@ -47,7 +44,7 @@ def run_recorded(
     """
     record_options = _recording_options(values, script)
     _refuse_unknown_names(values, record_options)
-    flags = {flag.parameter for flag in _FLAGS}
+    flags = {name for name, _ in _FLAGS}
     with noted_incomplete() as incomplete:
         code = call({name: value for name, value in values.items() if name not in flags}, record_options)
     return code or int(bool(incomplete))
@@ -58,7 +55,7 @@ def refuse_options(record_options: RecordingOptions, why: str, *names: str) -> N
     for item in fields(RecordingOptions):
         value = getattr(record_options, item.name)
         if item.name in names and value != item.default:
-            options = ", ".join(flag.names[0] for flag in item.metadata["flags"])
+            options = ", ".join(option.names[0] for _, option in item.metadata["flags"])
             shown = " ".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else value
             raise UsageError(f"{why}: leave out {options} ({shown}).")
 
@@ -80,14 +77,15 @@ def _recording_options(values: Mapping[str, Any], script: tuple[str, ...]) -> Re
     """The values of the flags, by parameter, as options; raises UsageError and PlanError."""
     chosen: dict[str, Any] = {}
     for item in fields(RecordingOptions):
-        flags: tuple[Flag, ...] = item.metadata["flags"]
-        given = {flag.parameter: values.get(flag.parameter, flag.default) for flag in flags}
+        flags: tuple[tuple[str, Option], ...] = item.metadata["flags"]
+        given = {name: values.get(name, option.default) for name, option in flags}
         if (combine := _COMBINED.get(item.name)) is not None:
             chosen[item.name] = combine(given)
         elif flags:
             (value,) = given.values()
-            is_pair = flags[0].metavar == "NAME=VALUE"
-            chosen[item.name] = _named_values(value, flags[0].names[0]) if is_pair else value
+            ((_, option),) = flags
+            is_pair = option.metavar == "NAME=VALUE"
+            chosen[item.name] = _named_values(value, option.names[0]) if is_pair else value
     if chosen["arguments"]:
         first, *_ = chosen["arguments"]
         raise UsageError(

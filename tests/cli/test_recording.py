@@ -111,7 +111,7 @@ def test_only_record_lists_them() -> None:
     shown, hidden = (
         one.get_help(click.Context(one, info_name=one.name)) for one in (Command("record", record), Command("x", other))
     )
-    flags = [flag for item in dataclasses.fields(RecordingOptions) for flag in item.metadata["flags"] if flag.names]
+    flags = [flag for item in dataclasses.fields(RecordingOptions) for _, flag in item.metadata["flags"] if flag.names]
     assert [flag.names[0] for flag in flags if flag.names[0] not in shown] == []
     assert [flag.names[0] for flag in flags if f"{flag.names[0]} " in hidden] == []
     assert "irscope record --help" in hidden
