@@ -27,6 +27,7 @@ from irscope.model.capture import Capture, StageKind, Target, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.render.text.failure import failure_text
+from irscope.render.text.tables import picked
 from irscope.store.collection import is_collection
 
 if TYPE_CHECKING:
@@ -204,9 +205,8 @@ class _PassDiff:
         """As JSON."""
         from irscope.render.text.diff import text_diff_json
 
-        capture = self.capture
-        head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target), "title": self.title}
-        return head | {"empty": self.text_diff.is_empty, **text_diff_json(self.text_diff)}
+        head = picked(self.capture, "id kernel=name target", title=self.title, empty=self.text_diff.is_empty)
+        return head | text_diff_json(self.text_diff)
 
     def as_text(self, *, side_by_side: bool, context: int, width: int | None, color: bool) -> str:
         """As text, under a title."""

@@ -26,6 +26,7 @@ from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_layouts
+from irscope.render.text.tables import picked
 from irscope.store.disk import write_atomically
 from irscope.store.shelf import StoredCaptures
 
@@ -206,13 +207,8 @@ def _poster_json(capture: Capture) -> dict[str, Any]:
     from irscope.render.poster.facts import live_registers
 
     flight, live = in_flight(capture), live_registers(capture)
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "target": str(capture.target),
-        "loop": flight and as_json(flight),
-        "registers": live and {"stage": live.stage, "live": live.live},
-    }
+    registers = live and picked(live, "stage live")
+    return picked(capture, "id kernel=name target", loop=flight and as_json(flight), registers=registers)
 
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:

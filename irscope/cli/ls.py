@@ -20,7 +20,7 @@ from irscope.errors import CaptureNotFound, TargetError, UsageError
 from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
 from irscope.model.capture import Environment
 from irscope.model.telling import telling_columns
-from irscope.render.text.tables import table
+from irscope.render.text.tables import picked, table
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredRow
 from irscope.target import Target
@@ -159,27 +159,12 @@ def rows_text(rows: Sequence[StoredRow], width: int | None, color: bool) -> str:
 
 def rows_json(rows: Sequence[StoredRow]) -> list[dict[str, Any]]:
     """Rows as JSON."""
-    return [
-        {
-            "id": row.facts.id,
-            "kernel": row.facts.name,
-            "kernel_file": row.facts.file,
-            "line": row.facts.line,
-            "target": str(row.facts.target),
-            "status": row.facts.status,
-            "failure": row.facts.failure,
-            "plan": row.facts.plan,
-            "parts": row.facts.parts,
-            "triton": row.facts.triton_version,
-            "date": row.facts.date,
-            "recording": row.belongs_to,
-            "origin": row.facts.origin,
-            "file": row.file,
-            "bytes": row.bytes,
-            "graphs": list(row.facts.graphs),
-        }
-        for row in rows
-    ]
+    names = (
+        "id=facts.id kernel=facts.name kernel_file=facts.file line=facts.line target=facts.target status=facts.status "
+        "failure=facts.failure plan=facts.plan parts=facts.parts triton=facts.triton_version date=facts.date "
+        "recording=belongs_to origin=facts.origin file bytes graphs=facts.graphs"
+    )
+    return [picked(row, names) for row in rows]
 
 
 def _target(text: str) -> str:
@@ -274,17 +259,5 @@ def _list_cache(folder: Path | None, to: Destination) -> None:
 
 
 def _row(entry: CacheEntry) -> dict[str, Any]:
-    return {
-        "variant": entry.variant,
-        "kernel": entry.kernel,
-        "target": None if entry.target is None else str(entry.target),
-        "num_warps": entry.num_warps,
-        "num_stages": entry.num_stages,
-        "num_ctas": entry.num_ctas,
-        "hash": entry.hash,
-        "triton": entry.triton_version,
-        "date": utc_date(entry.modified),
-        "stages": list(entry.stages),
-        "bytes": entry.bytes,
-        "folder": str(entry.folder),
-    }
+    names = "variant kernel target num_warps num_stages num_ctas hash triton=triton_version stages bytes"
+    return picked(entry, names, date=utc_date(entry.modified), folder=str(entry.folder))

@@ -10,6 +10,7 @@ from irscope.cli.output import Destination
 from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.render.text.tables import picked
 
 if TYPE_CHECKING:
     # They import NumPy, which the commands do not need without these options.
@@ -98,10 +99,7 @@ def show_values(captures: Sequence[Capture], values: Values, stages: tuple[str, 
         return "\n\n".join(texts)
 
     def as_json() -> dict[str, Any]:
-        return {
-            "captures": [{"id": one.id, "kernel": one.name, "target": str(one.target)} | found.as_json()
-                         for one, found in rows]
-        }  # fmt: skip
+        return {"captures": [picked(one, "id kernel=name target") | found.as_json() for one, found in rows]}
 
     to.emit(as_json, as_text)
     return 0

@@ -14,6 +14,7 @@ from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.render.text.tables import picked
 
 if TYPE_CHECKING:
     from irscope.verify.bits import BitsVerdict
@@ -112,8 +113,7 @@ def _emit(
     captures: Sequence[Capture], verdicts: dict[str, Any], text_of: Callable[[Capture, bool], str], to: Destination
 ) -> None:
     def as_json(capture: Capture) -> dict[str, Any]:
-        head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
-        return head | verdicts[capture.id].as_json()
+        return picked(capture, "id kernel=name target") | verdicts[capture.id].as_json()
 
     to.emit(
         lambda: [as_json(one) for one in captures],

@@ -130,19 +130,14 @@ def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, contex
 
 def _as_json(one: KernelRound) -> dict[str, Any]:
     from irscope.render.text.findings import findings_json
+    from irscope.render.text.tables import picked
 
-    return {
-        "kernel": one.kernel,
-        "variant": one.variant,
-        "state": one.state,
-        "facts": [
-            {"name": change.name, "before": change.before, "after": change.after, "verdict": change.verdict}
-            for change in one.facts
-        ],
-        "findings_came": findings_json(one.came),
-        "findings_went": findings_json(one.went),
-        "failure": one.failure,
-        "stages": []
-        if one.comparison is None
-        else [{"stage": row.stage, "state": row.state, "summary": row.summary} for row in one.comparison.stages],
-    }
+    compared = one.comparison.stages if one.comparison is not None else ()
+    return picked(
+        one,
+        "kernel variant state failure",
+        facts=[picked(change, "name before after verdict") for change in one.facts],
+        findings_came=findings_json(one.came),
+        findings_went=findings_json(one.went),
+        stages=[picked(row, "stage state summary") for row in compared],
+    )

@@ -67,6 +67,7 @@ def why(
     from irscope.api.explain import Explainer, Explanation, read_grid, read_sizes, with_launch
     from irscope.record.variants.compiles import Compiles
     from irscope.render.text.findings import findings_json, render_explanation, render_findings, time_json
+    from irscope.render.text.tables import picked
 
     chosen = _Choice(line, operation, value, codes_of(split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
@@ -99,9 +100,10 @@ def why(
 
     def as_json(capture: Capture) -> dict[str, Any]:
         answer = answers[capture.id]
-        head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
-        time = time_json(answer.time)
-        return head | {"time": time, "findings": findings_json(answer.findings), "silenced": answer.silenced}
+        found = findings_json(answer.findings)
+        return picked(
+            capture, "id kernel=name target", time=time_json(answer.time), findings=found, silenced=answer.silenced
+        )
 
     to.emit(
         lambda: [as_json(one) for one in captures],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irscope.render.text.figures import duration_text
-from irscope.render.text.tables import table
+from irscope.render.text.tables import picked, table
 from irscope.timing.tuning import Size, Tuning, config_text
 
 __all__ = ["tuning_json", "tuning_text"]
@@ -69,11 +69,11 @@ def _failed(tuning: Tuning) -> str:
 
 def tuning_json(tuning: Tuning) -> dict[str, Any]:
     """As JSON."""
-    return {
-        "kernel": tuning.kernel,
-        "part": tuning.part,
-        "sizes": [dict(size) for size in tuning.sizes],
-        "configs": [
+    return picked(
+        tuning,
+        "kernel part",
+        sizes=[dict(size) for size in tuning.sizes],
+        configs=[
             {
                 "config": dict(row.candidate.config),
                 "id": row.candidate.capture.id if row.candidate.capture is not None else "",
@@ -83,5 +83,5 @@ def tuning_json(tuning: Tuning) -> dict[str, Any]:
             }
             for row in tuning.rows
         ],
-        "failed": [{"config": dict(one.config), "reason": one.failure} for one in tuning.failed],
-    }
+        failed=[{"config": dict(one.config), "reason": one.failure} for one in tuning.failed],
+    )

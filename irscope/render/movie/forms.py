@@ -21,8 +21,7 @@ def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:
     """The numbers of a movie: the fields of `irscope.analysis.movie.model`."""
     return picked(
         capture,
-        "id kernel=name",
-        target=str(capture.target),
+        "id kernel=name target",
         **picked(movie, "chosen_after not_kept"),
         values=[asdict(value) | {"title": value.title} for value in movie.values],
         frames=[asdict(one) | {"net": dict(one.net), "families": dict(one.families)} for one in movie.frames],

@@ -162,10 +162,8 @@ def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], 
     return picked(
         capture,
         f"id {kernel} {compiled} attributes=launch.attributes options=launch.options warpSize=target.warp_size status "
-        "metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
-        target=str(capture.target),
+        "target plan metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
         failure=asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
-        plan=str(capture.plan),
         autotuning=asdict(launch.autotuning) if launch.autotuning else None,
         resources=resource_rows(capture),
         occupancy=occupancy and occupancy.as_json(),

@@ -473,7 +473,7 @@ def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, 
     sides = {name: getattr(comparison, name) for name in ("left", "right")}
     changes = {name: getattr(comparison, name) for name in ("differences", "resources", "instructions", "passes")}
     return {
-        **{name: picked(one, "id kernel=name", target=str(one.target)) for name, one in sides.items()},
+        **{name: picked(one, "id kernel=name target") for name, one in sides.items()},
         **{name: [asdict(row) for row in rows] for name, rows in changes.items()},
         "empty": comparison.is_empty,
         "stages": [

@@ -9,7 +9,7 @@ from irscope.analysis.passes.effects import PassEffect
 from irscope.model.capture import Capture
 from irscope.plan import PassRule
 from irscope.render.text.figures import milliseconds
-from irscope.render.text.tables import table
+from irscope.render.text.tables import picked, table
 
 _SLOW_FACTOR = 10
 """A pass that takes this many times the median of those that ran is marked as slow."""
@@ -80,4 +80,4 @@ def passes_json(capture: Capture, effects: list[PassEffect]) -> dict[str, Any]:
             "by_operation": dict(effect.by_operation),
         }
         rows.append(row)
-    return {"id": capture.id, "kernel": capture.name, "target": str(capture.target), "passes": rows}
+    return picked(capture, "id kernel=name target", passes=rows)

@@ -186,8 +186,7 @@ def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") ->
     profile = capture.profile
     return picked(
         capture,
-        "id kernel=name grid=launch.grid",
-        target=str(capture.target),
+        "id kernel=name grid=launch.grid target",
         variant=variant,
         device=profile.device if profile else "",
         tool=profile.tool if profile else "",

@@ -226,8 +226,7 @@ def bisection_json(result: Bisection) -> dict[str, Any]:
     )
     return picked(
         result,
-        names + " passes kept fixed tries",
-        target=str(result.base.target),
+        names + " passes kept fixed tries target=base.target",
         left=_step_json(result, result.left),
         right=_step_json(result, result.right),
         steps=[_step_json(result, step) for step in result.steps],
@@ -455,8 +454,7 @@ def reduction_json(made: Reduced | None, python: ReducedPython | None = None) ->
         return {}
     document = picked(
         result,
-        "capture=capture.id kernel=capture.name kept",
-        target=str(result.capture.target),
+        "capture=capture.id kernel=capture.name kept target=capture.target",
         complete=all(side is None or side.is_complete for side in (made, python)),
         versions=dict(result.versions),
         failure=result.failure and picked(result.failure, "kind stage pass=pass_label message"),
@@ -466,10 +464,9 @@ def reduction_json(made: Reduced | None, python: ReducedPython | None = None) ->
     if made is not None:
         document["ir"] = picked(
             made,
-            "origin into steady=is_steady text repeated",
+            "origin into steady=is_steady text repeated plan=case.pipeline.plan",
             before=asdict(made.before),
             after=asdict(made.after),
-            plan=str(made.case.pipeline.plan),
             passes=[step.label for step in made.passes],
             options=dict(made.case.options),
             commands=list(commands(made)),

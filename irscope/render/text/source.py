@@ -453,8 +453,7 @@ def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | Non
     library = [{"file": file, "line": line, "stages": counts} for (file, line), counts in _library_lines(found).items()]
     return picked(
         capture,
-        "id kernel=name",
-        target=str(capture.target),
+        "id kernel=name target",
         file=found.kernel_file,
         lines=rows,
         library=library,

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
+from irscope.plan import PassPlan
+from irscope.target import Target
+
 # -1,234.5      3.2 %      1.8×      +12      –
 _NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
 _ABSENT = ("", "-", "–", "—", "?")
@@ -114,12 +117,15 @@ def picked(value: object, names: str, /, **others: Any) -> dict[str, Any]:
 
     Args:
         names: `"id kernel=name file=launch.kernel.file"`: the keys, each with its attribute where that is another.
+            Targets and plans are texts.
     """
     found: dict[str, Any] = {}
     for name in names.split():
         key, _, path = name.partition("=")
         item: object = attrgetter(path or key)(value)
-        found[key] = list(cast("tuple[Any, ...]", item)) if type(item) is tuple else item
+        if type(item) is tuple:
+            item = list(cast("tuple[Any, ...]", item))
+        found[key] = str(item) if isinstance(item, (Target, PassPlan)) else item
     return found | others
 
 
