@@ -36,12 +36,12 @@ def record(
     """Run a Python file (the user's code) and record its kernels; or compile one by its signature.
 
     Args:
-    signature: types, as '*fp16:16, i32'; :16 means divisible.
-    options: as {"num_warps": 8}.
-    target: as cuda:90.
-    plan: passes off, as '-combine -ttgir:coalesce'.
-    config: first, all, index or KEY=VALUE.
-    dry: in a copy of the folder.
+    signature: as '*fp16:16, i32'; :16: divisible
+    options: as {num_warps: 8}
+    target: as cuda:90
+    plan: passes off, as '-combine'
+    config: first, all, N or KEY=VALUE
+    dry: in a copy of the folder
     """
     asked = RecordingOptions.of(
         {
@@ -66,11 +66,11 @@ def recompile(
     target: str = "",
     timeout_s: float = 300.0,
 ) -> Answer:
-    """Compile a capture's IR again with passes off, other options or for another target.
+    """Compile a capture again: passes off, other options or target.
 
     Args:
-    plan: as '-combine'; '+coalesce': all others off.
-    options: as {"num_warps": 8}.
+    plan: as '-combine'; '+coalesce': others off
+    options: as {num_warps: 8}
     """
     if not (plan or options or target):
         raise UsageError(
@@ -107,10 +107,10 @@ def edit(
     """Edit the IR after a pass or of a stage, compile on from it, show what changed. Give lines, replace or text.
 
     Args:
-    at: a pass, as 'ttgir:coalesce', or ttir, ttgir, llir, ptx.
-    lines: number (as in stages) → new text, empty removes it.
-    replace: part, there once → new text.
-    variant: its name.
+    at: a pass, as 'ttgir:coalesce', or ttir, ttgir, llir, ptx
+    lines: number → new text; empty removes
+    replace: part, there once → new text
+    variant: its name
     """
     if at == PYTHON:
         how = call_text("edit_python", {"capture": capture})
