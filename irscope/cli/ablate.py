@@ -20,10 +20,10 @@ from irscope.analysis.passes.bisection import (
     time_check,
 )
 from irscope.api.passes import AblationRun, AblationSearch, bisected
+from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import kept_captures
 from irscope.cli.launches import one_capture, program_request, session_without_gpu, split_stages, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, Destination, emit_report, is_page
-from irscope.cli.parameters import Context, Subject
 from irscope.cli.streams import counted, echo, progress, say
 from irscope.errors import NoDevice, UsageError
 from irscope.interruption import Interrupted, exit_code

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from irscope.api.benching import Variant, compiled_variant, measured, with_rates
-from irscope.cli.captures import check_plan
+from irscope.cli.captures import check_plan, stored_capture
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page
 from irscope.cli.recording import option_value
 from irscope.cli.streams import progress, say
-from irscope.cli.subject import stored_capture
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope import __version__
-from irscope.cli.captures import captures_of, tell_unknown
+from irscope.cli.captures import captures_of, is_program, readable, tell_unknown
+from irscope.cli.command import Subjects, split_words
 from irscope.cli.output import Destination, emit, write_output
-from irscope.cli.parameters import Subjects, split_words
 from irscope.cli.streams import say
-from irscope.cli.subject import is_program, readable
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import STAGES, stage_named
 from irscope.model.recording_options import RecordingOptions

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from irscope.cli.captures import captures_of, captures_with_passes, run_compile, tell_incomplete
+from irscope.cli.command import After, AsJson, Lines, Output, Part, Subject, split_words
 from irscope.cli.output import (
     STANDARD_OUTPUT,
     Looks,
@@ -19,7 +20,6 @@ from irscope.cli.output import (
     write_output,
     write_picture,
 )
-from irscope.cli.parameters import After, AsJson, Lines, Output, Part, Subject, split_words
 from irscope.cli.streams import say
 from irscope.cli.texts import file_names
 from irscope.errors import IrscopeError, UsageError, did_you_mean
@@ -181,7 +181,7 @@ def _write(svg: str, form: str, file: Path | None, looks: Looks) -> None:
 def _draw_cards(
     kind: str, captures: StoredCaptures, part: str | None, form: str, looks: Looks, output: Path | None, as_json: bool
 ) -> None:
-    from irscope.api.rooflines import counted_roofline
+    from irscope.api.timing import counted_roofline
 
     if kind == "roofline":
         from irscope.render.roofline import roofline_json, roofline_svg

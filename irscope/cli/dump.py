@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of, nth_launch, run_request, tell_failures
+from irscope.cli.captures import (
+    captures_of,
+    is_capture,
+    nth_launch,
+    run_request,
+    split_subject,
+    stored_capture,
+    tell_failures,
+)
+from irscope.cli.command import Subject
 from irscope.cli.keeping import kept_captures, tell_stops
 from irscope.cli.output import Destination, emit
-from irscope.cli.parameters import Subject
 from irscope.cli.show import View, show_captures
 from irscope.cli.streams import say
-from irscope.cli.subject import is_capture, split_subject, stored_capture
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions

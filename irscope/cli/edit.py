@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from irscope.api.edits import PYTHON, EditPlace, place_at
-from irscope.cli.captures import captures_of, run_request
+from irscope.cli.captures import captures_of, only_one, run_request
+from irscope.cli.command import Context, Subject, split_words
 from irscope.cli.keeping import kept_captures, refuse_untrusted
 from irscope.cli.output import Destination, emit, is_terminal
-from irscope.cli.parameters import Context, Subject, split_words
 from irscope.cli.streams import say
-from irscope.cli.subject import only_one
 from irscope.errors import MissingTool, RecordingError, UsageError
 from irscope.interruption import noted_signals
 from irscope.model.capture import Capture

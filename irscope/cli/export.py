@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from irscope.cli.captures import captures_of
+from irscope.cli.command import Output, Subjects
 from irscope.cli.output import STANDARD_OUTPUT, write_output
-from irscope.cli.parameters import Output, Subjects
 from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions

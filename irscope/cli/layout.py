@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of, run_compile, run_request, tell_unknown
+from irscope.cli.captures import captures_of, is_script, run_compile, run_request, tell_unknown
 from irscope.cli.launches import program_request
 from irscope.cli.output import (
     Destination,
@@ -21,7 +21,6 @@ from irscope.cli.output import (
     write_pictures,
 )
 from irscope.cli.streams import say
-from irscope.cli.subject import is_script
 from irscope.errors import UsageError, did_you_mean
 from irscope.memory.allocation import allocations_of
 from irscope.model.capture import Capture

@@ -13,9 +13,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irscope.cli.captures import collection_at, entries_of
 from irscope.cli.output import Destination
 from irscope.cli.streams import say
-from irscope.cli.subject import collection_at, entries_of
 from irscope.errors import CaptureNotFound, TargetError, UsageError
 from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
 from irscope.model.capture import Environment

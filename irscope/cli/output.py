@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irscope.cli.parameters import AsJson, Color, Output
+from irscope.cli.command import AsJson, Color, Output
 from irscope.cli.streams import say, standard_output
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind

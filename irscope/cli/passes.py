@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli.captures import captures_with_passes, run_compile, tell_failures
+from irscope.cli.command import Subject
 from irscope.cli.output import Destination, under_titles
-from irscope.cli.parameters import Subject
 from irscope.cli.streams import say
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_log
-from irscope.render.text.passes import passes_json, render_passes
+from irscope.render.text.history import passes_json, render_passes
 
 if TYPE_CHECKING:
     from irscope.model.evidence import PassLog

@@ -10,12 +10,11 @@ from irscope.analysis.counters.matched import kernel_of_page
 from irscope.analysis.counters.operations import counted_launch
 from irscope.api.benching import Variant
 from irscope.cli.bench import compiled, variants_of
-from irscope.cli.captures import captures_of, run_compile
+from irscope.cli.captures import captures_of, is_capture, only_one, run_compile, split_subject
+from irscope.cli.command import Subject
 from irscope.cli.launches import one_capture, script_of
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Subject
 from irscope.cli.streams import echo, progress, say
-from irscope.cli.subject import is_capture, only_one, split_subject
 from irscope.errors import NoDevice, RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.evidence import Profile

@@ -8,14 +8,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.cli.captures import captures_of, captures_of_command, tell_failures
+from irscope.cli.captures import (
+    captures_of,
+    captures_of_command,
+    collection_at,
+    is_capture,
+    readable,
+    stored_captures,
+    tell_failures,
+)
+from irscope.cli.command import AsJson, Color, Subjects
 from irscope.cli.ls import collection_rows, rows_json, rows_text
 from irscope.cli.output import Destination
-from irscope.cli.parameters import AsJson, Color, Subjects
 from irscope.cli.recording import refuse_options
 from irscope.cli.show import View, show_captures
 from irscope.cli.streams import say
-from irscope.cli.subject import collection_at, is_capture, readable, stored_captures
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass

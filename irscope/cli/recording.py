@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+from irscope.cli.captures import refuse_unknown_names
+from irscope.cli.command import split_words
 from irscope.cli.keeping import noted_incomplete
-from irscope.cli.parameters import split_words
-from irscope.cli.subject import refuse_unknown_names
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import STAGE_NAMES
 from irscope.model.recording_options import Option, RecordingOptions

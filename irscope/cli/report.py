@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from irscope.cli.captures import captures_of, run_compile
+from irscope.cli.captures import captures_of, readable, run_compile
+from irscope.cli.command import Subjects
 from irscope.cli.output import write_output
-from irscope.cli.parameters import Subjects
 from irscope.cli.streams import say
-from irscope.cli.subject import readable
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_operations

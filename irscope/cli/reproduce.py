@@ -7,12 +7,11 @@ import re
 import sys
 from dataclasses import replace
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, is_capture, only_one, split_subject
+from irscope.cli.command import Output, Subject
 from irscope.cli.keeping import refuse_untrusted
 from irscope.cli.output import STANDARD_OUTPUT, emit, write_output
-from irscope.cli.parameters import Output, Subject
 from irscope.cli.streams import say
-from irscope.cli.subject import is_capture, only_one, split_subject
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument

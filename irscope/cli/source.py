@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from irscope.api.texts import parse_lines
 from irscope.cli.captures import captures_of, tell_incomplete
+from irscope.cli.command import Annotations, Lines, Subject
 from irscope.cli.output import Destination, emit_report, is_page, under_titles
-from irscope.cli.parameters import Annotations, Lines, Subject
 from irscope.cli.streams import say
 from irscope.cli.texts import annotation_columns, annotations_json, columns_of
 from irscope.errors import UsageError

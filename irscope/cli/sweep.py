@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, is_program
+from irscope.cli.command import AsJson, Color
 from irscope.cli.output import Destination
-from irscope.cli.parameters import AsJson, Color
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import progress_bar, say
-from irscope.cli.subject import is_program
 from irscope.errors import IrscopeError, PlanError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of, tell_incomplete
+from irscope.cli.command import Part, Subject
 from irscope.cli.output import Destination, Looks, under_titles, write_output, write_picture
-from irscope.cli.parameters import Part, Subject
 from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -74,7 +74,7 @@ def time(
 
 
 def _roofline(captures: StoredCaptures, part: str | None, to: Destination) -> int:
-    from irscope.api.rooflines import counted_roofline
+    from irscope.api.timing import counted_roofline
     from irscope.render.roofline import roofline_json, roofline_text
 
     def text(one: Capture, width: int | None, color: bool) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, is_program
+from irscope.cli.command import Part, Subject
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Part, Subject
 from irscope.cli.streams import progress_bar, say
-from irscope.cli.subject import is_program
 from irscope.cli.sweep import points_of, with_constants
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -45,7 +44,7 @@ def tune(
         --perf-model: Print the predictions as a perf_model for prune_configs_by instead.
     """
     from irscope.api.tuning import ranked, sizes_of
-    from irscope.render.tuning import tuning_json, tuning_text
+    from irscope.render.timing import tuning_json, tuning_text
     from irscope.timing.tuning import perf_model_text
 
     points = sizes_of(size or ())

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, is_program, is_script, readable
+from irscope.cli.command import Subject, split_words
 from irscope.cli.keeping import note_incomplete
 from irscope.cli.launches import program_request
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.parameters import Subject, split_words
 from irscope.cli.recording import interpreter_at, refuse_options
 from irscope.cli.streams import progress_bar, say
-from irscope.cli.subject import is_program, is_script, readable
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import captures_of, tell_incomplete
+from irscope.cli.command import Subject
 from irscope.cli.output import Destination, under_titles
-from irscope.cli.parameters import Subject
 from irscope.cli.streams import progress
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -66,7 +66,7 @@ def verify(
 
 def _verify_passes(captures: Sequence[Capture], all_programs: bool, to: Destination) -> int:
     from irscope.api import meaning
-    from irscope.render.text.meaning import render_meaning
+    from irscope.render.text.verdict import render_meaning
 
     verdicts: dict[str, MeaningVerdict] = {}
     with progress("runs the IR") as tell:
@@ -87,7 +87,7 @@ def _verify_pairs(
 ) -> int:
     from irscope.api import meaning, same_bits
     from irscope.cli.diff import pairs_of
-    from irscope.render.text.meaning import render_bits, render_meaning
+    from irscope.render.text.verdict import render_bits, render_meaning
 
     plans = [text.partition("=")[2] for text in versus if text.startswith("plan=")]
     for plan in plans:

@@ -55,12 +55,16 @@ def _tool(offered: Offered, kept: KeptAnswers) -> Tool:
     description, _, arguments = inspect.cleandoc(offered.function.__doc__ or "").partition("\n\nArgs:\n")
     told = dict(line.split(": ", 1) for line in arguments.splitlines())
     # What a hint is by default stays out: it may write, destroy, and reach the world, as a program does that is run.
-    hints = {"reads": {"read_only_hint": True}, "compiles": {"destructive_hint": False}}.get(offered.effect)
+    hints = ToolAnnotations(
+        read_only_hint=True if offered.effect == "reads" else None,
+        destructive_hint=False if offered.effect == "compiles" else None,
+        open_world_hint=False,
+    )
     tool = _Tool.from_function(
         _refusing(offered, kept),
         name=offered.name,
         description=" ".join(description.split()),
-        annotations=ToolAnnotations(**hints, open_world_hint=False) if hints is not None else None,
+        annotations=None if offered.effect == "runs the file" else hints,
         structured_output=False,
     )
     # A misspelt argument is an error, not left out.

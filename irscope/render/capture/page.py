@@ -15,9 +15,18 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
 from irscope.model.launch_record import Argument, Autotuning
 from irscope.model.telling import parts_of
-from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
 from irscope.render.text.findings import render_findings
-from irscope.render.text.tables import masked, shorten, table, visible, wrapped
+from irscope.render.text.tables import (
+    masked,
+    milliseconds,
+    percent,
+    resource_title,
+    resource_value,
+    shorten,
+    table,
+    visible,
+    wrapped,
+)
 
 # What stands behind torch's own functions, by the backend of the target.
 _LIBRARIES = {

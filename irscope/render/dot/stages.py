@@ -48,7 +48,7 @@ from irscope.render.dot.graph import (
     small,
     text,
 )
-from irscope.render.text.figures import milliseconds
+from irscope.render.text.tables import milliseconds
 
 _IN_A_BOX = 3
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
-from irscope.render.text.figures import short_name
-from irscope.render.text.tables import counted
+from irscope.render.text.tables import counted, short_name
 
 _CELL = 15.5
 """Pixels of a step, at least."""

@@ -25,7 +25,7 @@ from irscope.render.poster.panels import (
     draw_tile,
     rows_of,
 )
-from irscope.render.text.figures import short_name
+from irscope.render.text.tables import short_name
 
 _EDGE = 24.0
 _GAP = 12.0

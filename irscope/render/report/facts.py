@@ -38,9 +38,8 @@ from irscope.render.layout.figure import memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
 from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
-from irscope.render.text.figures import percent
 from irscope.render.text.profile import stall_text
-from irscope.render.text.tables import picked
+from irscope.render.text.tables import percent, picked
 from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
 
 _MOST = 8

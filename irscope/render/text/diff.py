@@ -12,8 +12,18 @@ from typing import Any
 from irscope.analysis.diff.captures import Change, Comparison, ScheduleDiff
 from irscope.analysis.diff.texts import DiffEntry, DiffOp, Span, TextDiff
 from irscope.model.capture import Capture
-from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
-from irscope.render.text.tables import WIDE, masked, picked, shorten, table, visible
+from irscope.render.text.tables import (
+    WIDE,
+    difference,
+    masked,
+    milliseconds,
+    picked,
+    resource_title,
+    resource_value,
+    shorten,
+    table,
+    visible,
+)
 
 _RESET = "\x1b[0m"
 _STYLES = {

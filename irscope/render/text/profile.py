@@ -10,8 +10,7 @@ from irscope.analysis.counters.predicted import CounterComparison, Quantity
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
-from irscope.render.text.figures import percent
-from irscope.render.text.tables import picked, table
+from irscope.render.text.tables import percent, picked, table
 
 _REASONS = {
     "barrier": "a barrier",

@@ -15,9 +15,8 @@ from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.model.capture import Failure, PassSnapshot
 from irscope.plan import PassPlan
 from irscope.render.text.diff import render_unified
-from irscope.render.text.figures import difference as signed
-from irscope.render.text.figures import percent
-from irscope.render.text.tables import WIDE, display_width, fenced, picked, table
+from irscope.render.text.tables import WIDE, display_width, fenced, percent, picked, table
+from irscope.render.text.tables import difference as signed
 
 _TITLES = {
     "instructions": "instructions",

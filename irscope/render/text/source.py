@@ -14,9 +14,8 @@ from irscope.analysis.source.map import SourceMap, StageCount, StageMap, functio
 from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, StageKind, stage_named
-from irscope.render.text.figures import percent, short_name
 from irscope.render.text.profile import counters_json, stall_text
-from irscope.render.text.tables import display_width, picked, visible, wrapped
+from irscope.render.text.tables import display_width, percent, picked, short_name, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Column = Literal["registers", "marks", "stalls"]
