@@ -122,7 +122,6 @@ def _draws_blocks(wanted: GraphOptions, kind: StageKind) -> bool:
 
 
 def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[FoldedFlow, str]:
-    """The graphs, and the register of `--around` or an empty string."""
     flows = read_control_flow(text, kind)
     if not flows:
         raise UsageError(f"{capture.name} ({capture.target}): this text has no function with instructions.")
@@ -156,7 +155,6 @@ def _chosen(wanted: GraphOptions) -> list[str]:
 
 
 def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
-    """The text to draw, its language, and a title."""
     if wanted.after is not None:
         snapshot = one_pass(capture, wanted.after, wanted.tell)
         text = snapshot_text(capture, snapshot, before=False, run=wanted.run, tell=wanted.tell)
@@ -187,7 +185,6 @@ def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind
 
 
 def _selected(capture: Capture, lines: str, text: str, kind: StageKind) -> set[int]:
-    """The text lines that come from some lines of the kernel's file."""
     file = capture.launch.kernel.file
     locations = capture_locations(capture, text, kind)
     return lines_selected(locations, lambda path: path == file or not file, parse_lines(lines))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from irscope.api.benching import Variant, compiled_variant, measured, with_rates
 from irscope.cli.captures import check_plan, stored_capture
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.recording import option_value
+from irscope.cli.recording import option_value, versus_pair
 from irscope.cli.streams import progress, say
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Capture
@@ -98,28 +97,13 @@ def variants_of(plan: PassPlan, versus: list[str]) -> list[Variant]:
         if text.lstrip()[:1] in ("-", "+"):
             variants.append(Variant(text.strip(), PassPlan.parse(text)))
         elif "=" in text:
-            variants.append(Variant(text, options=_options(text)))
+            pairs = (versus_pair(part) for part in text.split(","))
+            variants.append(Variant(text, options=tuple((name, option_value(value)) for name, value in pairs)))
         else:
-            variants.append(Variant(text, capture=_capture(text)))
+            try:
+                variants.append(Variant(text, capture=stored_capture(text)))
+            except CaptureNotFound as error:
+                raise CaptureNotFound(
+                    f"--vs {text!r} is not a plan (-combine), an option (num_warps=8) or a capture: {error}"
+                ) from None
     return variants
-
-
-def _options(text: str) -> tuple[tuple[str, Any], ...]:
-    rows: list[tuple[str, Any]] = []
-    for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if not equals or not name or not value:
-            raise UsageError(
-                f"--vs {text!r}: write KEY=VALUE, several separated by commas, such as num_warps=8,num_stages=4."
-            )
-        rows.append((name.replace("-", "_"), option_value(value)))
-    return tuple(rows)
-
-
-def _capture(text: str) -> Capture:
-    try:
-        return stored_capture(text)
-    except CaptureNotFound as error:
-        raise CaptureNotFound(
-            f"--vs {text!r} is not a plan (-combine), an option (num_warps=8) or a capture: {error}"
-        ) from None

@@ -79,7 +79,6 @@ def compiled_again(capture: Capture, record_options: RecordingOptions) -> Captur
 
 
 def _compiled_for_each(capture: Capture, record_options: RecordingOptions, keep: Keeping) -> list[Capture]:
-    """A capture's own source compiled again, for each of the targets."""
     from irscope.record.process.requests import request_from_capture
 
     tell_origin(capture, say)
@@ -157,7 +156,6 @@ def _recorded_by(
 
 
 def _resumed_ids(record_options: RecordingOptions) -> tuple[str, ...]:
-    """The ids of the stored captures that hold what is asked for."""
     wanted = ("ok", record_options.snapshots, str(record_options.plan))
     return tuple(
         one.id

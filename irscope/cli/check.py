@@ -225,8 +225,6 @@ _BYTES = re.compile(r"(?P<number>\d{1,9})(?P<unit>k|kb|kib|)", re.IGNORECASE)
 
 
 def _file_and_stage(text: str, option: str) -> tuple[str, str]:
-    """The parts of `FILE:STAGE`; raises UsageError."""
-
     path, _, stage = text.rpartition(":")
     known = [one.name for one in STAGES if not one.is_binary]
     if not path:
@@ -237,7 +235,6 @@ def _file_and_stage(text: str, option: str) -> tuple[str, str]:
 
 
 def _read_bytes(text: str) -> int:
-    """`49152` or `100k`, in bytes; raises UsageError."""
     match = _BYTES.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"--max-shared {text!r}: write bytes, such as 49152, or KiB, such as 100k.")
@@ -245,12 +242,10 @@ def _read_bytes(text: str) -> int:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether the path of a `--golden` names a folder."""
     return path.endswith("/") or Path(path).is_dir()
 
 
 def _read_golden(path: str) -> str:
-    """The text of a file of golden IR; raises ParseError."""
     return _read(path, "--golden", "IR; --update writes it")
 
 

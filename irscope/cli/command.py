@@ -82,8 +82,6 @@ class Command(click.Command):
 
 
 class _Argument(click.Argument):
-    """An argument with a help text."""
-
     def __init__(self, name: str, declared: Option, **settings: Any) -> None:
         super().__init__([name], metavar=declared.metavar, **settings)
         # Click's own `help` is of its later versions alone.
@@ -100,8 +98,6 @@ class _Argument(click.Argument):
 
 
 class _Option(click.Option):
-    """An option in a panel of the help."""
-
     def __init__(self, name: str, declared: Option, **settings: Any) -> None:
         settings = {"metavar": declared.metavar} | settings
         super().__init__([*declared.names, name], help=declared.help, hidden=declared.hidden, **settings)
@@ -114,7 +110,6 @@ def _is_list(command: click.Command, name: str) -> bool:
 
 
 def _parameters(function: Callable[..., int]) -> Iterator[click.Parameter]:
-    """The parameters of a function, those of its groups in their place."""
     own = declared_options(function.__doc__)
     has_list = False
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
@@ -155,7 +150,6 @@ def _without_none(kind: Any) -> Any:
 
 
 def _parameter(name: str, kind: Any, declared: Option, default: Any) -> click.Parameter:
-    """One parameter, of the type that it is annotated with."""
     plain = _without_none(kind)
     settings: dict[str, Any] = {"default": default, "required": default is inspect.Parameter.empty}
     if settings["required"] or default is None:

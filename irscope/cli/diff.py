@@ -119,8 +119,6 @@ def diff(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is shown of a comparison."""
-
     stages: list[str]
     ignored: frozenset[Ignored]
     side_by_side: bool
@@ -146,7 +144,6 @@ class _Shown:
 def _compare(
     pairs: list[_Pair], asked: _Shown, versus: Sequence[str], plan: PassPlan, exit_code: bool, to: Destination
 ) -> int:
-    """Print or write the comparison of each pair; returns the exit code."""
     from irscope.analysis.diff.captures import diff as compare
     from irscope.render.text.diff import comparison_json, render_comparison
 
@@ -198,8 +195,6 @@ def _compare(
 
 @dataclass(frozen=True, slots=True)
 class _PassDiff:
-    """The IR of one capture at two points of the pipeline, compared."""
-
     capture: Capture
     title: str
     """`before and after ttgir:coalesce#1`."""
@@ -224,7 +219,6 @@ class _PassDiff:
 def _diffs_around_passes(
     captures: Sequence[Capture], one_pass: str | None, between: tuple[str, str] | None, ignore: frozenset[Ignored]
 ) -> list[_PassDiff]:
-    """The IR of each capture before and after one pass, or after each of two passes, compared."""
     from irscope.analysis.diff.texts import diff_texts
 
     found: list[_PassDiff] = []
@@ -276,8 +270,8 @@ def pairs_of(
     if any(key in variant for key in _SCRIPT_AGAIN):
         return _recorded_again(left, base, record_options, variant)
     captures = captures_of(left, base)
-    constexprs = _constexprs(captures, variant)
-    if constexprs:
+    constants = {name for one in captures for name in one.launch.constexprs}
+    if constexprs := {key: value for key, value in variant.items() if key in constants}:
         return _with_other_constexprs(left, base, captures, constexprs)
     options = tuple((key, option_value(value)) for key, value in variant.items() if key != "target")
     targets = (variant["target"],) if "target" in variant else ()
@@ -294,7 +288,6 @@ def pairs_of(
 
 
 def _nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan) -> str:
-    """The message for a variant that does not differ from the launch."""
     same = [f"{key} is {value} already" for key, value in _variant(versus).items()]
     same += [f"{rule} is off already" for rule in plan.disabled]
     same += [f"{rule} is already one of the only passes on" for rule in plan.only]
@@ -302,10 +295,7 @@ def _nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan)
 
 
 def _variant(versus: Sequence[str]) -> dict[str, str]:
-    rows: dict[str, str] = {}
-    for text in versus:
-        key, value = versus_pair(text, "--vs")
-        rows[key] = value
+    rows = dict(versus_pair(text) for text in versus)
     if "target" in rows:
         Target.parse(rows["target"])
     return rows
@@ -384,12 +374,6 @@ def _recorded_again(
         base, plan=record_options.plan, config=variant.get("config", base.config), interpreter=variant.get("triton")
     )
     return _paired(captures_of(left, base), captures_of(left, again, becomes_last=False))
-
-
-def _constexprs(captures: Sequence[Capture], variant: dict[str, str]) -> dict[str, str]:
-    constants = {name for capture in captures for name, _ in capture.launch.constants}
-    options = {name for capture in captures for name, _ in capture.launch.options}
-    return {key: value for key, value in variant.items() if key in constants and key not in options}
 
 
 def _with_other_constexprs(

@@ -143,7 +143,6 @@ def draw(
 
 
 def _format(kind: str, form: str | None, output: Path | None, as_json: bool) -> str:
-    """The format of the pictures; raises UsageError for one that the kind has not."""
     formats = _KINDS[kind].formats
     suffix = output.suffix.removeprefix(".").lower() if output is not None and not is_folder(output) else ""
     if form is None and is_page(output):
@@ -212,7 +211,6 @@ def _poster_json(capture: Capture) -> dict[str, Any]:
 
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
-    """Raise UsageError for a format that does not go with --frame, or without it."""
     if form == "png" and frame is None:
         raise UsageError("a PNG does not move: --frame N takes one frame; a movie is an .svg, a .gif or an .html.")
     if form in ("gif", "html") and frame is not None:

@@ -184,7 +184,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _moment(text: str) -> float:
-    """When a text means, in seconds since 1970: some time ago, or a date."""
     if found := _AGO.fullmatch(text.strip()):
         now = datetime.datetime.now(datetime.timezone.utc).timestamp()
         return now - float(found[1]) * _UNITS[found[2]]

@@ -73,6 +73,20 @@ class Destination:
         else:
             emit(text_of(table_width(self.path), self.is_colored), self.path, painted=self.is_colored)
 
+    def emit_each(
+        self,
+        captures: Sequence[Capture],
+        json_of: Callable[[Capture], dict[str, Any]],
+        text_of: Callable[[Capture, int | None, bool], str],
+    ) -> None:
+        """Write what there is on each capture; a text stands under a line that names it if there are several."""
+
+        def text(width: int | None, color: bool) -> str:
+            title = "{0.id:.8} {0.name} {0.target}\n" if len(captures) > 1 else ""
+            return "\n".join(title.format(one) + text_of(one, width, color) for one in captures)
+
+        self.emit(lambda: [json_of(one) for one in captures], text)
+
 
 def colored(asked: bool | None) -> bool:
     """Whether a text on standard output gets colour."""
@@ -120,12 +134,6 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
         standard_output().write(text)
     else:
         page(themed(harmless(text), theme_of(os.environ)) if painted else visible(text), standard_output())
-
-
-def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:
-    """The text of each capture, under a line that names it if there are several."""
-    several = len(captures) > 1
-    return "\n".join((f"{one.id[:8]} {one.name} {one.target}\n" if several else "") + text_of(one) for one in captures)
 
 
 def emit_json(value: dict[str, Any] | Sequence[dict[str, Any]], output: Path | None = None) -> None:

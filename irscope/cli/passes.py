@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli.captures import captures_with_passes, run_compile, tell_failures
 from irscope.cli.command import Subject
-from irscope.cli.output import Destination, under_titles
+from irscope.cli.output import Destination
 from irscope.cli.streams import say
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
@@ -62,9 +62,10 @@ def passes(
         from irscope.api.following import Followed, Question
 
         question = Question(operation, line, value, stage[0] if stage else None, at, show_diff, run_compile, say)
-        to.emit(
-            lambda: [Followed(capture, question).as_json() for capture in captures],
-            lambda width, color: under_titles(captures, lambda one: Followed(one, question).as_text(width, color)),
+        to.emit_each(
+            captures,
+            lambda one: Followed(one, question).as_json(),
+            lambda one, width, color: Followed(one, question).as_text(width, color),
         )
         return tell_failures(captures)
     for file in captures.files if log else ():
@@ -89,10 +90,7 @@ def passes(
             data["log_differs"] = list(capture.log.differing)
         return data
 
-    to.emit(
-        lambda: list(map(as_json, captures)),
-        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
-    )
+    to.emit_each(captures, as_json, text)
     return tell_failures(captures)
 
 
@@ -118,7 +116,6 @@ def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, m
 def _logs(
     capture: Capture, effects: list[PassEffect], stages: list[str] | None, match: str | None
 ) -> tuple[PassLog, ...]:
-    """The logs of the chosen passes, and of whole stages unless passes were chosen by name."""
     chosen = {(effect.snapshot.stage, effect.snapshot.index) for effect in effects if effect.snapshot.group == "mlir"}
     return tuple(
         item

@@ -99,7 +99,6 @@ def _recording_options(values: Mapping[str, Any], script: tuple[str, ...]) -> Re
 
 
 def _named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
-    """The pairs of a repeatable NAME=VALUE option; raises UsageError."""
     pairs: list[tuple[str, str]] = []
     for row in rows or ():
         name, equals, value = row.partition("=")
@@ -109,12 +108,12 @@ def _named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, st
     return pairs
 
 
-def versus_pair(text: str, option: str) -> tuple[str, str]:
+def versus_pair(text: str) -> tuple[str, str]:
     """The key and the value of `--vs KEY=VALUE`; raises UsageError for another text."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"{option} {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
-    return key.strip().replace("-", "_"), value.strip()
+    key, _, value = (part.strip() for part in text.partition("="))
+    if not key or not value:
+        raise UsageError(f"--vs {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
+    return key.replace("-", "_"), value
 
 
 def interpreter_at(text: str, option: str) -> Path:
@@ -148,7 +147,6 @@ def _compile_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plan(given: dict[str, Any]) -> PassPlan:
-    """The plan of `--plan`, `--disable-pass` and `--enable-only` together."""
     plan = PassPlan()
     if (file := given["plan"]) is not None:
         try:

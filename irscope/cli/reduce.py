@@ -128,8 +128,6 @@ _MUCH_LONGER = 10
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The options of one reduction."""
-
     check: str | None = None
     finding: str | None = None
     versus: tuple[str, ...] = ()
@@ -228,7 +226,7 @@ class _Wanted:
 def changed(request: RecordRequest, versus: Sequence[str]) -> RecordRequest:
     """The request for the other side; raises UsageError and PlanError."""
     for text in versus:
-        key, value = versus_pair(text, "--vs")
+        key, value = versus_pair(text)
         if key == "plan":
             request = replace(request, plan=request.plan.joined(PassPlan.parse(value)))
         elif key == "target":

@@ -97,7 +97,7 @@ def _swept(
     for one in captures:
         tell_origin(one, say)
     of_constants = {
-        constants: _recorded_with(constants, subjects, record_options) if constants else captures
+        constants: recorded_with(constants, subjects, record_options) if constants else captures
         for constants in dict.fromkeys(one.constants for one in points)
     }
     journal, known = Journal(output), ()
@@ -130,8 +130,8 @@ def _swept(
     return tuple(rows)
 
 
-def _recorded_with(
-    constants: tuple[tuple[str, str], ...], subjects: list[str], record_options: RecordingOptions
+def recorded_with(
+    constants: tuple[tuple[str, str], ...], subjects: Sequence[str | None], record_options: RecordingOptions
 ) -> StoredCaptures:
     """The captures of programs, recorded again with other tl.constexpr values; raises UsageError for a stored one."""
     if held := [one for one in subjects if not is_program(one, record_options)]:
@@ -140,14 +140,14 @@ def _recorded_with(
             "is no program that could be recorded again: give the FILE."
         )
     asked = replace(record_options, constants=constants)
-    return StoredCaptures(file for one in subjects for file in captures_of(one, asked).files)
+    return StoredCaptures(file for one in subjects for file in captures_of(one, asked, becomes_last=False).files)
 
 
 def points_of(versus: Sequence[str]) -> tuple[Point, ...]:
     """Every combination, the capture's own first; raises UsageError and PlanError."""
     axes: dict[str, list[str]] = {}
     for text in versus:
-        key, value = versus_pair(text, "--vs")
+        key, value = versus_pair(text)
         if key in ("config", "kernel"):
             raise UsageError(f"--vs {text!r}: it needs the script: irscope record --config all records all.")
         axes.setdefault(key, []).extend(one.strip() for one in value.split(",") if one.strip())
@@ -159,8 +159,7 @@ def points_of(versus: Sequence[str]) -> tuple[Point, ...]:
 
 def with_constants(points: Sequence[Point], captures: Sequence[Capture]) -> tuple[Point, ...]:
     """The points, with the options that are no options of the captures' but tl.constexpr parameters as constants."""
-    constants = {name for one in captures for name, _ in one.launch.constants}
-    constants -= {name for one in captures for name, _ in one.launch.options}
+    constants = {name for one in captures for name in one.launch.constexprs}
     return tuple(
         replace(
             point,

@@ -54,7 +54,6 @@ def stage_text(
 
 
 def _binary_text(capture: Capture, artifact: Artifact) -> str:
-    """The sections and resources of a binary, instead of its bytes."""
     from irscope.ir.asm.resources import parse_elf
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
@@ -66,7 +65,6 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
 
 
 def _resources_text(capture: Capture) -> str:
-    """The resources of a capture, one per line, and the occupancy that they allow."""
     from irscope.render.capture.page import occupancy_text
     from irscope.render.text.tables import resource_title
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.command import Part, Subject
-from irscope.cli.output import Destination, Looks, under_titles, write_output, write_picture
+from irscope.cli.output import Destination, Looks, write_output, write_picture
 from irscope.cli.streams import say
 from irscope.errors import UsageError
-from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
 
@@ -59,16 +58,10 @@ def time(
         _draw(list(predicted.values()), to.path)
         return tell_incomplete(captures)
     floors = {one.id: with_floor(one, predicted[one.id])[1] for one in compiled}
-    to.emit(
-        lambda: [prediction_json(predicted[one.id], floors[one.id]) for one in compiled],
-        lambda width, color: under_titles(
-            captures,
-            lambda one: (
-                prediction_text(predicted[one.id], floors[one.id], width=width, color=color)
-                if one.id in predicted
-                else ""
-            ),
-        ),
+    to.emit_each(
+        compiled,
+        lambda one: prediction_json(predicted[one.id], floors[one.id]),
+        lambda one, width, color: prediction_text(predicted[one.id], floors[one.id], width=width, color=color),
     )
     return tell_incomplete(captures)
 
@@ -77,12 +70,10 @@ def _roofline(captures: StoredCaptures, part: str | None, to: Destination) -> in
     from irscope.api.timing import counted_roofline
     from irscope.render.roofline import roofline_json, roofline_text
 
-    def text(one: Capture, width: int | None, color: bool) -> str:
-        return roofline_text(counted_roofline(one, part), width=width, color=color) if not one.failure else ""
-
-    to.emit(
-        lambda: [roofline_json(counted_roofline(one, part)) for one in captures if one.failure is None],
-        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
+    to.emit_each(
+        [one for one in captures if one.failure is None],
+        lambda one: roofline_json(counted_roofline(one, part)),
+        lambda one, width, color: roofline_text(counted_roofline(one, part), width=width, color=color),
     )
     return tell_incomplete(captures)
 

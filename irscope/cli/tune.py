@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from irscope.cli.captures import captures_of, is_program
+from irscope.cli.captures import captures_of
 from irscope.cli.command import Part, Subject
 from irscope.cli.output import Destination
 from irscope.cli.streams import progress_bar, say
-from irscope.cli.sweep import points_of, with_constants
+from irscope.cli.sweep import points_of, recorded_with, with_constants
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Point
-from irscope.store.shelf import StoredCaptures
 
 
 def tune(
@@ -68,7 +67,6 @@ def tune(
 
 
 def _compiled(subject: str | None, versus: Sequence[str], record_options: RecordingOptions) -> list[Capture]:
-    """The captures of every configuration, failures among them."""
     if not versus:
         chosen = replace(record_options, config="all") if record_options.config == "first" else record_options
         return list(captures_of(subject, chosen))
@@ -84,25 +82,14 @@ def _compiled(subject: str | None, versus: Sequence[str], record_options: Record
     with progress_bar() as bar:
         task = bar.add_task("compiles", total=len(points))
         for chosen in constants:
-            base = _recorded_with(chosen, subject, record_options) if chosen else captures
+            base = recorded_with(chosen, [subject], record_options) if chosen else captures
             mine = [point for point in points if point.constants == chosen]
             found += _with_options(_first_launches(base), mine)
             bar.advance(task, len(mine))
     return found
 
 
-def _recorded_with(
-    constants: tuple[tuple[str, str], ...], subject: str | None, record_options: RecordingOptions
-) -> StoredCaptures:
-    if not is_program(subject, record_options):
-        raise UsageError(
-            f"--vs {constants[0][0]}=…: it is a tl.constexpr, which decides the IR that captures hold: give the FILE."
-        )
-    return captures_of(subject, replace(record_options, constants=constants), becomes_last=False)
-
-
 def _first_launches(captures: Sequence[Capture]) -> list[Capture]:
-    """One capture of each kernel: the first launch."""
     return list({one.name: one for one in reversed(list(captures))}.values())
 
 

@@ -30,8 +30,6 @@ WORSE = 3
 
 @dataclass(frozen=True, slots=True)
 class _Timing:
-    """How launches are timed."""
-
     rounds: int
     cold: bool
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from irscope.cli.captures import captures_of, tell_failures, tell_incomplete
 from irscope.cli.command import Subject, split_words
 from irscope.cli.launches import program_request, why_no_gpu
-from irscope.cli.output import Destination, emit, under_titles
+from irscope.cli.output import Destination, emit
 from irscope.cli.streams import say
 from irscope.errors import NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -105,10 +105,7 @@ def why(
             capture, "id kernel=name target", time=time_json(answer.time), findings=found, silenced=answer.silenced
         )
 
-    to.emit(
-        lambda: [as_json(one) for one in captures],
-        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
-    )
+    to.emit_each(captures, as_json, text)
     return tell_incomplete(captures)
 
 
@@ -125,8 +122,6 @@ def _timed(
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Which findings are asked for."""
-
     line: int | None
     operation: str | None
     value: str | None

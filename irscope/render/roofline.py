@@ -349,7 +349,6 @@ def _grid(canvas: Canvas, axes: _Axes) -> None:
 
 
 def _memory(canvas: Canvas, axes: _Axes, roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> None:
-    """The sloped roof, up to the highest ridge."""
     highest = max(one.rate for one in drawn if one.rate)
     (x1, y1), (x2, y2) = _ends(axes, bandwidth, highest)
     canvas.line(x1, y1, x2, y2, "roof peak")

@@ -401,7 +401,6 @@ def recompile(
 
 
 def _captured(subject: str, asked: RecordingOptions, start: int) -> Answer:
-    """The captures of a subject with these options, as rows of the table."""
     from irscope.analysis.resources import table
 
     with quiet() as said:
@@ -516,7 +515,6 @@ def _edited(subject: str, place: EditPlace, edited: str, name: str, start: int) 
 
 
 def _text_of(place: EditPlace) -> dict[str, str]:
-    """The arguments of `stages` that show a text."""
     return {"stage" if place.label in place.capture.stages else "after": place.label}
 
 

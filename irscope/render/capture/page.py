@@ -70,7 +70,6 @@ def _title(origin: GraphOrigin, capture: Capture) -> str:
 
 
 def _summed(calls: Sequence[GraphCall]) -> list[GraphCall]:
-    """Each function once, with the number of its calls."""
     counts: dict[str, int] = {}
     for call in calls:
         counts[call.callee] = counts.get(call.callee, 0) + call.count
@@ -286,7 +285,6 @@ class _Page:
         return head + "".join(f"  {line}".rstrip() + "\n" for line in shown) if shown else ""
 
     def _wrapped(self, text: str) -> Iterator[str]:
-        """The lines of a text, those behind the first further in."""
         words = text.lstrip()
         indent = len(text) - len(words)
         width = self._width - indent - len(_HANGING) if self._width else len(text)

@@ -66,7 +66,6 @@ def render_beside(figures: Sequence[Figure], *, width: int = 100, color: bool = 
 
 
 def _length(line: str) -> int:
-    """The columns that a line takes, without colours."""
     return len(_COLOR.sub("", line))
 
 

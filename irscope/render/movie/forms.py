@@ -49,8 +49,6 @@ _KEY = (
 
 
 class _Scene:
-    """A movie on a canvas."""
-
     def __init__(self, capture: Capture, movie: Movie, theme: str, answers: Answers) -> None:
         self.canvas = Canvas(theme_named(theme))
         self._capture, self._movie, self._answers = capture, movie, answers
@@ -279,8 +277,6 @@ class _Scene:
 
 
 def _rows_of(frame: Frame) -> list[tuple[str, str, str, str]]:
-    """(made, removed, operation, line of Python) as texts."""
-
     def row(one: Change, place: str) -> tuple[str, str, str, str]:
         about = "" if one.is_certain else "~"
         made, removed = (

@@ -170,8 +170,6 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """A row of the picture."""
-
     name: str
     line: str
     """`:33`, the line of Python; or an empty string."""
@@ -364,7 +362,6 @@ def _turn_name(flight: InFlight, column: _Column) -> str:
 
 
 def _phases(flight: InFlight) -> dict[int, str]:
-    """Of each turn whether the pipeline fills, is full, or empties."""
     turns = sorted({step.turn for step in flight.steps})
     if not flight.line:
         return dict.fromkeys(turns, "the whole kernel, in its order")
@@ -405,7 +402,6 @@ def _cell(canvas: Canvas, flight: InFlight, scale: _Scale, number: int, row: Rec
 
 
 def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale, y: float) -> float:
-    """How many copies are in flight at the end of each column."""
     canvas.text(area.left, y + 13, "copies in flight", look="m", size=LEAST)
     for column in scale.columns:
         last = max(column.marks)

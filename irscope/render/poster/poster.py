@@ -123,7 +123,6 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
 
 
 def _rows_below(facts: Facts) -> int:
-    """The accesses for which there is room below the conversions."""
     used = min(len(facts.conversions), 4) * 32 + (26 if facts.conversions else 0)
     return rows_of(300, HEIGHT - 20 - _BELOW - 46 - used)
 

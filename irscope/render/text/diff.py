@@ -53,8 +53,6 @@ class _DiffRow:
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """Lines that are left out."""
-
     count: int
     what: str
 
@@ -140,7 +138,6 @@ def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[s
 
 
 def _merged(left: str, right: str, left_marks: tuple[Span, ...], right_marks: tuple[Span, ...]) -> str:
-    """One line with what is removed and what is added, each in its mark."""
     # Outside the marks both have the same text but for blanks: what is removed stands behind as many other characters.
     removed: deque[tuple[int, bool, str]] = deque()
     ink = at = 0
@@ -206,7 +203,6 @@ def _cell(
     op: DiffOp,
     styles: Mapping[DiffOp, str],
 ) -> Iterator[str]:
-    """A line in a column, in as many lines as it takes."""
     if line < 0:
         return
     text = masked(lines[line])
@@ -458,7 +454,6 @@ def _schedule_note(schedule: ScheduleDiff) -> str:
 
 
 def _schedule(schedule: ScheduleDiff | None, *, width: int | None, color: bool) -> str:
-    """The instructions whose schedule differs, one row each."""
     if schedule is None:
         return "schedule of sass: not on both sides\n"
     count = len(schedule.changes)

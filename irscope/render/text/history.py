@@ -74,7 +74,6 @@ def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str,
 
 
 def _grouped(trail: Trail, lives: Sequence[OperationLife], file: str, width: int | None, color: bool) -> str:
-    """Rows of what was made and removed alike, with their number."""
     rows = Counter(
         (life.last.name, _python(life.chain, file), _makers(trail, life), _remover(trail, life)) for life in lives
     )

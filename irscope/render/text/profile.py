@@ -129,7 +129,6 @@ def stall_text(counters: Counters) -> str:
 
 
 def _waits(row: CountedOperation, names: Mapping[int, str]) -> str:
-    """What warps waited for most, and the operation whose global memory it was."""
     text = stall_text(row.counters)
     for line in row.awaited[:1]:
         others = ", …" if len(row.awaited) > 1 else ""

@@ -147,8 +147,6 @@ _BOLD = "\x1b[1m{}\x1b[22m"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line of Python in a table."""
-
     line: int
     text: str
     counts: tuple[StageCount, ...]
@@ -248,8 +246,6 @@ def render_table(
 
 @dataclass(frozen=True, slots=True)
 class _TableRow:
-    """The cells of a line of Python."""
-
     block: Block
     numbers: list[str]
     source: str
@@ -259,8 +255,6 @@ class _TableRow:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How wide the columns behind the numbers are."""
-
     python: int
     text: int
     below: bool
