@@ -151,7 +151,6 @@ def _with_sass(capture: Capture, is_launched: bool, tell: Tell = warned) -> Capt
 
 
 def _predicted(capture: Capture) -> float | None:
-    """The predicted seconds of the launch of a capture that a trial compiled."""
     prediction = timed(_with_sass(capture, True)).prediction
     return prediction.seconds if prediction is not None else None
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from irscope.cli.parameters import Argument
 from irscope.errors import MissingTool, UsageError, did_you_mean
 
 _KINDS = ("mcp", "lsp")
 
 
-def serve(kind: Annotated[str, Argument("|".join(_KINDS), "What is served.")]) -> int:
+def serve(kind: str) -> int:
     """Serve captures, passes, findings and layouts to other programs: mcp, for agents; lsp, for editors.
 
     mcp: the Model Context Protocol on standard input and output, until the input ends. docs/agents.md lists the tools;
     needs pip install 'irscope[mcp]'.
     lsp: the Language Server Protocol, likewise: findings, costs and IR of a Python file that is recorded, that is run,
     whenever it is saved. docs/editors.md has the settings of editors; needs pip install 'irscope[lsp]'.
+
+    Options:
+        kind = mcp|lsp: What is served.
     """
     if kind not in _KINDS:
         raise UsageError(f"serve {kind!r}: write {' or '.join(_KINDS)}.{did_you_mean(kind, _KINDS)}")

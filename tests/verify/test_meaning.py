@@ -10,7 +10,7 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.text.meaning import render_meaning
+from irscope.render.text.verdict import render_meaning
 from irscope.verify.meaning import MeaningVerdict, compare_captures, verify_passes
 from tests.machine.recorded import SCRIPT, recorded, small_examples
 from tests.machine.test_captured import MORE, WARPS
