@@ -32,11 +32,9 @@ from irscope.record.process.events import (
     ArtifactMade,
     Begun,
     CompileBegun,
-    Done,
     EventSink,
     LayoutsKnown,
     RecordingEvent,
-    Refused,
     StageLeftOut,
 )
 from irscope.record.process.own_folder import own_folder, parent_of_temporaries
@@ -319,7 +317,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(RecordingEvent):
     """One step of the answer to a question."""
 
     job: int
@@ -332,10 +330,6 @@ class Message:
     answer: LayoutAnswer | None = None
     """Of a type; at the end, the refusal for all types without an answer."""
     conflicts: tuple[int | None, ...] = ()
-
-
-_MESSAGES = (Message, Done, Refused)
-"""What the process sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +347,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(RecordingEvent):
     """What the hardware said."""
 
     values: tuple[int, ...] = ()
@@ -440,7 +434,7 @@ class LayoutServer:
         """`interpreter`: a Python with another Triton."""
         self._interpreter = interpreter
         self._running = ExitStack()
-        self._child: Child[Message | Done | Refused] | None = None
+        self._child: Child | None = None
         self._jobs: dict[int, LayoutJob] = {}
         self._number = 0
 
@@ -471,10 +465,10 @@ class LayoutServer:
         else:
             self._child.send(job.question)
 
-    def _started(self) -> Child[Message | Done | Refused]:
+    def _started(self) -> Child:
         folder = self._running.enter_context(own_folder())
         module = "irscope.record.layouts.compiler"
-        child = child_process(module, folder, _MESSAGES, interpreter=self._interpreter, ahead=TRITON)
+        child = child_process(module, folder, interpreter=self._interpreter, ahead=TRITON)
         return self._running.enter_context(child)
 
     def fileno(self) -> int | None:
@@ -529,7 +523,7 @@ class LayoutServer:
         self.close()
 
 
-def _end_of(child: Child[Message | Done | Refused]) -> str:
+def _end_of(child: Child) -> str:
     """How the child ended, with the last error that it printed."""
     child.wait(_LONGEST_END_S)
     outcome = child.end()

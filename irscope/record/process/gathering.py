@@ -25,7 +25,6 @@ from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly, LateFacts
 from irscope.record.process.child import TRITON, Child, MessageStream, child_process
 from irscope.record.process.events import (
-    EVENTS,
     CompileBegun,
     CompileEnded,
     CompileEvent,
@@ -144,7 +143,7 @@ _MOST_CONNECTING = 256
 class _Member:
     """A process that is connected."""
 
-    stream: MessageStream[RecordingEvent]
+    stream: MessageStream
     completion: Completion | None = None
     feed: EventSink | None = None
     """What takes its events."""
@@ -184,7 +183,7 @@ class Gathering:
         with suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
-                self._members.append(_Member(MessageStream(connection.detach(), EVENTS)))
+                self._members.append(_Member(MessageStream(connection.detach())))
         for member in list(self._members):
             try:
                 while member.stream.has_data():
@@ -261,7 +260,7 @@ def gathering(
 
 
 def read_request(folder: Path) -> RecordRequest:
-    return next(MessageReader((RecordRequest,)).feed((folder / _REQUEST).read_bytes()))
+    return next(MessageReader().feed((folder / _REQUEST).read_bytes()))
 
 
 RECORDING = "irscope.record"
@@ -276,7 +275,7 @@ FAILED, ENDED = "failed", "ended"
 class _Worker:
     """A child that compiles."""
 
-    child: Child[RecordingEvent]
+    child: Child
     resources: ExitStack
     job: CompileJob | None = None
     """What it compiles now."""
@@ -413,6 +412,6 @@ class CompileWorkers:
             folder = self._folder if self._folder.is_dir() else None
             temporary = tempfile.TemporaryDirectory(dir=folder, prefix="worker-", ignore_cleanup_errors=True)
             own = Path(stack.enter_context(temporary))
-            child = child_process(RECORDING, own, EVENTS, interpreter=self._request.interpreter, ahead=TRITON)
+            child = child_process(RECORDING, own, interpreter=self._request.interpreter, ahead=TRITON)
             self._workers.append(_Worker(stack.enter_context(child), stack.pop_all()))
         return self._workers[-1]

@@ -31,7 +31,7 @@ from irscope.record.process.child import (
     imports_torch_ahead,
     warm_children,
 )
-from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
+from irscope.record.process.events import Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, one_for_each_target, request_from_capture
@@ -268,11 +268,10 @@ class _Followed:
         self.completion = Completion(request, keep, server)
         self.assembly = self.completion.assembly
         folder = stack.enter_context(own_folder())
-        self.child: Child[RecordingEvent] = stack.enter_context(
+        self.child: Child = stack.enter_context(
             child_process(
                 RECORDING,
                 folder,
-                EVENTS,
                 interpreter=request.interpreter,
                 echo=echo,
                 ahead=_imports_of(request),

@@ -73,7 +73,7 @@ def main(descriptor: int) -> None:
             atexit._run_exitfuncs()
             return
 
-    code = serve_parent(descriptor, (RecordRequest, CompileJob), serve)
+    code = serve_parent(descriptor, serve)
     if ends_by_itself:
         sys.exit(code)
     # Tearing torch and the compiler down takes time, and prints notes that say nothing of the kernel.

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irscope.model.capture import Capture, Failure
-from irscope.record.process.messages import frame_of
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.compiles import lasts
 from irscope.record.variants.pool import VariantPool
@@ -136,7 +135,7 @@ class Candidates:
 
 def _digest_of(request: RecordRequest) -> str:
     """A digest of a request: equal for those that compile alike."""
-    return hashlib.sha256(frame_of(request)).hexdigest()[:32]
+    return hashlib.sha256(repr(request).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _read(file: Path | None) -> dict[str, bool]:

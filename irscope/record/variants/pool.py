@@ -30,7 +30,6 @@ from irscope.record.process.child import (
     warm_children,
     warm_server,
 )
-from irscope.record.process.events import EVENTS, RecordingEvent
 from irscope.record.process.gathering import RECORDING
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, default_jobs, request_from_capture
@@ -58,7 +57,7 @@ class _Job:
     request: RecordRequest
     assembly: Assembly
     annotations: Annotations
-    child: Child[RecordingEvent]
+    child: Child
     resources: ExitStack
     started: float
     ending: Ending = "end"
@@ -203,7 +202,7 @@ class VariantPool:
         interpreter = request.interpreter or self._interpreter
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))
-            child = stack.enter_context(child_process(RECORDING, folder, EVENTS, interpreter=interpreter, ahead=TRITON))
+            child = stack.enter_context(child_process(RECORDING, folder, interpreter=interpreter, ahead=TRITON))
             request = replace(request, log_path=str(child.log))
             assembly = Assembly(request)
             annotations = Annotations(assembly.feed, request, chosen.layouts)
