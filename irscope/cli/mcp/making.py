@@ -16,7 +16,7 @@ from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.disk import write_atomically
-from irscope.store.edits import edits_folder, free_name, refuse_taken
+from irscope.store.recent import edits_folder, free_name, refuse_taken
 
 
 def record(

@@ -23,8 +23,7 @@ from irscope.record.compile.launches import is_users
 from irscope.record.process.events import EventSink, KernelGenerated, Launched, LaunchLeft, Note, Timed
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, configuration_set, watched_autotuner
-from irscope.record.triton.patches import Patches, replaced
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches, replaced
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 from irscope.record.virtual.placeholders import current_following
 

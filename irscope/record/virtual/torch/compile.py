@@ -24,8 +24,7 @@ from torch.utils import _pytree
 
 from irscope.record.compile.launches import is_users
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.triton.patches import Patches, environment_variable
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches, environment_variable
 from irscope.record.virtual.torch.dynamic import (
     Marks,
     SizeHistory,
