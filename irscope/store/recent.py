@@ -132,7 +132,7 @@ def _line(row: StoredRow) -> bytes:
 _DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
 
-EDIT = "edit"
+_EDIT = "edit"
 """The kind of an origin that is the name of an edited variant."""
 
 _LAST = "last.json"
@@ -290,7 +290,7 @@ class CaptureStore:
 
     def named(self, name: str) -> Path | None:
         """The file of the variant that `irscope edit` gave a name; None if there is none."""
-        return next((self.folder / row.file for row in self.rows() if (EDIT, name) in row.facts.origin), None)
+        return next((self.folder / row.file for row in self.rows() if (_EDIT, name) in row.facts.origin), None)
 
     def load(self, text: str) -> Capture:
         return load(self.find(text))
@@ -380,7 +380,7 @@ def edits_folder() -> Path:
 def free_name(place: str) -> str:
     """The name of a place and the first number that is not taken."""
     store, folder = CaptureStore(), edits_folder()
-    taken = {name for row in store.rows() for kind, name in row.facts.origin if kind == EDIT}
+    taken = {name for row in store.rows() for kind, name in row.facts.origin if kind == _EDIT}
     taken |= {path.stem for path in folder.glob("*")} if folder.is_dir() else set()
     return next(name for number in count(1) if (name := f"{place}-{number}") not in taken)
 
@@ -394,10 +394,10 @@ def named(variant: Capture, name: str, place: str) -> tuple[str, Capture]:
     path = store.path_of(variant)
     origin = variant.environment.origin
     if path.is_file():
-        origin += tuple(row for row in store.load(str(path)).environment.origin if row[0] == EDIT)
-    name = name or next((known for kind, known in origin if kind == EDIT), "") or free_name(place)
-    if (EDIT, name) not in origin:
-        origin += ((EDIT, name),)
+        origin += tuple(row for row in store.load(str(path)).environment.origin if row[0] == _EDIT)
+    name = name or next((known for kind, known in origin if kind == _EDIT), "") or free_name(place)
+    if (_EDIT, name) not in origin:
+        origin += ((_EDIT, name),)
     return name, replace(variant, environment=replace(variant.environment, origin=origin))
 
 

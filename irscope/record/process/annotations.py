@@ -27,16 +27,9 @@ from irscope.errors import IrscopeError, MissingTool, ToolTooSlow
 from irscope.layout.rows import type_of_row
 from irscope.model.capture import Artifact, Capture, Target
 from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
+from irscope.record.process import events
 from irscope.record.process.child import TRITON, Child, child_process
-from irscope.record.process.events import (
-    ArtifactMade,
-    Begun,
-    CompileBegun,
-    EventSink,
-    LayoutsKnown,
-    RecordingEvent,
-    StageLeftOut,
-)
+from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.own_folder import own_folder, parent_of_temporaries
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
@@ -74,15 +67,15 @@ class Annotations:
         """Pass an event on, begin what it makes possible, and add what is there."""
         with self._lock:
             self._sink(event)
-            if isinstance(event, Begun):
+            if isinstance(event, events.Begun):
                 self._nvdisasm = event.nvdisasm
-            elif isinstance(event, CompileBegun):
+            elif isinstance(event, events.CompileBegun):
                 self._targets[event.n] = event.target
-            elif isinstance(event, ArtifactMade):
+            elif isinstance(event, events.ArtifactMade):
                 self._begin(event)
             self.collect()
 
-    def _begin(self, event: ArtifactMade) -> None:
+    def _begin(self, event: events.ArtifactMade) -> None:
         if event.stage == "ttgir" and self._request.layouts and isinstance(event.data, str):
             self._layouts[event.n] = self._server.ask(Module.of(self._targets[event.n]), text=event.data)
         elif event.stage == "cubin" and self._request.disassemble and isinstance(event.data, bytes):
@@ -96,12 +89,14 @@ class Annotations:
             for number, job in list(self._layouts.items()):
                 if job.ended:
                     del self._layouts[number]
-                    self._sink(LayoutsKnown(number, tuple(job.answered_rows())))
+                    self._sink(events.LayoutsKnown(number, tuple(job.answered_rows())))
             for number, disassembly in list(self._disassemblies.items()):
                 if disassembly.done():
                     del self._disassemblies[number]
                     text = disassembly.result().text
-                    self._sink(ArtifactMade(number, "sass", text) if text else StageLeftOut(number, "sass"))
+                    self._sink(
+                        events.ArtifactMade(number, "sass", text) if text else events.StageLeftOut(number, "sass")
+                    )
 
     def close(self) -> None:
         """Add nothing more, and forget who took it."""

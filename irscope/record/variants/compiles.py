@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from irscope import __version__
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import Capture, Failure
+from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Trial
 from irscope.plan import PassPlan
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 LIMIT_BYTES = 256 << 20
 """What all kept captures may take before the folders that were used longest ago are dropped."""
-
-_LASTING_FAILURES = ("parse", "pass", "compile", "assembler", "fit", "abort")
 
 
 class Compiles:
@@ -169,11 +167,6 @@ def _kept_or_compiled(
         yield missing[place], capture, False
 
 
-def lasts(failure: Failure | None) -> bool:
-    """Whether the next try would end the same: not where time ran out, or the machine's memory."""
-    return failure is None or (failure.kind in _LASTING_FAILURES and "SIGKILL" not in failure.message)
-
-
 class _KeptCaptures:
     """The captures of one identity (of a capture, of the compiler) and of this irscope, each under a key of its own."""
 
@@ -216,7 +209,8 @@ class _KeptCaptures:
 
     def save(self, key: str, capture: Capture) -> None:
         """Keep a capture, if the next time would give the same."""
-        if not lasts(capture.failure) or (self.not_kept is not None and self._otherwise is None):
+        is_lasting = capture.failure is None or capture.failure.lasts
+        if not is_lasting or (self.not_kept is not None and self._otherwise is None):
             return
         try:
             save(capture, self.path_of(key))

@@ -38,7 +38,6 @@ from irscope.record.process.gathering import RECORDING
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, default_jobs, request_from_capture
 from irscope.record.process.session import Ending, check_end
-from irscope.record.variants.compiles import lasts
 from irscope.tools import LimitWatch, ToolLimits
 
 _FUNCTIONS = "irscope.record.programs.worker"
@@ -364,7 +363,7 @@ class Candidates:
                 file.write(f"{digest} {int(is_interesting)}\n")
 
     def _lasts(self, failure: Failure | None) -> bool:
-        return lasts(failure) or (self._timeouts_last and failure is not None and failure.kind == "timeout")
+        return failure is None or failure.lasts or (self._timeouts_last and failure.kind == "timeout")
 
 
 def _digest_of(request: RecordRequest) -> str:
