@@ -166,8 +166,6 @@ _TARGET = re.compile(r'(?P<head>\bttg\.target = ")(?P<target>[^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class _Retargeted:
-    """A text and a launch to compile for a target."""
-
     text: str
     launch: Launch
     """With that target's attributes and options."""

@@ -150,7 +150,6 @@ class _TappedPassManager:
         return f"any({','.join(inner)})"
 
     def run(self, module: Any, tag: str) -> None:
-        """Run the passes one by one; leaves out what the plan skips."""
         steps, self._steps = self._steps, []
         for name, manager in steps:
             step = self._observer.pass_added(name, manager.get_pipeline_str())

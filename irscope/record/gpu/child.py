@@ -36,7 +36,6 @@ def main(descriptor: int) -> None:
 
 
 def _main_of_files(commands: Path, events: Path) -> None:
-    """Do the commands of a file; ends the process."""
     with events.open("wb") as output:
         waiting = MessageReader().feed(commands.read_bytes())
         code = report_work(MessageWriter(output.fileno()), lambda sink: _serve(waiting, sink))

@@ -192,11 +192,9 @@ class _PinnedLaunch:
             self.sink(messages.Answered(value))
 
     def load(self, key: str, metadata: dict[str, Any], binary: bytes) -> None:
-        """Take the binary of a variant."""
         self._variants[key] = with_binary(self.kernel, binary, metadata)
 
     def check(self, key: str) -> Agreement:
-        """Run a variant, and compare what it writes."""
         run = partial(self.run, self._variants[key])
         return self._guarded(lambda: self.kept.check(run, self._alive))
 
@@ -230,7 +228,6 @@ class _PinnedLaunch:
         torch.cuda.profiler.stop()
 
     def ceilings(self, dtype: str) -> messages.CeilingsMeasured:
-        """Measure what the device reaches at best."""
         from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
 
         bytes_per_s = copy_bytes_per_second()
@@ -238,7 +235,6 @@ class _PinnedLaunch:
         return messages.CeilingsMeasured(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
 
     def store_inputs(self, folder: str) -> None:
-        """Store the memory that the launch was given, for the process of another interpreter."""
         store_inputs(self.kept, Path(folder), self._alive)
 
     def make_again(self, inputs: str, outputs: str) -> str:
@@ -257,7 +253,6 @@ class _PinnedLaunch:
         return why_not[0] if ended.passes else ended.detail
 
     def check_outputs(self, folder: str) -> Agreement:
-        """Compare what another process's launch left on this one's inputs."""
         return self._guarded(lambda: check_outputs(self.kept, Path(folder), self._alive))
 
     def _alive(self) -> None:
@@ -376,7 +371,6 @@ class _Checker:
         """Launches of each compile so far, those that autotuning times left out."""
 
     def on_launch(self, seen: SeenLaunch, proceed: Callable[[], Any]) -> Any:
-        """Check a launch, if it is to be checked, and make it."""
         number = self._compiles.number_of(seen.kernel)
         if torch.cuda.is_current_stream_capturing():
             return proceed()

@@ -140,7 +140,6 @@ def _events_of(file: Path) -> list[RecordingEvent]:
 
 
 def _check(events: Sequence[RecordingEvent], request: RecordRequest, capture: Capture, printed: str) -> None:
-    """Raise what went wrong: in Nsight Compute, with the GPU, or in the script."""
     _raise_denied(printed)
     assembly = Assembly(request)
     for event in events:
@@ -173,6 +172,5 @@ def _raise_denied(printed: str) -> None:
 
 
 def _errors_in(text: str) -> str:
-    """The errors in what Nsight Compute printed, or its last lines."""
     errors = [error.strip() for error in _ERROR.findall(text)]
     return " ".join(dict.fromkeys(errors)) or " / ".join(text.strip().splitlines()[-3:]) or "it printed nothing."

@@ -238,7 +238,6 @@ class DeviceSession:
         return self._child
 
     def _wait_for_launch(self, child: DeviceProcess) -> None:
-        """Follow the script to the launch, and take what is known of it."""
         in_launch = False
         while True:
             limit = self.launch_timeout_s if in_launch else self.request.timeout_s if child.assembly.compiling else None
@@ -481,7 +480,6 @@ class _ScriptFollower:
         self._fault = ""
 
     def follow(self) -> ScriptCheck:
-        """Take events until the end, whatever that is."""
         while True:
             compiling = self._child.assembly.compiling
             limit = self._launch_timeout_s if self._launching else self._timeout_s if compiling else None

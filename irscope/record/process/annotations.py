@@ -49,7 +49,6 @@ class Annotations:
     """
 
     def __init__(self, sink: EventSink, request: RecordRequest, server: LayoutServer) -> None:
-        """`server`: is asked for layouts."""
         self._sink = sink
         self._request = request
         self._server = server
@@ -138,8 +137,6 @@ class Listing:
 
 
 class _Run:
-    """One process of nvdisasm, and the files that it writes to."""
-
     def __init__(self, command: list[str], folder: Path, name: str, limits: ToolLimits) -> None:
         self._output, self._errors = folder / f"{name}.txt", folder / f"{name}.errors.txt"
         with self._output.open("wb") as out, self._errors.open("wb") as errors:
@@ -426,7 +423,6 @@ class LayoutServer:
     """
 
     def __init__(self, interpreter: str | None = None) -> None:
-        """`interpreter`: a Python with another Triton."""
         self._interpreter = interpreter
         self._running = ExitStack()
         self._child: Child | None = None

@@ -442,7 +442,6 @@ class _ServedProcess:
         return self.returncode is not None or is_over(self.pid)
 
     def wait(self) -> int:
-        """Wait for its end, and return its exit code."""
         if self.returncode is None:
             try:
                 self.returncode = self._server.reaped(self.pid)
@@ -453,8 +452,6 @@ class _ServedProcess:
 
 
 class _Warm:
-    """The fork servers, by what they have imported."""
-
     def __init__(self, persistent: bool) -> None:
         self.persistent = persistent
         self._held = ExitStack()

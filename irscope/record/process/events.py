@@ -269,8 +269,6 @@ class StageLeftOut(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class _PassEvent(CompileEvent):
-    """Something about one pass."""
-
     step: PassSnapshot
     """The pass as it stands before it runs."""
 

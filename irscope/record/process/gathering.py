@@ -129,8 +129,6 @@ _MOST_CONNECTING = 256
 
 @dataclass(slots=True)
 class _Member:
-    """A process that is connected."""
-
     stream: MessageStream
     completion: Completion | None = None
     feed: EventSink | None = None
@@ -261,8 +259,6 @@ FAILED, ENDED = "failed", "ended"
 
 @dataclass(slots=True)
 class _Worker:
-    """A child that compiles."""
-
     child: Child
     resources: ExitStack
     job: CompileJob | None = None
@@ -285,7 +281,6 @@ class CompileWorkers:
         folder: Path,
         echo: Callable[[str], None] | None,
     ) -> None:
-        """`completion`: takes the events of the script's process, those of the workers among them."""
         self._completion = completion
         self._request = request
         self._folder = folder

@@ -280,7 +280,6 @@ def report_work(sink: Callable[[Any], None], work: Callable[[Callable[[Any], Non
 
 
 def _commands(channel: Channel) -> Iterator[Any]:
-    """The commands that come through a channel, until its other end is closed."""
     reader = MessageReader()
     while chunk := os.read(channel.descriptor, 1 << 20):
         yield from reader.feed(chunk)

@@ -250,8 +250,6 @@ def _may_have_failed_in_a_pass(failure: Failure) -> bool:
 
 
 class _Followed:
-    """A recording process under way, with the others of its program, and what is made for them."""
-
     def __init__(
         self,
         request: RecordRequest,
@@ -334,7 +332,6 @@ class _Followed:
             self.workers.take(event)
 
     def _read(self) -> None:
-        """Take what came from others than the process itself."""
         self.workers.read()
         self.others.read()
         for completion in self.completions:

@@ -86,8 +86,6 @@ def join(folder: Path) -> None:
 
 
 class _Fork:
-    """What a forked process does to be recorded."""
-
     def __init__(self, watch: Watch, begun: events.Begun, folder: Path) -> None:
         self._watch = watch
         self._begun = begun

@@ -113,7 +113,6 @@ class SourceFiles:
         self._files: set[str] = set()
 
     def __call__(self, event: RecordingEvent) -> None:
-        """Pass an event on, and add what it names."""
         self._sink(event)
         if not self._is_wanted:
             return
@@ -148,7 +147,6 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
 
 
 def _prints_to(log: str) -> bool:
-    """Whether the standard error of this process goes to a file."""
     with contextlib.suppress(OSError):
         return bool(log) and os.path.samestat(os.fstat(2), os.stat(log))
     return False

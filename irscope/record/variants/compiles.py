@@ -106,7 +106,6 @@ class Variants:
     """
 
     def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False) -> None:
-        """`fresh`: forget what is kept."""
         self._pool = pool
         self._capture = capture
         self._kept = _KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
@@ -197,11 +196,9 @@ class _KeptCaptures:
         self.folder = self._otherwise or self.folder
 
     def path_of(self, key: str) -> Path:
-        """Where the capture of a key is kept, or would be."""
         return self.folder / f"{_digest(key)}{SUFFIX}"
 
     def load(self, key: str) -> Capture | None:
-        """The capture of a key as the last time left it, or None."""
         try:
             return load(self.path_of(key))
         except (CaptureNotFound, CaptureFormatError):

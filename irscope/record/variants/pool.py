@@ -55,8 +55,6 @@ def variant_request(capture: Capture, plan: PassPlan, *, snapshots: SnapshotLeve
 
 @dataclass(slots=True)
 class _Job:
-    """One worker under way."""
-
     index: int
     request: RecordRequest
     assembly: Assembly
@@ -69,7 +67,6 @@ class _Job:
     """What it has used, once it is out of time by the clock."""
 
     def feed(self) -> None:
-        """Take the events that came."""
         for event in self.child.read(0):
             self.annotations(event)
         self.annotations.collect()
@@ -264,8 +261,6 @@ def settled(
 
 @dataclass(slots=True)
 class _Candidate:
-    """A request that is not judged yet."""
-
     place: int
     request: RecordRequest
     wanted: RecordRequest
@@ -367,7 +362,6 @@ class Candidates:
 
 
 def _digest_of(request: RecordRequest) -> str:
-    """A digest of a request: equal for those that compile alike."""
     return hashlib.sha256(repr(request).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -454,7 +448,6 @@ class Compiler:
         return disassembled(capture)
 
     def _graft_request(self, taker: Capture, graft: Graft) -> RecordRequest:
-        """The request to compile a text on with the options and the plan of a capture, and with more passes off."""
         plan = taker.plan.joined(PassPlan(tuple(PassRule.parse(label) for label in graft.off)))
         asked = replace(self.asked, plan=plan, snapshots=graft.snapshots, targets=(str(taker.target),), options=())
         return RecordRequest.of_options(

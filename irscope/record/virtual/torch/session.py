@@ -143,7 +143,6 @@ def _invalidate_gradients(outputs: Any) -> None:
 
 
 def _sure_values(value: Any) -> torch.Tensor | None:
-    """The values of a tensor if they are known and the program's own, or None."""
     if not isinstance(value, torch.Tensor):
         return None
     with torch._C.DisableTorchFunction():
@@ -203,7 +202,6 @@ class _Later(ModuleType):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the real module has taken its place."""
         return sys.modules.get(self.__name__) is not self
 
     def load(self) -> ModuleType:
