@@ -224,17 +224,17 @@ def layout_to_json(row: LayoutRow) -> dict[str, Any]:
         "elements": list(row.elements),
         "buffers": row.buffers,
         "operations": [asdict(use) for use in row.operations],
-        **answer_to_json(row.answer),
+        **_answer_to_json(row.answer),
     }
 
 
 def layout_from_json(data: Mapping[str, Any]) -> LayoutRow:
     """Read what `layout_to_json` wrote; the types of the values are not checked."""
     operations = tuple(built(LayoutUse, use) for use in data.get("operations", ()))
-    return built(LayoutRow, data, operations=operations, answer=answer_from_json(data))
+    return built(LayoutRow, data, operations=operations, answer=_answer_from_json(data))
 
 
-def answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
+def _answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
     """`bases` and `out_dims` of a map, with `padding` and `note` where it has them; or `code` and `reason`."""
     if isinstance(answer, LayoutRefusal):
         return {"code": answer.code, "reason": answer.message}
@@ -247,8 +247,8 @@ def answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
     return data | ({"note": answer.note} if answer.note else {})
 
 
-def answer_from_json(data: Mapping[str, Any]) -> LayoutAnswer:
-    """Read what `answer_to_json` wrote; bases that are not a linear layout become a refusal."""
+def _answer_from_json(data: Mapping[str, Any]) -> LayoutAnswer:
+    """A map or a refusal; bases that are not a linear layout become a refusal."""
     if "bases" not in data:
         reason = data.get("reason", "")
         code = next((code for code in _CODES if code == data.get("code")), UNASKED.code)
