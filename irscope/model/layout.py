@@ -250,9 +250,13 @@ def _answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
 def _answer_from_json(data: Mapping[str, Any]) -> LayoutAnswer:
     """A map or a refusal; bases that are not a linear layout become a refusal."""
     if "bases" not in data:
-        reason = data.get("reason", "")
-        code = next((code for code in _CODES if code == data.get("code")), UNASKED.code)
-        return LayoutRefusal(code, reason) if reason else UNASKED
+        if not (reason := data.get("reason", "")):
+            return UNASKED
+        known: RefusalCode
+        for known in _CODES:
+            if known == data.get("code"):
+                return LayoutRefusal(known, reason)
+        return LayoutRefusal("unasked", reason)
     try:
         sizes = data["out_dims"]
         layout = LinearLayout.of(data["bases"], [size for _, size in sizes], [name for name, _ in sizes])
