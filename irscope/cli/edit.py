@@ -24,7 +24,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.render.text.failure import edited_failure_text
 from irscope.store.disk import write_atomically
-from irscope.store.edits import edits_folder, free_name, named, refuse_taken
+from irscope.store.recent import edits_folder, free_name, named, refuse_taken
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison

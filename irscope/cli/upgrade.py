@@ -21,7 +21,7 @@ from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
-    from irscope.record.variants.grafts import Compiler
+    from irscope.record.variants.pool import Compiler
 
 
 WORSE = 3
@@ -148,7 +148,7 @@ def _upgraded(
     timing: _Timing | None,
 ) -> Upgrade:
     from irscope.analysis.upgrade.compare import upgraded
-    from irscope.record.variants.grafts import Compiler
+    from irscope.record.variants.pool import Compiler
 
     asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
     own = replace(asked, targets=(), options=())
