@@ -224,8 +224,6 @@ SPELLED = {
     "render.report.results": "a sentence that names an operation to the reader",
 }
 """Modules outside of `ir` that spell a dialect's operation or attribute, and why."""
-SPELLED_UNTIL_REPLACED = ("memory.", "analysis.in_flight.")
-"""What the machine that executes the IR replaces."""
 
 
 def test_only_ir_spells_names_of_dialects() -> None:
@@ -233,7 +231,7 @@ def test_only_ir_spells_names_of_dialects() -> None:
     found = {
         module
         for module in MODULES
-        if room_of(module) != "ir" and not module.startswith(SPELLED_UNTIL_REPLACED)
+        if room_of(module) != "ir"
         for text in strings_of(module)
         if DIALECT_NAME.search(text)
     }

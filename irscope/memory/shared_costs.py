@@ -59,7 +59,7 @@ class _Reader:
         self.works = works
         self.target = capture.target
         self._layouts = CaptureLayouts(capture)
-        self._scratch = scratch_of(capture)
+        self._scratch = _scratch_of(capture)
 
     def costs(self, use: OperationUse) -> Iterator[Cost]:
         opcode = use.opcode
@@ -327,7 +327,7 @@ def _range(least: float, most: float) -> str:
     return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
-def scratch_of(capture: Capture) -> dict[int, str]:
+def _scratch_of(capture: Capture) -> dict[int, str]:
     """Line of an operation in the TTGIR → its scratch memory, from the IR after shared memory was allocated."""
     found: dict[int, str] = {}
     for one in (one for memory in allocations_of(capture)[:1] for one in memory.buffers):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from irscope.ir.mlir.attributes import parse_entries
+from irscope.ir.mlir.attributes import parse_attribute, parse_entries
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import VALUE_NAME
@@ -80,6 +80,12 @@ def factor_sites(module: MlirModule) -> Iterator[tuple[int, Operation, int]]:
             for index, operand in enumerate(one.operands):
                 if (value := constant_of(module, operand)) is not None:
                     yield value, one, index
+
+
+def known_divisor(attributes: str) -> int:
+    """What the compiler was told to divide a parameter with some attributes; 1 if nothing."""
+    value = parse_attribute(parse_entries(attributes).get(_DIVISIBILITY, "1"))
+    return value if isinstance(value, int) else 1
 
 
 _DIVISIBILITY = "tt.divisibility"

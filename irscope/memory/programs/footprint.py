@@ -46,7 +46,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class _Extent:
     """How much memory a set of bytes takes."""
 
     bytes: int
@@ -54,7 +54,7 @@ class Extent:
     """The fewest and the most units that hold any of them, by where byte 0 lies in a unit."""
 
 
-def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> Extent:
+def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> _Extent:
     """The extent of all pieces together; raises TooMany.
 
     Args:
@@ -66,12 +66,12 @@ def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> Ext
     try:
         whole = Intervals.union(_intervals_of(part.starts, part.size, part.shifts) for part in held)
         counts = [whole.units(unit, begin) for begin in begins]
-        return Extent(whole.bytes, (min(counts), max(counts)))
+        return _Extent(whole.bytes, (min(counts), max(counts)))
     except TooMany:
         # Far apart, but at even distances.
         found = [_extent_of_columns(held, unit, begin) for begin in begins]
         counts = [units for _, units in found]
-        return Extent(found[0][0], (min(counts), max(counts)))
+        return _Extent(found[0][0], (min(counts), max(counts)))
 
 
 def _intervals_of(starts: Integers, size: int, shifts: Iterable[Integers]) -> Intervals:
@@ -413,7 +413,7 @@ class _Found:
             surely = extent_of(total.surely, SECTOR_BYTES, begins)
             perhaps = extent_of([*total.surely, *total.perhaps], SECTOR_BYTES, begins) if total.perhaps else surely
         except TooMany:
-            surely = perhaps = Extent(0, (0, 0))
+            surely = perhaps = _Extent(0, (0, 0))
             _lie_anywhere(total, requested[1], 1)
             total.why_not["it is accessed in too many pieces to be counted"] = None
         fewest, most = surely.units[0], perhaps.units[1]

@@ -109,7 +109,7 @@ class Vectors:
         return wrapped(number.known.reshape(1) + found[0], number.bits)
 
 
-ENDLESS = 1 << 40
+_ENDLESS = 1 << 40
 """As often as this or more often: without a bound."""
 
 
@@ -156,13 +156,13 @@ class Weight:
         return self._sum(self.low), self._sum(self.high)
 
     def _sum(self, times: Integers) -> int:
-        if int(times.max()) >= ENDLESS:
+        if int(times.max()) >= _ENDLESS:
             return MOST
         return int(times.sum()) * (self.count if times.size == 1 else 1)
 
 
 def _times(one: Integers, other: Integers) -> Integers:
-    return np.where((other > 0) & (one > ENDLESS // np.maximum(other, 1)), ENDLESS, one * other)
+    return np.where((other > 0) & (one > _ENDLESS // np.maximum(other, 1)), _ENDLESS, one * other)
 
 
 def _merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
@@ -180,7 +180,7 @@ _PREDICATED = ("tc_gen5_mma", "tc_gen5_mma_scaled")
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class _Visit:
     """An operation that is executed."""
 
     operation: Operation
@@ -202,7 +202,7 @@ class ProgramsRun:
     """What some programs of a launch do."""
 
     vectors: Vectors
-    visits: tuple[Visit, ...]
+    visits: tuple[_Visit, ...]
     touches: tuple[Touch, ...]
     notes: tuple[str, ...]
     """Why it is incomplete; empty if it is not."""
@@ -234,14 +234,14 @@ class _Runner(Runner):
     def __init__(self, module: MlirModule, held: Mapping[Value, Held], vectors: Vectors) -> None:
         super().__init__(module, held, Programs(grid=vectors.grid))
         self.vectors = vectors
-        self.visits: list[Visit] = []
+        self.visits: list[_Visit] = []
         self.touches: list[Touch] = []
         self.weight = Weight.once(vectors.count)
         self.turns: tuple[tuple[int, int], ...] = ()
 
     def _run(self, step: Step, place: Place) -> None:
         weight = self._predicated(step.operation) if step.opcode in _PREDICATED else self.weight
-        self.visits.append(Visit(step.operation, weight))
+        self.visits.append(_Visit(step.operation, weight))
         super()._run(step, place)
 
     def computed(self, step: Step) -> Sequence[Held]:
@@ -353,7 +353,7 @@ class _Runner(Runner):
         bounds = loop.start, loop.stop, loop.step
         turns = self._turns(*bounds)
         if turns is None:
-            low, high = (np.array([min(count, ENDLESS)]) for count in loop.iterations)
+            low, high = (np.array([min(count, _ENDLESS)]) for count in loop.iterations)
             with self._weighted(self.weight.often(low, high).perhaps(merged(bounds)) if not low.any() else
                                 self._unsure(low, high, merged(bounds))):  # fmt: skip
                 self._at_once(loop, None)
@@ -495,7 +495,7 @@ class _Runner(Runner):
                 carried = self._ended(self._block(after, place))
         # One turn stands for all, whose number is not known.
         self.forget(mark)
-        endless = np.array([ENDLESS])
+        endless = np.array([_ENDLESS])
         with self._weighted(weight.often(endless, endless).perhaps(frozenset({source}))):
             self._give(
                 before.arguments, [self.opaque(self.module.type_of(value), source) for value in before.arguments]
