@@ -313,10 +313,9 @@ class _Reader:
     def _why(self, use: OperationUse) -> str:
         names: list[str] = []
         for result in use.results:
-            for index in self.uses.users.get(result, ()):
-                user = self.uses.operations[index]
+            for user in self.uses.module.users.get(result, ()):
                 at = user.operands.index(result)
-                names.append(f"operand {at} of {user.name} (line {user.line})")
+                names.append(f"operand {at} of {user.name} (line {user.first_line})")
         made = self.uses.module.maker_of(use.operands[0]) if use.operands else None
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from irscope.errors import NotRun
-from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.machine.control import Executor, Machine, Step, Values
 from irscope.machine.launch import EXECUTORS
 from irscope.machine.memory import GlobalMemory, ObservedAccess
@@ -121,15 +121,11 @@ class UnwrittenReads(Listener):
 
 def reaches_output(module: MlirModule, operation: Operation) -> bool | None:
     """Whether what an operation reads is stored, or decides what is; None if a selection may leave it out."""
-    users: dict[Value, list[Operation]] = {}
-    for user in module.walk():
-        for value in user.operands:
-            users.setdefault(value, []).append(user)
     if operation.kind == "atomic":
         return True
     waiting, seen, chooses = list(operation.results), set(operation.results), False
     while waiting:
-        for user in users.get(waiting.pop(), []):
+        for user in module.users.get(waiting.pop(), ()):
             chooses = chooses or user.opcode.endswith("select")
             if user.kind in ("store", "atomic", "branch", "conditional", "loop", "yield", "return", "call", "load"):
                 return None if chooses else True

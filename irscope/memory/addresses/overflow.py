@@ -210,19 +210,13 @@ def _is_same(one: NDArray[np.uint64] | None, other: NDArray[np.uint64] | None) -
 
 def _reached_from(module: MlirModule, access: Operation) -> set[int]:
     """The lines of the operations that the operands of an access are made from; of regions, all that they yield."""
-    makers: dict[Value, Operation] = {}
-    around: dict[Value, Operation] = {}
-    for one in module.walk():
-        makers |= dict.fromkeys(one.results, one)
-        for region in one.regions:
-            around |= {value: one for block in region.blocks for value in block.arguments}
     # Its own value is no address.
     stored = access.operand_group("value") if access.kind == "store" else ()
     open_ = [value for value in access.operands if value not in stored]
     seen, lines = set(open_), set[int]()
     while open_:
         value = open_.pop()
-        maker = makers.get(value) or around.get(value)
+        maker = module.definition(value)
         if maker is None:
             continue
         lines.add(maker.first_line)
