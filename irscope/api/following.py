@@ -16,6 +16,7 @@ from irscope.ir.locations.model import is_library
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 from irscope.render.text.history import lives_json, render_lives, render_value, value_json
+from irscope.render.text.tables import picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Followed:
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
         body: dict[str, Any]
-        head = {"id": self.capture.id, "kernel": self.capture.name, "target": str(self.capture.target)}
+        head = picked(self.capture, "id kernel=name target")
         if self.question.operation is not None:
             body = lives_json(self.lives, self.at, self.where, self._file)
             body = {"operation": self.question.operation, "python_line": self.question.line, **body}

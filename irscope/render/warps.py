@@ -209,7 +209,6 @@ class _Picture:
             self.canvas.text(left + 8, row.top - _BAND + 15, text, size=LEAST, room=right - left - 16)
 
     def _loops(self) -> str:
-        """The lines of Python of the loops, outermost first."""
         loops = dict.fromkeys(
             tuple(self.lines.get(line, "") for line in one.loops)
             for row in self.grid.rows

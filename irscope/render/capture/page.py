@@ -15,9 +15,18 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
 from irscope.model.launch_record import Argument, Autotuning
 from irscope.model.telling import parts_of
-from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
 from irscope.render.text.findings import render_findings
-from irscope.render.text.tables import masked, shorten, table, visible, wrapped
+from irscope.render.text.tables import (
+    masked,
+    milliseconds,
+    percent,
+    resource_title,
+    resource_value,
+    shorten,
+    table,
+    visible,
+    wrapped,
+)
 
 # What stands behind torch's own functions, by the backend of the target.
 _LIBRARIES = {
@@ -61,7 +70,6 @@ def _title(origin: GraphOrigin, capture: Capture) -> str:
 
 
 def _summed(calls: Sequence[GraphCall]) -> list[GraphCall]:
-    """Each function once, with the number of its calls."""
     counts: dict[str, int] = {}
     for call in calls:
         counts[call.callee] = counts.get(call.callee, 0) + call.count
@@ -277,7 +285,6 @@ class _Page:
         return head + "".join(f"  {line}".rstrip() + "\n" for line in shown) if shown else ""
 
     def _wrapped(self, text: str) -> Iterator[str]:
-        """The lines of a text, those behind the first further in."""
         words = text.lstrip()
         indent = len(text) - len(words)
         width = self._width - indent - len(_HANGING) if self._width else len(text)

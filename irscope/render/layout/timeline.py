@@ -8,8 +8,7 @@ from typing import Any
 
 from irscope.memory.allocation import AllocatedMemory, Buffer, covered
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, placed_labels, theme_named, width_of
-from irscope.render.text.figures import short_name
-from irscope.render.text.tables import shorten, table
+from irscope.render.text.tables import short_name, shorten, table
 
 _COLUMNS = 32
 """Characters of the axis of time."""

@@ -21,8 +21,7 @@ def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:
     """The numbers of a movie: the fields of `irscope.analysis.movie.model`."""
     return picked(
         capture,
-        "id kernel=name",
-        target=str(capture.target),
+        "id kernel=name target",
         **picked(movie, "chosen_after not_kept"),
         values=[asdict(value) | {"title": value.title} for value in movie.values],
         frames=[asdict(one) | {"net": dict(one.net), "families": dict(one.families)} for one in movie.frames],
@@ -50,8 +49,6 @@ _KEY = (
 
 
 class _Scene:
-    """A movie on a canvas."""
-
     def __init__(self, capture: Capture, movie: Movie, theme: str, answers: Answers) -> None:
         self.canvas = Canvas(theme_named(theme))
         self._capture, self._movie, self._answers = capture, movie, answers
@@ -280,8 +277,6 @@ class _Scene:
 
 
 def _rows_of(frame: MovieFrame) -> list[tuple[str, str, str, str]]:
-    """(made, removed, operation, line of Python) as texts."""
-
     def row(one: MovieChange, place: str) -> tuple[str, str, str, str]:
         about = "" if one.is_certain else "~"
         made, removed = (

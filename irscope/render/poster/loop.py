@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from irscope.analysis.in_flight.model import BEFORE, ExecutedStep, InFlight, Ring, Stay
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
-from irscope.render.text.figures import short_name
-from irscope.render.text.tables import counted
+from irscope.render.text.tables import counted, short_name
 
 _CELL = 15.5
 """Pixels of a step, at least."""
@@ -171,8 +170,6 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """A row of the picture."""
-
     name: str
     line: str
     """`:33`, the line of Python; or an empty string."""
@@ -365,7 +362,6 @@ def _turn_name(flight: InFlight, column: _Column) -> str:
 
 
 def _phases(flight: InFlight) -> dict[int, str]:
-    """Of each iteration whether the pipeline fills, is full, or empties."""
     iterations = sorted({step.iteration for step in flight.steps})
     if not flight.line:
         return dict.fromkeys(iterations, "the whole kernel, in its order")
@@ -408,7 +404,6 @@ def _cell(canvas: Canvas, flight: InFlight, scale: _Scale, number: int, row: Rec
 
 
 def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale, y: float) -> float:
-    """How many copies are in flight at the end of each column."""
     canvas.text(area.left, y + 13, "copies in flight", look="m", size=LEAST)
     for column in scale.columns:
         last = max(column.marks)

@@ -20,7 +20,7 @@ from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
 from irscope.render.poster.facts import WORST, Facts, Registers
 from irscope.render.roofline import floor_line
-from irscope.render.text.figures import duration_text, percent
+from irscope.render.text.tables import duration_text, percent
 
 _NARROW, _WIDE = 32.0, 22.0
 _WIDE_FROM = 500.0

@@ -38,9 +38,8 @@ from irscope.render.layout.figure import memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
 from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
-from irscope.render.text.figures import percent
 from irscope.render.text.profile import stall_text
-from irscope.render.text.tables import picked
+from irscope.render.text.tables import percent, picked
 from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
 
 _MOST = 8
@@ -162,10 +161,8 @@ def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], 
     return picked(
         capture,
         f"id {kernel} {compiled} attributes=launch.attributes options=launch.options warpSize=target.warp_size status "
-        "metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
-        target=str(capture.target),
+        "target plan metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
         failure=asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
-        plan=str(capture.plan),
         autotuning=asdict(launch.autotuning) if launch.autotuning else None,
         resources=resource_rows(capture),
         occupancy=occupancy and occupancy.as_json(),

@@ -45,8 +45,6 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """Results that belong together."""
-
     title: str
     lines: tuple[str, ...] = ()
     verdict: str = ""
@@ -204,7 +202,6 @@ def _view(row: UpgradeRow, numbers: dict[str, int]) -> _View:
 
 
 def _facts(row: UpgradeRow) -> Table | None:
-    """All that changed, where it is more than one fact."""
     if len(row.changes) < 2:
         return None
     tones: tuple[_Tone, ...] = tuple(_TONES.get(one.verdict, "") for one in row.changes)

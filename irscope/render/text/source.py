@@ -14,9 +14,8 @@ from irscope.analysis.source.map import SourceMap, StageCount, StageMap, functio
 from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, StageKind, stage_named
-from irscope.render.text.figures import percent, short_name
 from irscope.render.text.profile import counters_json, stall_text
-from irscope.render.text.tables import display_width, picked, visible, wrapped
+from irscope.render.text.tables import display_width, percent, picked, short_name, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Column = Literal["registers", "marks", "stalls"]
@@ -148,8 +147,6 @@ _BOLD = "\x1b[1m{}\x1b[22m"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line of Python in a table."""
-
     line: int
     text: str
     counts: tuple[StageCount, ...]
@@ -249,8 +246,6 @@ def render_table(
 
 @dataclass(frozen=True, slots=True)
 class _TableRow:
-    """The cells of a line of Python."""
-
     block: Block
     numbers: list[str]
     source: str
@@ -260,8 +255,6 @@ class _TableRow:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How wide the columns behind the numbers are."""
-
     python: int
     text: int
     below: bool
@@ -453,8 +446,7 @@ def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | Non
     library = [{"file": file, "line": line, "stages": counts} for (file, line), counts in _library_lines(found).items()]
     return picked(
         capture,
-        "id kernel=name",
-        target=str(capture.target),
+        "id kernel=name target",
         file=found.kernel_file,
         lines=rows,
         library=library,

@@ -223,8 +223,7 @@ def _row_json(row: UpgradeRow) -> dict[str, Any]:
     names = "kernel=capture.name file=capture.launch.kernel.file line=capture.launch.kernel.line variant verdict"
     return picked(
         row,
-        names + " why_not_measured",
-        target=str(row.capture.target),
+        names + " why_not_measured target=capture.target",
         before=_side_json(row.before),
         after=_side_json(row.after),
         changes=[picked(one, "fact=name before after verdict text") for one in row.changes],
