@@ -30,7 +30,7 @@ from irscope.ir.mlir.model import MlirModule, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import python_name
 from irscope.model.capture import Capture
-from irscope.render.text.figures import duration_text
+from irscope.render.text.tables import duration_text
 
 _MLIR = (".mlir", ".ttir", ".ttgir")
 _MOST_OPERATIONS = 12

@@ -19,7 +19,7 @@ import numpy as np
 
 from irscope.errors import NotRun
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.machine.control import Executor, Machine, Step, Values
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.launch import EXECUTORS
 from irscope.machine.memory import GlobalMemory, ObservedAccess
 from irscope.machine.values import Array, Held, dtype_of
@@ -153,7 +153,7 @@ class Tracer:
         }
 
     def _wrapped(self, executor: Executor | None) -> Executor:
-        def execute(machine: Machine, step: Step, frame: Values) -> Sequence[Held]:
+        def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
             if id(step.operation) in self._skipped:
                 return _placeholders(step)
             if executor is None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
-from irscope.machine.control import Executor, Step, Values
+from irscope.machine.control import Bindings, Executor, Step
 from irscope.machine.loops import FollowedLoop, Runner, grew, grown, growth_of, run_kernel
 from irscope.machine.noted import LOST, NONE, AccessExecution, Held, Place
 from irscope.machine.numbers import (
@@ -262,7 +262,7 @@ class _Runner(Runner):
 
     def _settled(self, step: Step, number: Number) -> Number:
         """A scalar with the values that it has in the programs in place of what is unknown of it."""
-        frame = Values(self.frame.rows, self.frame)
+        frame = Bindings(self.frame.rows, self.frame)
         for value in step.operands:
             operand = self.number(value)
             values = self.vectors.values(operand)
@@ -275,7 +275,7 @@ class _Runner(Runner):
         values = as_number(cast(Executor, step.execute)(self, step, frame)[0]).known
         return self._tightened(number, np.broadcast_to(values, (self.vectors.count,)))
 
-    def block(self, block: Block, frame: Values, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
+    def block(self, block: Block, frame: Bindings, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
         # How often elements are combined is no matter of the launch.
         mark = self.mark()
         end = super().block(block, frame, arguments, keeps)
