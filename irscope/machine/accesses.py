@@ -35,7 +35,6 @@ def _load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 def _fills_nan(step: Step) -> bool:
-    """Whether what lies outside of a tensor is read as NaN."""
     return str(step.attribute("padding")) in ("2", "nan", "pad_nan")
 
 
@@ -300,7 +299,6 @@ def _descriptor_reduce(machine: Machine, step: Step, frame: Bindings) -> Sequenc
 
 
 def _scratch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    """Memory of each program, which nobody wrote."""
     size = -(-step.number("nbytes") // 128) * 128
     begin = machine.memory.allocate(size * frame.count)
     return (begin + np.arange(frame.count, dtype=np.int64) * size,)

@@ -154,7 +154,6 @@ def _compare_floats(machine: Machine, step: Step, frame: Bindings) -> Sequence[H
 
 
 def _resized(signed: bool) -> Executor:
-    """Integers of another width."""
 
     def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         values, dtype = frame.array(step.operands[0]), step.dtype
@@ -334,7 +333,6 @@ def _ends(values: Array, from_left: bool) -> Array:
 
 
 def _ones(values: Array) -> Array:
-    """Bits that are set."""
     numbers = unsigned(values)
     if hasattr(np, "bitwise_count"):
         return np.bitwise_count(numbers).astype(values.dtype)

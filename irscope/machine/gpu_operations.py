@@ -46,7 +46,6 @@ def _local_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held
 
 
 def _shaped(values: Array, view: MemoryView) -> Array:
-    """Values for a view that may have leading axes of the size 1 besides."""
     missing = len(view.shape) + 1 - values.ndim
     if missing < 0:
         return values.reshape(values.shape[0], *values.shape[1 - missing :])
@@ -114,7 +113,6 @@ def _transposed(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
 
 
 def _is_whole(view: MemoryView) -> bool:
-    """Whether its elements lie without gaps, in row-major order."""
     size = view.dtype.itemsize
     for length, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if length > 1 and stride != size:
@@ -279,7 +277,6 @@ def _wait_barrier(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
 
 
 def _signal(machine: Machine, step: Step, frame: Bindings, predicate: Array | None) -> None:
-    """Arrive at the mbarriers that a matrix instruction names."""
     wanted = step.group("barrier_preds")
     for place, barrier in enumerate(step.group("barriers") or step.group("barrier")):
         mask = np.broadcast_to(True if predicate is None else predicate, frame.count)
@@ -297,7 +294,6 @@ def _commit_matrix(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
 
 
 def _operand(machine: Machine, frame: Bindings, value: Value) -> Array:
-    """A matrix in registers, or in shared or tensor memory."""
     held = frame.held(value)
     return machine.shared.read(held, frame.rows) if isinstance(held, MemoryView) else cast(Array, held)
 

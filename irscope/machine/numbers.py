@@ -153,7 +153,6 @@ class Number(NDArrayOperatorsMixin):
 
 
 def _joined(parts: Sequence[Number], join: Callable[[list[Any]], Any]) -> Number:
-    """Several numbers as one."""
     first = parts[0]
     known = join([part.known for part in parts])
     if all(part.tokens is None for part in parts):

@@ -189,7 +189,6 @@ class _Watch:
     def _note_nonfinite(
         self, kind: str, machine: Machine, step: Step, frame: Bindings, place: int, holds: Array
     ) -> None:
-        """Note the operation, unless an operand is such already."""
         held = [frame.held(value) for value in step.operands]
         operands = [one.astype(np.float64) for one in held if isinstance(one, np.ndarray) and is_float(one.dtype)]
         if any(bool(_NONFINITE[kind](one).any()) for one in operands):

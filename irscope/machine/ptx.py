@@ -149,7 +149,6 @@ class PtxCta(CtaRegisters):
         raise StuckThreads("threads wait for what never comes", items)
 
     def _is_whole(self, threads: _Integers) -> bool:
-        """Whether threads are whole warps."""
         return len(threads) == len(np.unique(threads // _WARP)) * min(_WARP, self.threads)
 
     def _step(self, group: _Group) -> bool:

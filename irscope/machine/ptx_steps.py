@@ -95,7 +95,6 @@ def prepared(function: PtxFunction, methods: object) -> list[PtxStep]:
 
 
 def _place_of(function: PtxFunction, label: str, index: int, kept: Sequence[int]) -> int:
-    """The first step at or behind a label that an instruction names."""
     for one in function.labels:
         if one.name == label and (one.scope is None or one.scope[0] <= index < one.scope[1]):
             return bisect_left(kept, one.index)
@@ -117,7 +116,6 @@ def _decisive(item: Instruction, method: str) -> Sequence[Operand]:
 def _sources(
     code: Sequence[Instruction], needed: set[str], makers: Mapping[str, Sequence[int]], effects: Mapping[int, str]
 ) -> set[int]:
-    """The instructions that needed registers come from."""
     waiting, seen, chosen = list(needed), set(needed), set[int]()
     reads_shared = False
     while waiting:

@@ -89,7 +89,6 @@ def _signed(values: Array) -> NDArray[np.int64]:
 
 
 def _element(numbers: Array) -> Array:
-    """Integers modulo P."""
     return np.mod(numbers, PRIME).astype(np.uint64)
 
 

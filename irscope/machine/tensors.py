@@ -113,7 +113,6 @@ def _reduce(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 def _combined(
     machine: Machine, step: Step, frame: Bindings, left: Sequence[Array], right: Sequence[Array]
 ) -> list[Array]:
-    """A combine region for every pair of elements."""
     shape = np.broadcast_shapes(*[one.shape for one in (*left, *right)])
     flat = [np.broadcast_to(one, shape).reshape(-1) for one in (*left, *right)]
     # Each element is a program of its own to the region; those of one program see its values.
@@ -198,7 +197,6 @@ def _factors(arithmetic: Arithmetic, scales: Array) -> Array:
 
 
 def _scales(arithmetic: Arithmetic, scales: Array, columns: int) -> Array:
-    """A factor for each of the columns."""
     return np.repeat(_factors(arithmetic, scales), columns // scales.shape[-1], axis=-1)
 
 

@@ -319,7 +319,6 @@ def _pairs(encoding: Encoding) -> Iterator[Padding]:
 
 
 def _ctas(encoding: Encoding) -> int:
-    """The CTAs that a shared tensor is split over."""
     vectors = encoding["CGALayout"] or encoding["block"] or ()
     split = [one for one in vectors if isinstance(one, tuple) and any(one)] if isinstance(vectors, tuple) else []
     return 1 << len(split)

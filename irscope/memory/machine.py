@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
-from irscope.ir.locations.model import Chain
+from irscope.ir.locations.model import Chain, columns_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import ModuleUses
@@ -153,16 +153,11 @@ def places_by_line(texts: Mapping[str, str], stage: str) -> tuple[list[Places], 
     A place is that of each frame: file, line, column; of a line of assembly without one it is empty.
     """
     locations = read_locations(texts[stage], "ptx" if stage == "ptx" else "amdgcn", llir=texts.get("llir"))
-    keys = [_places_of(chain) for chain in locations.chains]
+    keys = [columns_of(chain) for chain in locations.chains]
     operations = read_locations(texts.get("ttgir", ""), "mlir")
-    places = [_places_of(chain) for chain in operations.chains]
+    places = [columns_of(chain) for chain in operations.chains]
     at = {line: places[index] for line, index in enumerate(operations.by_line, 1) if index >= 0}
     return [keys[index] if index >= 0 else () for index in locations.by_line], at
-
-
-def _places_of(chain: Chain) -> Places:
-    """A chain's places, without the names that only some texts have."""
-    return tuple((frame.file, frame.line, frame.column) for frame in chain)
 
 
 def _by_origin(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[MachineInstruction]]:

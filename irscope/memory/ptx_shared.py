@@ -155,7 +155,6 @@ def _counted(instruction: Instruction, values: _Registers, target: Target) -> _S
 
 
 def _wavefronts(addresses: _Integers, active: NDArray[np.bool_], size: int, banks: int) -> tuple[int, int]:
-    """The wavefronts of lanes that are served together, and the fewest for as many words."""
     starts = addresses[active]
     if not starts.size:
         return 0, 0

@@ -95,7 +95,6 @@ class _Reader:
         return ", ".join(f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items()))
 
     def _memory(self, kind: LayoutType) -> tuple[DescribedLayout, MemoryMap] | None:
-        """The map of a descriptor in shared memory."""
         found = self._layouts.of(kind) if kind.form == "memdesc" else None
         if found is None or found.memory is None:
             return None

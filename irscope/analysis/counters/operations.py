@@ -155,7 +155,6 @@ class _Join:
         return CountedLaunch(tuple(rows), total, predicted, True, uncompared=self.uncompared)
 
     def _row(self, key: Hashable, instructions: Sequence[MatchedInstruction]) -> CountedOperation:
-        """The row of an operation of the TTGIR, or of a chain of Python frames."""
         chain = self.chains.chain_at(instructions[0].line)
         # An operation that the TTGIR's reader does not know has a place all the same.
         operation, loops = self.operations.get(key, (None, 0)) if isinstance(key, int) else (None, 0)

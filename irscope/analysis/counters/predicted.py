@@ -258,19 +258,16 @@ class _Equations:
 
 
 def _is_of_all_warps(access: GlobalAccess) -> bool:
-    """Whether none of its instructions has all lanes masked off."""
     return access.launch.instructions == access.launch.active_instructions
 
 
 def _access_count(instructions: Sequence[Instruction], operations: Sequence[int], line: int) -> int:
-    """The instructions of a block that access global memory for an operation."""
     return sum(
         one.opcode.partition(".")[0] in GLOBAL_OPCODES and operations[one.line - 1] == line for one in instructions
     )
 
 
 def _reached(graph: ControlFlow) -> list[int]:
-    """The blocks that can be reached from the first."""
     following: dict[int, list[int]] = {}
     for jump in graph.jumps:
         following.setdefault(jump.source, []).append(jump.target)

@@ -110,7 +110,6 @@ class Follower(Runner):
         return self.key(operation.results[0]) if operation.results else -1
 
     def _use(self, operation: Operation) -> None:
-        """What an operation reads of loads has to be there."""
         if keys := self._keys(operation):
             self.do(Doing(operation, None, keys, -1))
 
@@ -276,7 +275,6 @@ class SpecialisedFollower(Follower):
             self._stop(f"nothing is known to arrive for the wait in line {one.operation.first_line} of the TTGIR")
 
     def _stop(self, why: str) -> None:
-        """Follow nothing more, and show nothing of it."""
         self.note(why)
         self.log.steps.clear()
         self.log.buffers.clear()

@@ -70,13 +70,11 @@ class Barrier:
 
 
 def _moved(operation: Operation) -> int:
-    """The bytes that a copy moves to shared memory."""
     found = [one for one in read_types(operation.types) if one.form == "memdesc" and one.element != "i64"]
     return sum(prod(one.shape) * one.element_bits // 8 for one in found[:1])
 
 
 def _number(operation: Operation, name: str, default: int) -> int:
-    """An integer attribute."""
     value = operation.attribute(name)
     return value if isinstance(value, int) else default
 

@@ -174,7 +174,6 @@ def families_of(text: str) -> Mapping[str, int]:
 
 
 def _syncs_in_assembly(text: str) -> int:
-    """The barriers and waits in the inline assembly of a text."""
     opcodes = (
         one for match in _OPERATION.finditer(text) if match[1] == "llvm.inline_asm" for one in _opcodes(match[2])
     )

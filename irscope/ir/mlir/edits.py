@@ -94,7 +94,6 @@ _CONVERT = "ttg.convert_layout"
 
 
 def _replace_value(text: str, name: str, other: str) -> str:
-    """The text with another name in place of a value's."""
     return VALUE_NAME.sub(lambda match: other if match[0] == name else match[0], text)
 
 
@@ -112,7 +111,6 @@ def _line(module: MlirModule, operation: Operation) -> str:
 
 
 def _with_attributes(text: str, module: MlirModule, number: int, entries: Mapping[str, str]) -> str | None:
-    """The text with these attributes of a parameter of the kernel, in place of those that it has."""
     if module.kernel is None:
         return None
     value, kind, given = module.kernel.parameters[number]

@@ -224,7 +224,6 @@ def read_pointer_uses(text: str) -> PointerUses:
 
 
 def _accesses(operation: Operation) -> list[Effect]:
-    """The accesses to global memory through the operands."""
     if operation.kind in ("descriptor", "allocation"):
         return []
     return [one for one in operation.effects if one.space == "global" and one.kind in ("reads", "writes")]
@@ -264,7 +263,6 @@ def _carry_through_regions(flow: _Flow, operation: Operation) -> None:
 
 
 def _points(kind: Type) -> bool:
-    """Whether a type is, or holds, pointers to global memory, or is a tensor descriptor."""
     element = kind if kind.form in ("pointer", "descriptor") else kind.element
     return element is not None and element.form in ("pointer", "descriptor")
 
@@ -354,7 +352,6 @@ def _reads_float32(dot: Operation) -> bool:
 
 
 def _is_stored(values: Iterable[Value], users: Mapping[Value, Sequence[Operation]]) -> bool:
-    """Whether values are stored, and used for nothing else."""
     for value in values:
         for user in users.get(value, ()):
             if user.name in _STORES:

@@ -156,7 +156,6 @@ _TYPES = {
 
 
 def _unwritten(text: str) -> frozenset[str]:
-    """The pointers that a kernel does not write through."""
     uses = read_pointer_uses(text)
     return frozenset() if uses.elsewhere else frozenset(one.name for one in uses.parameters if not one.written)
 

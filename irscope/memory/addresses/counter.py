@@ -229,7 +229,6 @@ def _groups(addresses: Number, lanes: Lanes) -> Integers | None:
 
 
 def _active(mask: Number | None, lanes: Lanes) -> tuple[_Truths, _Truths]:
-    """The lanes that surely access memory, and those that may."""
     if mask is None:
         return lanes.takes_part, lanes.takes_part
     full = mask.full()
@@ -334,12 +333,10 @@ class _Parts:
 
 
 def _heads(values: Integers) -> _Truths:
-    """Which values differ from the one before."""
     return np.concatenate([np.ones(min(values.size, 1), np.bool_), values[1:] != values[:-1]])
 
 
 def _distinct_of_rows(values: Integers, active: _Truths) -> Integers:
-    """The number of distinct values in each row, of active lanes."""
     rows, lanes, pieces = values.shape
     # An inactive lane repeats a value of an active one, or stands alone.
     nothing = np.int64(np.iinfo(np.int64).max)
@@ -350,7 +347,6 @@ def _distinct_of_rows(values: Integers, active: _Truths) -> Integers:
 
 
 def _greatest(rows: Integers, values: Integers) -> Integers:
-    """The greatest value of each row; rows are sorted."""
     if not rows.size:
         return values
     return np.maximum.reduceat(values, np.flatnonzero(_heads(rows)))

@@ -196,7 +196,6 @@ class _Launch:
         return line_bytes // gcd(execution.addresses.step, line_bytes) if _varies(execution.addresses) else 1
 
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
-        """All programs one after another, or a sample of them."""
         count = prod(grid)
         size = min(_SAMPLE_WORK // max(self.work, 1), _MOST_SAMPLE)
         size = count if count <= 2 * size else size
@@ -290,7 +289,6 @@ def _by_line(executions: Iterable[AccessExecution], counter: Counter) -> dict[in
 
 
 def _corners(grid: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
-    """The first, an inner and the last program."""
     x, y, z = grid
     return (0, 0, 0), (x // 2, y // 2, z // 2), (x - 1, y - 1, z - 1)
 

@@ -83,7 +83,6 @@ def _may_overflow(module: MlirModule, held: Mapping[Value, Held], grid: tuple[in
 
 
 def _others(grid: tuple[int, int, int], last: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
-    """The other corners of a grid, and some of its programs."""
     x, y, z = ((size - 1, 0) for size in grid)
     corners = product(x, y, z)
     count = prod(grid)

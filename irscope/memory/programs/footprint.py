@@ -441,7 +441,6 @@ def _pieces(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool
 
 
 def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The elements that are surely accessed, and those that may be."""
     if mask is None:
         every = np.ones(addresses.shape, np.bool_)
         return every, every
@@ -453,7 +452,6 @@ def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.
 
 
 def _directions(operation: Operation) -> tuple[bool, ...]:
-    """Whether an access reads, writes, or both."""
     action = ACCESSES[operation.opcode]
     return (True, False) if action == "atomic" else (action in _READS,)
 

@@ -338,7 +338,6 @@ class _Runner(Runner):
             self._choose(result, holds != 0, [self.value(side) for side in sides])
 
     def _choose(self, result: Value, holds: Integers, sides: Sequence[Held]) -> None:
-        """Give a scalar one of two values in each program."""
         known = [self.vectors.values(side) for side in sides if isinstance(side, Number) and side.shape == (1,)]
         values = [value for value in known if value is not None]
         if len(values) == 2 and isinstance(sides[0], Number):
