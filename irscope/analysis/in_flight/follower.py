@@ -17,8 +17,7 @@ from typing import cast
 import numpy as np
 
 from irscope.analysis.flow.partitions import WarpSpecialization
-from irscope.analysis.in_flight.log import Doing, Log, TrackedBuffer
-from irscope.analysis.in_flight.model import Slot, StepKind, kind_of_step
+from irscope.analysis.in_flight.model import Doing, Log, Slot, StepKind, TrackedBuffer, kind_of_step
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.control import Step
 from irscope.machine.loops import FollowedLoop, Runner
