@@ -31,7 +31,7 @@ from irscope.machine.values import Array, bits_of
 
 Integers = NDArray[np.int64]
 Tokens = NDArray[np.uint64]
-_SourceKind = Literal["argument", "program", "turn", "data", "operation"]
+_SourceKind = Literal["argument", "program", "iteration", "data", "operation"]
 
 FAR = 1 << 100
 """A bound that says nothing."""

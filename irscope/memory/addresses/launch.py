@@ -258,7 +258,9 @@ class _Launch:
             sources = {source: None for source in sources if source.kind != "data"}
         said = [self.arguments.assumed.get(one.text, "") if one.kind == "argument" else _words(one) for one in sources]
         if not self.arguments.is_recorded:
-            said.append("no launch was recorded: masks are taken to hold, loops of an unknown length to have one turn")
+            said.append(
+                "no launch was recorded: masks are taken to hold, loops of an unknown length to have one iteration"
+            )
         return tuple(sorted(filter(None, dict.fromkeys(said))))
 
 
@@ -274,7 +276,7 @@ def _sources(execution: AccessExecution) -> frozenset[Source]:
 
 
 def _whole(execution: AccessExecution) -> AccessExecution:
-    """An execution of a launch that was not recorded: masks that only sizes decide hold, its loops have one turn."""
+    """An execution of a launch that was not recorded: masks that only sizes decide hold, loops have one iteration."""
     mask, times = execution.mask, execution.times
     if mask is not None and mask.tokens is not None and not any(one.kind == "data" for one in mask.sources):
         mask = replace(mask, known=np.where(mask.tokens == 0, mask.known, -1), tokens=None)

@@ -106,7 +106,7 @@ def _of_program(
             continue
         reached = _reached_from(module, one.operation)
         notes = [note for line, note in exact.overflowed.items() if line in reached]
-        # What is beyond the range already when a turn of a loop begins has no sum that it begins with.
+        # What is beyond the range already when an iteration of a loop begins has no sum that it begins with.
         for note in sorted(notes, key=lambda note: not note.begins)[:1]:
             yield Overflow(note.operation, note.value, note.operands, program, one.operation)
 

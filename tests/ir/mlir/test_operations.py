@@ -25,7 +25,6 @@ WRITES = "text of a module that Triton is to compile, or a question to the compi
 SHOWN = "an example in a message or an option"
 EXCEPTIONS: dict[str, str] = {
     "analysis/checks/assertions.py": SHOWN,
-    "cli/check.py": SHOWN,
     "cli/layout.py": SHOWN,
     "model/telling.py": LAUNCH,
     "record": WRITES,
