@@ -148,7 +148,6 @@ def _dot(module: MlirModule, operation: Operation) -> list[Work]:
 
 
 def _formats(operation: Operation) -> tuple[str, ...]:
-    """The attributes that name the formats of a scaled dot's operands."""
     if operation.opcode == "dot_scaled":
         return "a_elem_type", "b_elem_type"
     return ("a_type", "b_type") if operation.opcode == "tc_gen5_mma_scaled" else ()
@@ -161,7 +160,6 @@ def _scaled_type(types: list[str]) -> str:
 
 
 def _is_matrix(module: MlirModule, out: Type) -> bool:
-    """Whether a dot's result has the layout of tensor or matrix cores."""
     encoding = module.encoding_of(out)
     return encoding is not None and encoding.is_matrix
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.analysis.counters.matched import kernel_of_page
-from irscope.analysis.counters.operations import counted_launch
+from irscope.analysis.counters.operations import counted_launch, kernel_of_page
 from irscope.api.benching import Variant
 from irscope.cli.bench import compiled, variants_of
 from irscope.cli.captures import captures_of, is_capture, only_one, run_compile, split_subject

@@ -248,7 +248,6 @@ def _merged(
 
 
 def _blocks(following: list[list[int]]) -> list[tuple[int, int]]:
-    """Runs of lines, from first to behind the last, that are entered at their beginning and left at their end."""
     count = len(following)
     starts = {0}
     for line, after in enumerate(following):

@@ -19,7 +19,7 @@ from irscope.machine.values import Array, poison, unsigned
 
 TF32_MASK = np.uint32(0xFFFFE000)
 """TF32 drops the last 13 bits of float32."""
-MOST_ITERATIONS = 1 << 22
+_MOST_ITERATIONS = 1 << 22
 """Of a loop without a bound: what is still running then waits for what never comes."""
 
 
@@ -77,7 +77,7 @@ class Arithmetic:
 
     executors: Mapping[str, Callable[..., Any]] = {}
     """Opcode → what executes it in place of the machine's own executor."""
-    most_iterations = MOST_ITERATIONS
+    most_iterations = _MOST_ITERATIONS
     writes_back = True
     """Whether a run ends with what it stored in the storages of its arguments."""
     cell_bytes = 1

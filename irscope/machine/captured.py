@@ -151,7 +151,6 @@ def _storage(one: Argument) -> tuple[Pointer, Array]:
 
 
 def _recorded(one: Argument) -> Array | None:
-    """The elements that the capture holds."""
     if not one.data:
         return None
     dtype = _dtype(one)

@@ -62,7 +62,7 @@ Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type 
 """An argument of a launch."""
 
 
-def missing_operations(module: MlirModule, executors: Mapping[str, Executor] = EXECUTORS) -> Counter[str]:
+def _missing_operations(module: MlirModule, executors: Mapping[str, Executor] = EXECUTORS) -> Counter[str]:
     """How many operations of each name the machine does not execute."""
     ends = ("module", "function", "yield", "return", "branch")
     return Counter(
@@ -102,7 +102,7 @@ def run(
     """
     arithmetic = arithmetic or Arithmetic()
     executors = {**executors, **arithmetic.executors}
-    missing = missing_operations(module, executors)
+    missing = _missing_operations(module, executors)
     if missing:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
         raise NotRun(f"not run: irscope does not execute {named}.")

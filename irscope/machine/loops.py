@@ -25,9 +25,9 @@ from irscope.machine.numbers import FAR, Number, Source, add, atom, constant, me
 from irscope.machine.symbolic import Interpreter, Programs, TooMuch
 
 _MOST_ITERATIONS = 512
-"""Turns that are evaluated one after another."""
+"""Iterations that are evaluated one after another."""
 _LAST_ITERATIONS = 4
-"""Turns at the end of a loop that a pipeline treats differently."""
+"""Iterations at the end of a loop that a pipeline treats differently."""
 _FEW_ITERATIONS = 8
 _SAMPLED_ITERATIONS = 16
 _MOST_PERIOD = 32
@@ -75,7 +75,7 @@ class FollowedLoop:
     def of(runner: Interpreter, operation: Operation, place: Place) -> FollowedLoop:
         """The loop of an operation that a runner comes to; raises ValueError if a bound is no number."""
         start, stop, step = (runner.number(value) for value in operation.operands[:3])
-        source = Source("turn", f"the iteration of the loop, line {operation.first_line} ({runner.noted.fresh()})")
+        source = Source("iteration", f"the iteration of the loop, line {operation.first_line} ({runner.noted.fresh()})")
         return FollowedLoop(
             operation, place, start, stop, step, list(map(runner.value, operation.operands[3:])), source
         )
@@ -237,7 +237,7 @@ class _LoopRun:
 
 
 _MOST_WHILE_ITERATIONS = 256
-"""Turns of an `scf.while` that are evaluated."""
+"""Iterations of an `scf.while` that are evaluated."""
 
 
 class Runner(Interpreter):

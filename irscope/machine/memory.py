@@ -24,14 +24,14 @@ _ALIGNMENT = 512
 _GAP = 4096
 """Bytes between two storages, and before the first one: an access a little out of bounds is in no storage."""
 _UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-AccessKind = Literal["load", "store", "atomic"]
+_AccessKind = Literal["load", "store", "atomic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ObservedAccess:
     """What some programs access in global memory by one operation."""
 
-    kind: AccessKind
+    kind: _AccessKind
     rows: Array
     """The places of the programs in the part of the launch that runs."""
     addresses: Array
@@ -181,7 +181,7 @@ class GlobalMemory:
         return self._bytes.view(_UNITS[dtype.itemsize])
 
     def _places(
-        self, kind: AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
+        self, kind: _AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
     ) -> tuple[Array, Array | None]:
         """The indices of elements, and the mask.
 
@@ -206,7 +206,7 @@ class GlobalMemory:
             raise WrongProgram(f"a {kind} of {dtype.itemsize} bytes at an address that is no multiple of them")
         return places >> shift if shift else places, mask
 
-    def _check(self, kind: AccessKind, places: Array, size: int) -> None:
+    def _check(self, kind: _AccessKind, places: Array, size: int) -> None:
         low, high = int(places.min()), int(places.max())
         first = int(np.searchsorted(self._starts, low, "right")) - 1
         if first >= 0 and high + size <= self._starts[first] + self._sizes[first]:

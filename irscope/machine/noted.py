@@ -18,7 +18,7 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES as MADE
 from irscope.machine.accesses import load_buffer, load_tile, masked_load, store_tile
-from irscope.machine.control import Executor, Machine, Step, Values
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.numbers import (
     FAR,
@@ -199,7 +199,7 @@ class NotedMemory(GlobalMemory):
         self._fresh += 1
         return self._fresh
 
-    def begin(self, step: Step, frame: Values, place: Place, source: Source) -> None:
+    def begin(self, step: Step, frame: Bindings, place: Place, source: Source) -> None:
         """Say which operation makes the accesses that follow, and what its data is."""
         self._step, self._frame, self._place, self._source = step, frame, place, source
 
@@ -275,7 +275,7 @@ def _without_programs(number: Number, shape: tuple[int, ...]) -> Number:
     return replace(number, known=np.broadcast_to(number.known, shape))
 
 
-def _copy(machine: Machine, step: Step, frame: Values) -> Sequence[Concrete]:
+def _copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     """A copy into shared memory: of which the addresses alone matter."""
     name = "ptr" if step.group("ptr") else "src"
     pointer = step.operand_types[step.operands.index(step.group(name)[0])]
@@ -288,7 +288,7 @@ def _copy(machine: Machine, step: Step, frame: Values) -> Sequence[Concrete]:
     return ()
 
 
-def _copy_tile(machine: Machine, step: Step, frame: Values) -> Sequence[Concrete]:
+def _copy_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     """A copy between a tile and shared memory."""
     tensor = step.descriptor(frame, "desc")
     offsets, rows = step.arrays(frame, "coord"), step.optional(frame, "x_offsets")

@@ -31,7 +31,7 @@ from irscope.machine.values import Array, bits_of
 
 Integers = NDArray[np.int64]
 Tokens = NDArray[np.uint64]
-_SourceKind = Literal["argument", "program", "turn", "data", "operation"]
+_SourceKind = Literal["argument", "program", "iteration", "data", "operation"]
 
 FAR = 1 << 100
 """A bound that says nothing."""
@@ -153,7 +153,6 @@ class Number(NDArrayOperatorsMixin):
 
 
 def _joined(parts: Sequence[Number], join: Callable[[list[Any]], Any]) -> Number:
-    """Several numbers as one."""
     first = parts[0]
     known = join([part.known for part in parts])
     if all(part.tokens is None for part in parts):

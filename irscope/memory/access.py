@@ -103,7 +103,7 @@ class GlobalAccess:
     """Of a program in the middle of the grid."""
     last: Traffic
     programs: Certainty
-    """Whether the traffic of these three is exact, lies between two figures, or was scaled up from some turns of a
+    """Whether the traffic of these three is exact, lies between two figures, or was scaled up from some iterations of a
     loop."""
     launch: Traffic
     """Of all programs."""

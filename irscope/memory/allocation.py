@@ -73,7 +73,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramPoint:
+class _ProgramPoint:
     """One operation in program order."""
 
     number: int
@@ -95,7 +95,7 @@ class AllocatedMemory:
     """What a block can have on the target; None if it is not known."""
     buffers: tuple[Buffer, ...]
     """In the order of the program."""
-    steps: tuple[ProgramPoint, ...]
+    steps: tuple[_ProgramPoint, ...]
     loops: tuple[tuple[int, int], ...]
     """The half-open interval of each loop, in program order."""
 
@@ -120,7 +120,7 @@ class AllocatedMemory:
         return covered(self.live_at(self.peak))
 
     @property
-    def peak_step(self) -> ProgramPoint:
+    def peak_step(self) -> _ProgramPoint:
         """The operation of the peak."""
         return self.steps[self.peak]
 
@@ -182,8 +182,8 @@ class _Reader:
             tuple(live.loops()),
         )
 
-    def _step(self, number: int, operation: Operation) -> ProgramPoint:
-        return ProgramPoint(number, operation.name, operation.first_line, self._place(operation)[0])
+    def _step(self, number: int, operation: Operation) -> _ProgramPoint:
+        return _ProgramPoint(number, operation.name, operation.first_line, self._place(operation)[0])
 
     def _place(self, operation: Operation) -> tuple[str, tuple[str, ...]]:
         chain = self._locations.chain_at(operation.first_line)
@@ -256,9 +256,9 @@ class _Reader:
         return name, *self._needs[name]
 
 
-def _filled(steps: Sequence[ProgramPoint], count: int) -> list[ProgramPoint]:
+def _filled(steps: Sequence[_ProgramPoint], count: int) -> list[_ProgramPoint]:
     """A step for each number: those of operations that are not printed are the next one's."""
-    found: list[ProgramPoint] = []
+    found: list[_ProgramPoint] = []
     for step in steps:
         found += [replace(step, number=number) for number in range(len(found), step.number + 1)]
     return found[:count]
@@ -319,7 +319,6 @@ def _pairs(encoding: Encoding) -> Iterator[Padding]:
 
 
 def _ctas(encoding: Encoding) -> int:
-    """The CTAs that a shared tensor is split over."""
     vectors = encoding["CGALayout"] or encoding["block"] or ()
     split = [one for one in vectors if isinstance(one, tuple) and any(one)] if isinstance(vectors, tuple) else []
     return 1 << len(split)

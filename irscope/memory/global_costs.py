@@ -53,7 +53,6 @@ def global_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions
 
 
 def _units(target: Target) -> tuple[int, int]:
-    """Bytes of the unit that is counted, and of a cache line."""
     if target.backend == "cuda":
         return _SECTOR_BYTES, _LINE_BYTES
     line = _LINE_BYTES_OF.get(str(target.arch), _LINE_BYTES)
@@ -143,7 +142,6 @@ def _accesses_of_sass(capture: Capture) -> Mapping[int, int]:
 
 
 def _excess(access: GlobalAccess, warps: int) -> int:
-    """The units of one warp, each time it comes there, that are surely more than its distinct bytes fill."""
     total = access.launch
     executions = total.executions[0] or 1
     return -(-max(total.units[0] - total.least_units[1], 0) // (executions * warps))

@@ -163,7 +163,6 @@ class Liveness:
             operation = home[0].around
 
     def _entered(self, home: _Block, users: Iterable[Operation]) -> set[int]:
-        """The blocks at whose beginning a value is live."""
         inside = {id(home), *(id(block) for block, _ in self._ancestors(home.around))}
         waiting = [block for user in users for block, _ in self._ancestors(user)]
         entered: set[int] = set()

@@ -461,7 +461,6 @@ def may_overflow(kernel: Operation, launch: Launch) -> bool:
 
 
 def _is_word(one: Operation) -> bool:
-    """Whether it computes integers of 32 bits."""
     kind = one.result_types[0] if one.results else None
     element = kind.element or kind if kind is not None else None
     return element is not None and element.form == "integer" and element.bits == 32

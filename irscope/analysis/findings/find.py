@@ -50,7 +50,6 @@ def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[
 
 
 def _overflows(studied: Studied) -> tuple[Finding, ...]:
-    """Those that no log says more of."""
     return tuple(overflow_findings(studied))
 
 

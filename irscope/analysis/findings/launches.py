@@ -106,7 +106,6 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
 
 
 def _threads(studied: Studied) -> Iterator[Finding]:
-    """More threads than the tiles of a kernel have work for."""
     warps = studied.capture.launch.option("num_warps", 4)
     if not isinstance(warps, int) or warps < 2 or any(one.kind == "dot" for one, _ in studied.operations.values()):
         return
@@ -207,7 +206,6 @@ def _reductions(studied: Studied) -> Iterator[Finding]:
 
 
 def _atomics(studied: Studied, model: Model) -> Iterator[Finding]:
-    """Atomics in place of stores."""
     distinct = model.execution.distinct
     shared = {one.array: distinct.get(one.array, 1.0) for _, one in model.accesses if one.kind == "atomic"}
     conflicts = max((one.conflicts for _, one in model.accesses if one.kind == "atomic"), default=1.0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
+from irscope.ir.locations.model import Chain, Place, TextLocations, columns_of, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.edits import sites_of
 from irscope.ir.mlir.model import MlirModule, Operation, Value
@@ -371,8 +371,8 @@ class Decisions:
         Of several operations with one location (`tl.load` makes a load, and a conversion of what it loads), each
         decision names its own.
         """
-        places = _places(chain)
-        return tuple(decision for decision in self.all if places and _places(decision.chain) == places)
+        places = columns_of(chain)
+        return tuple(decision for decision in self.all if places and columns_of(decision.chain) == places)
 
     def on(self, file: str, line: int) -> tuple[LogDecision, ...]:
         """Those about a line of Python, 1-based, itself or one that it calls."""
@@ -394,7 +394,3 @@ def _decisions(log: CompilerLog) -> Decisions:
     from irscope.ir.logs.reasons import read_decisions
 
     return Decisions(tuple(decision for item in log.passes for decision in read_decisions(item)))
-
-
-def _places(chain: Chain) -> tuple[tuple[str, int, int], ...]:
-    return tuple((frame.file, frame.line, frame.column) for frame in chain)

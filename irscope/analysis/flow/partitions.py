@@ -189,7 +189,6 @@ class _PartitionReader:
             )
 
     def _root(self, value: Value) -> Operation | None:
-        """The allocation that a value is a part of."""
         return next((one for one in self._views(value) if one.opcode in _ALLOCATIONS), None)
 
     def _views(self, value: Value) -> Iterator[Operation]:
@@ -434,7 +433,6 @@ def events_of(found: WarpSpecialization) -> tuple[WarpEvent, ...]:
 
 
 def _ordered_events(found: WarpSpecialization) -> Iterator[WarpEvent]:
-    """In the order of the text."""
     touched: dict[int, list[tuple[int, WarpRingUse]]] = {}
     for ring in (*found.buffers, *_used_barriers(found)):
         for use in ring.uses:

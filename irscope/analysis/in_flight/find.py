@@ -118,7 +118,6 @@ def in_flight(capture: Capture) -> InFlight | None:
 
 
 def _weight(found: InFlight) -> tuple[bool, int, int]:
-    """Whether anything of it is known, its trip count, and what is done in its first iteration."""
     iterations = found.iterations if found.iterations is not None else 1
     return bool(found.steps), iterations, sum(step.iteration == 0 for step in found.steps)
 

@@ -17,8 +17,7 @@ from typing import cast
 import numpy as np
 
 from irscope.analysis.flow.partitions import WarpSpecialization
-from irscope.analysis.in_flight.log import Doing, Log, TrackedBuffer
-from irscope.analysis.in_flight.model import Slot, StepKind, kind_of_step
+from irscope.analysis.in_flight.model import Doing, Log, Slot, StepKind, TrackedBuffer, kind_of_step
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.control import Step
 from irscope.machine.loops import FollowedLoop, Runner
@@ -110,7 +109,6 @@ class Follower(Runner):
         return self.key(operation.results[0]) if operation.results else -1
 
     def _use(self, operation: Operation) -> None:
-        """What an operation reads of loads has to be there."""
         if keys := self._keys(operation):
             self.do(Doing(operation, None, keys, -1))
 
@@ -276,7 +274,6 @@ class SpecialisedFollower(Follower):
             self._stop(f"nothing is known to arrive for the wait in line {one.operation.first_line} of the TTGIR")
 
     def _stop(self, why: str) -> None:
-        """Follow nothing more, and show nothing of it."""
         self.note(why)
         self.log.steps.clear()
         self.log.buffers.clear()

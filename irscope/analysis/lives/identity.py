@@ -15,7 +15,7 @@ from typing import Literal
 
 from irscope.analysis.diff.reorder import matched
 from irscope.ir.columns import read_body
-from irscope.ir.locations.model import Chain, TextLocations
+from irscope.ir.locations.model import TextLocations, columns_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, PassSnapshot, StageKind
@@ -359,7 +359,7 @@ class _Side:
     def __init__(self, body: Body, locations: TextLocations) -> None:
         self.body = body
         self._locations = locations
-        self._places = [_place(chain) for chain in locations.chains]
+        self._places = [columns_of(chain) for chain in locations.chains]
         self._line_of = {number: line for line, number in enumerate(body.numbers)}
         self.operations = [line for line, shape in enumerate(body.shapes) if shape.name[:1].isalpha()]
         self._at: dict[Place, list[int]] = {}
@@ -446,10 +446,6 @@ def _side_of(text: str, kind: StageKind) -> _Side:
     pairs = enumerate(zip(body.names, body.definers, strict=True))
     names = [f"{name[0]}{value}" if line >= 0 else name for value, (name, line) in pairs]
     return _Side(replace(body, names=names), read_locations(text, kind))
-
-
-def _place(chain: Chain) -> Place:
-    return tuple([(frame.file, frame.line, frame.column) for frame in chain])
 
 
 def _buckets(

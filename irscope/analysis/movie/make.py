@@ -125,7 +125,6 @@ def _marked(now: Held, was: Held) -> Held:
 
 
 def _kinds(tiles: Iterable[Tile]) -> set[tuple[object, ...]]:
-    """Types without the numbers of their aliases."""
     return {(tile.shape, tile.element, tile.encoding) for tile in tiles}
 
 

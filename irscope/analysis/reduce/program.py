@@ -240,7 +240,6 @@ class EditableProgram:
 
 
 def _resolved(table: dict[int, int], value: int) -> int:
-    """What a value is replaced by, through all replacements."""
     seen: set[int] = set()
     while value in table and value not in seen:
         seen.add(value)
@@ -348,7 +347,7 @@ class _Writer:
             line += f" <{{{_written(properties)}}}>"
         inputs = ", ".join(types[value] for value in operation.operands)
         outputs = [types[value] for value in operation.results]
-        is_plain = len(outputs) == 1 and not _is_function_type(outputs[0])
+        is_plain = len(outputs) == 1 and outputs[0][:1] != "("
         kind = f"({inputs}) -> {outputs[0] if is_plain else '(' + ', '.join(outputs) + ')'}"
         ending = f" {{{_written(operation.attributes)}}}" if operation.attributes else ""
         ending += f" : {kind}" + (f" loc({operation.location})" if operation.location else "")
@@ -394,13 +393,8 @@ def _written(entries: dict[str, str]) -> str:
 
 
 def _function_type(text: str, inputs: list[str]) -> str:
-    """The type of a function with other inputs, in either dialect."""
     if text.startswith("!llvm.func<"):
         # !llvm.func<void (i32, ptr<1>)>
         opening = next((place for token, place, depth in marks(text) if token == "(" and depth == 1), -1)
         return f"{text[: opening + 1]}{', '.join(inputs)})>" if opening >= 0 else text
     return f"({', '.join(inputs)}){text[closing(text, 0) + 1 :]}"
-
-
-def _is_function_type(text: str) -> bool:
-    return text.startswith("(")

@@ -134,13 +134,11 @@ def _remove_options(program: EditableProgram, chosen: frozenset[Edit]) -> None:
 
 
 def _unused_arguments(program: EditableProgram) -> Sequence[Edit]:
-    """The arguments that nothing uses, the last first."""
     used = {value for one in program.walk() for value in one.operands}
     return [value for one in program.functions for value in one.arguments[::-1] if value not in used]
 
 
 def _remove_arguments(program: EditableProgram, chosen: frozenset[Edit]) -> None:
-    """Leave arguments of functions out, and what calls pass for them."""
     for function in program.functions:
         places = {place for place, value in enumerate(function.arguments) if value in chosen}
         function.arguments[:] = _without(function.arguments, places)
@@ -164,7 +162,6 @@ def _mergeable_arguments(program: EditableProgram) -> Sequence[Edit]:
 
 
 def _merge_arguments(program: EditableProgram, chosen: frozenset[Edit]) -> None:
-    """Have the first argument of a type replace others of it."""
     table = {value: other for value, other in _equal_arguments(program) if value in chosen}
     _remove_arguments(program, frozenset(table))
     program.replace_uses(table)
@@ -186,7 +183,6 @@ def _regions(program: EditableProgram) -> Sequence[Edit]:
 
 
 def _open_regions(program: EditableProgram, chosen: frozenset[Edit]) -> None:
-    """Put the operations of a region in the place of the operation around it."""
     table: dict[int, int] = {}
     for _, _, block in program.blocks():
         block.operations = _opened(block.operations, chosen, table)
@@ -239,7 +235,6 @@ def _loop_bounds(program: EditableProgram) -> Sequence[Edit]:
 
 
 def _set_bounds(program: EditableProgram, chosen: frozenset[Edit]) -> None:
-    """Give loops constant bounds, with which they make one iteration."""
     for _, _, block in program.blocks():
         rows: list[Op] = []
         for operation in block.operations:
@@ -394,7 +389,6 @@ def _followed(region: list[OpBlock]) -> tuple[OpBlock, OpBlock] | None:
 
 
 def _block_arguments(program: EditableProgram) -> Sequence[Edit]:
-    """The arguments of all blocks of functions but the first, the last first."""
     return [value for one in program.functions for block in one.regions[0][1:] for value in block.arguments][::-1]
 
 
@@ -501,13 +495,11 @@ def _shrink_extents(program: EditableProgram, chosen: frozenset[Edit]) -> None:
 
 
 def _elements(program: EditableProgram) -> Sequence[Edit]:
-    """The element types other than f32, i32 and i1."""
     found = dict.fromkeys(kind for text in _types_in_use(program) for kind in _ELEMENT.findall(text))
     return [kind for kind in found if kind not in ("f32", "i32", "i1")]
 
 
 def _replace_elements(program: EditableProgram, chosen: frozenset[Edit]) -> None:
-    """Have f32 and i32 replace other element types."""
     names = {name: "i32" if name.startswith("i") else "f32" for name, _ in _pairs(chosen)}
     _rewrite_types(program, lambda text: _ELEMENT.sub(lambda match: names.get(match[0], match[0]), text))
 

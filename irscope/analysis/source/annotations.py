@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from irscope.analysis.counters.matched import matched_instructions
+from irscope.analysis.counters.operations import matched_instructions
 from irscope.analysis.source.map import read_stage_operations
 from irscope.errors import UsageError
 from irscope.ir.asm.instructions import Spill, spill_of

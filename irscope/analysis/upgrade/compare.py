@@ -123,7 +123,6 @@ def compared(
 
 
 def _disassembled(before: Capture, after: Capture, disassemble: _Disassemble) -> tuple[Capture, Capture]:
-    """Both with their SASS, or both without it."""
     sides = [disassemble(side) for side in (before, after)]
     if all("sass" in side.stages for side in sides):
         return sides[0], sides[1]

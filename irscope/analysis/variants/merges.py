@@ -115,7 +115,6 @@ def _merge(site: Site, cause: VariantCause) -> Merge:
 
 
 def _rows_without(site: Site, cause: VariantCause) -> Iterator[list[KernelVariant]]:
-    """The variants that differ in nothing but a cause."""
     rows: dict[object, list[KernelVariant]] = {}
     for variant in site.variants:
         key = tuple(sorted(row for row in variant.specialisation.values.items() if row[0][1] != cause.name))
@@ -144,7 +143,6 @@ def _equal_code(site: Site, cause: VariantCause) -> tuple[Group, ...]:
 
 
 def _may_be_argument(site: Site, cause: VariantCause) -> bool:
-    """Whether a parameter is a constant in every variant, whose values are numbers of one type."""
     if cause.aspects != ("constexpr",):
         return False
     values = [dict(variant.launch.constants).get(cause.name, "") for variant in site.variants]

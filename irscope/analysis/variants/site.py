@@ -416,6 +416,5 @@ def _use(name: str, variants: Sequence[KernelVariant], text: KernelText) -> Use:
 
 
 def _is_the_grid(variant: KernelVariant, name: str, axis: int) -> bool:
-    """Whether a constant is the number of programs along an axis, in the launch of a variant."""
     grid = variant.launch.grid
     return grid is not None and dict(variant.launch.constants).get(name) == str(grid[axis])

@@ -225,7 +225,6 @@ def _modes(opcode: str, words: list[str], operands: tuple[str, ...], template: s
 
 
 def _returns(template: str) -> bool:
-    """Whether an atomic operation returns what was there before."""
     tokens = template.replace(",", " ").split()
     return any(
         token in ("glc", "sc0") or (token.startswith("th:TH_ATOMIC") and token.endswith("RETURN")) for token in tokens

@@ -422,7 +422,6 @@ def llvm_role(name: str) -> _LlvmRole:
 
 
 def _mnemonic(assembly: str) -> str:
-    """The first instruction of inline assembly that is not a move, without its predicate and operands."""
     words = assembly.replace("\\0A", " ").replace("\\09", " ").replace(";", " ").split()
     found = [word for word in words if _OPCODE.match(word)]
     # A load is preceded by a move that clears its registers.

@@ -339,7 +339,6 @@ class _Widths:
 
 
 def _bits(kind: str, types: list[str]) -> int:
-    """The bits of an element of the multiplied matrices."""
     for name in types:
         if name == "TF32":
             return 32

@@ -71,7 +71,6 @@ class PythonSource:
 
 
 def _block(text: str) -> str:
-    """The function that a text begins with, its decorators included."""
     lines = text.splitlines(keepends=True)
     found = next((at for at, line in enumerate(lines) if _FUNCTION.match(line)), None)
     if found is None:
@@ -353,7 +352,6 @@ def _capture(compile_: _TracedCompile, tunings: list[Mapping[str, Any]], notes: 
 def _artifacts(
     content: Mapping[str, Any], durations: Mapping[str, int]
 ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-    """The stages that have a text, and those that tritonparse left out."""
     made: dict[str, Artifact] = {}
     left_out: list[str] = []
     for file, text in content.items():
@@ -380,7 +378,6 @@ def _durations(times: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _launch(launch: Launch, source: PythonSource, metadata: Mapping[str, Any]) -> Launch:
-    """The launch with what the trace says of the Python side."""
     constants = _constants_of(mapping(metadata.get("src_constants")), source.parameters)
     kernel = replace(launch.kernel, source=source.function_text, first_line=source.first_line)
     if source.path:
@@ -505,7 +502,6 @@ def _pairs(attributes: str) -> list[list[Any]]:
 
 
 def _extracted(argument: Argument) -> dict[str, Any]:
-    """An argument of a launch as tritonparse describes it."""
     if argument.kind == "scalar":
         return {"type": argument.dtype, "value": argument.value}
     shape, strides = [*argument.shape], [*argument.strides]

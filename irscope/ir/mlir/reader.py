@@ -144,7 +144,6 @@ class _Builder:
     # ── operations ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _values(self, line: int, shape: Shape) -> list[Value]:
-        """The values in the holes of a line, each with its result number."""
         known = self.values
         if not self.many or "#" not in shape.template:
             return [known[value] for value in self.body.values[line]]
@@ -158,7 +157,6 @@ class _Builder:
         return Value(f"{self.body.names[value]}#{index}", value, index)
 
     def _results(self, line: int, shape: Shape) -> tuple[tuple[Value, ...], int]:
-        """The results, and how many of the line's holes they take."""
         template = shape.template
         if not shape.defines or shape.defines[0] != 0 or template[0] != "\x01":
             return (), 0

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import cast
 import numpy as np
 
 from irscope.errors import NotRun
+from irscope.ir.mlir.edits import known_divisor
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.tokens import split_commas
 from irscope.ir.mlir.types import Type, element_bits, parse_type
@@ -32,9 +32,6 @@ _MOST_CONTENTS = 1 << 22
 """Elements of a tensor whose contents are used."""
 _STORAGE_BYTES = 512
 """What the beginning of a storage is a multiple of, as torch's allocators give it."""
-
-# tt.divisibility = 16 : i32
-_DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +54,6 @@ class _Parameter:
     value: Value
     type: Type
     divisor: int
-
-
-def known_divisor(attributes: str) -> int:
-    """What the compiler was told to divide a parameter; 1 if nothing."""
-    match = _DIVISIBILITY.search(attributes)
-    return int(match[1]) if match else 1
 
 
 def read_arguments(kernel: Operation, launch: Launch, text: str = "") -> LaunchArguments:
@@ -165,7 +156,6 @@ _TYPES = {
 
 
 def _unwritten(text: str) -> frozenset[str]:
-    """The pointers that a kernel does not write through."""
     uses = read_pointer_uses(text)
     return frozenset() if uses.elsewhere else frozenset(one.name for one in uses.parameters if not one.written)
 

@@ -196,7 +196,6 @@ class _Launch:
         return line_bytes // gcd(execution.addresses.step, line_bytes) if _varies(execution.addresses) else 1
 
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
-        """All programs one after another, or a sample of them."""
         count = prod(grid)
         size = min(_SAMPLE_WORK // max(self.work, 1), _MOST_SAMPLE)
         size = count if count <= 2 * size else size
@@ -259,7 +258,9 @@ class _Launch:
             sources = {source: None for source in sources if source.kind != "data"}
         said = [self.arguments.assumed.get(one.text, "") if one.kind == "argument" else _words(one) for one in sources]
         if not self.arguments.is_recorded:
-            said.append("no launch was recorded: masks are taken to hold, loops of an unknown length to have one turn")
+            said.append(
+                "no launch was recorded: masks are taken to hold, loops of an unknown length to have one iteration"
+            )
         return tuple(sorted(filter(None, dict.fromkeys(said))))
 
 
@@ -275,7 +276,7 @@ def _sources(execution: AccessExecution) -> frozenset[Source]:
 
 
 def _whole(execution: AccessExecution) -> AccessExecution:
-    """An execution of a launch that was not recorded: masks that only sizes decide hold, its loops have one turn."""
+    """An execution of a launch that was not recorded: masks that only sizes decide hold, loops have one iteration."""
     mask, times = execution.mask, execution.times
     if mask is not None and mask.tokens is not None and not any(one.kind == "data" for one in mask.sources):
         mask = replace(mask, known=np.where(mask.tokens == 0, mask.known, -1), tokens=None)
@@ -290,7 +291,6 @@ def _by_line(executions: Iterable[AccessExecution], counter: Counter) -> dict[in
 
 
 def _corners(grid: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
-    """The first, an inner and the last program."""
     x, y, z = grid
     return (0, 0, 0), (x // 2, y // 2, z // 2), (x - 1, y - 1, z - 1)
 

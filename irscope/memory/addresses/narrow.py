@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from irscope.ir.mlir.edits import factor_sites
+from irscope.ir.mlir.edits import factor_sites, known_divisor
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.types import parse_type
 from irscope.layout.maps import ThreadMap
@@ -16,7 +16,6 @@ from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import Number, Source, as_number, atom, bits_of, constant
 from irscope.machine.symbolic import Programs
 from irscope.machine.values import Array
-from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.counter import strides_of, widest_vector
 
 _ENOUGH = 16

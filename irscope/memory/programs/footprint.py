@@ -46,7 +46,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class _Extent:
     """How much memory a set of bytes takes."""
 
     bytes: int
@@ -54,7 +54,7 @@ class Extent:
     """The fewest and the most units that hold any of them, by where byte 0 lies in a unit."""
 
 
-def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> Extent:
+def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> _Extent:
     """The extent of all pieces together; raises TooMany.
 
     Args:
@@ -66,12 +66,12 @@ def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> Ext
     try:
         whole = Intervals.union(_intervals_of(part.starts, part.size, part.shifts) for part in held)
         counts = [whole.units(unit, begin) for begin in begins]
-        return Extent(whole.bytes, (min(counts), max(counts)))
+        return _Extent(whole.bytes, (min(counts), max(counts)))
     except TooMany:
         # Far apart, but at even distances.
         found = [_extent_of_columns(held, unit, begin) for begin in begins]
         counts = [units for _, units in found]
-        return Extent(found[0][0], (min(counts), max(counts)))
+        return _Extent(found[0][0], (min(counts), max(counts)))
 
 
 def _intervals_of(starts: Integers, size: int, shifts: Iterable[Integers]) -> Intervals:
@@ -264,12 +264,12 @@ def _divided(run: ProgramsRun) -> list[Integers] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an access lies: how far each program and each turn moves it."""
+    """Where an access lies: how far each program and each iteration moves it."""
 
     argument: str
     shifts: Integers
     """One for all programs or one for each."""
-    turns: tuple[tuple[int, int], ...]
+    iterations: tuple[tuple[int, int], ...]
     """(bytes, how many) of each loop around it."""
 
 
@@ -280,9 +280,9 @@ def _place(run: ProgramsRun, touch: Touch) -> _Place | None:
     if found is None or not addresses.argument:
         return None
     shifts, rest = found
-    turns = tuple((rest.pop(token), count) for token, count in touch.turns if token in rest)
+    iterations = tuple((rest.pop(token), count) for token, count in touch.iterations if token in rest)
     # What is left is the beginning of the argument.
-    return _Place(addresses.argument, shifts, turns) if list(rest.values()) == [1] else None
+    return _Place(addresses.argument, shifts, iterations) if list(rest.values()) == [1] else None
 
 
 def _active(run: ProgramsRun, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
@@ -413,7 +413,7 @@ class _Found:
             surely = extent_of(total.surely, SECTOR_BYTES, begins)
             perhaps = extent_of([*total.surely, *total.perhaps], SECTOR_BYTES, begins) if total.perhaps else surely
         except TooMany:
-            surely = perhaps = Extent(0, (0, 0))
+            surely = perhaps = _Extent(0, (0, 0))
             _lie_anywhere(total, requested[1], 1)
             total.why_not["it is accessed in too many pieces to be counted"] = None
         fewest, most = surely.units[0], perhaps.units[1]
@@ -436,12 +436,11 @@ def _lie_anywhere(total: _Sum, size: int, element_bytes: int) -> None:
 def _pieces(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Pieces:
     """The bytes that an access touches in the programs that come to it."""
     both = np.broadcast_arrays(place.shifts, reached)
-    turns = (apart * np.arange(count, dtype=np.int64) for apart, count in place.turns)
-    return Pieces(np.unique(starts), size, (*turns, np.unique(both[0][both[1]])))
+    iterations = (apart * np.arange(count, dtype=np.int64) for apart, count in place.iterations)
+    return Pieces(np.unique(starts), size, (*iterations, np.unique(both[0][both[1]])))
 
 
 def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The elements that are surely accessed, and those that may be."""
     if mask is None:
         every = np.ones(addresses.shape, np.bool_)
         return every, every
@@ -453,7 +452,6 @@ def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.
 
 
 def _directions(operation: Operation) -> tuple[bool, ...]:
-    """Whether an access reads, writes, or both."""
     action = ACCESSES[operation.opcode]
     return (True, False) if action == "atomic" else (action in _READS,)
 
@@ -466,13 +464,13 @@ def _but(sources: Iterable[Source], pointer: str) -> list[Source]:
 def _words(sources: Iterable[Source]) -> dict[str, None]:
     of_kind = {
         kind: [one.text for one in sources if one.kind == kind]
-        for kind in ("argument", "data", "operation", "program", "turn")
+        for kind in ("argument", "data", "operation", "program", "iteration")
     }
     said = [f"{text} has no value" for text in of_kind["argument"]]
     said += [f"it depends on {text}" for text in of_kind["data"]]
     said += [f"{text} is not evaluated" for text in of_kind["operation"]]
-    # Programs and turns decide nothing by themselves where something else is not known.
+    # Programs and iterations decide nothing by themselves where something else is not known.
     said = said or ["the programs differ in it"] * bool(of_kind["program"]) + [
         "the iterations of a loop differ in it"
-    ] * bool(of_kind["turn"])
+    ] * bool(of_kind["iteration"])
     return dict.fromkeys(sorted(said))

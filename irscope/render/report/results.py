@@ -17,7 +17,7 @@ from irscope.render.text.upgrade import changes_text, explanation, headline, sor
 
 _Tone = Literal["", "better", "worse", "idle", "bad"]
 """How a row or a cell is meant: `idle` changes nothing, `bad` fails or computes something else."""
-View = dict[str, str | int]
+_View = dict[str, str | int]
 """What a click shows, as the page's fragment has it; empty for no link."""
 
 
@@ -29,7 +29,7 @@ class Cell:
     tone: _Tone = ""
     key: float | str | None = None
     """What the column is sorted by; None for nothing, which comes last."""
-    view: View = field(default_factory=dict[str, str | int])
+    view: _View = field(default_factory=dict[str, str | int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Section:
     verdict: str = ""
     tone: _Tone = ""
     table: Table | None = None
-    view: View = field(default_factory=dict[str, str | int])
+    view: _View = field(default_factory=dict[str, str | int])
     """Of the title."""
     details: tuple[tuple[str, str], ...] = ()
     """(summary, text) of what stands behind a click."""
@@ -96,7 +96,7 @@ def _cells(
     ablation: Ablation, variant: AblationRow, names: list[str], on_gpu: bool, numbers: dict[str, int]
 ) -> list[Cell]:
     number = numbers.get(variant.off[0]) if len(variant.off) == 1 else None
-    view: View = {} if number is None else {"tab": "passes", "pass": number}
+    view: _View = {} if number is None else {"tab": "passes", "pass": number}
     result = outcome(ablation, variant)
     failing: _Tone = "" if variant.compiles else "bad"
     cells = [
@@ -195,7 +195,7 @@ def _section(row: UpgradeRow, versions: tuple[str, str], numbers: dict[str, int]
     )
 
 
-def _view(row: UpgradeRow, numbers: dict[str, int]) -> View:
+def _view(row: UpgradeRow, numbers: dict[str, int]) -> _View:
     sides = [numbers.get(one.id) if one is not None else None for one in (row.before, row.after)]
     one, other = sides
     return {"tab": "compare", "a": one, "b": other} if one is not None and other is not None else {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
-from irscope.analysis.counters.predicted import CounterComparison, Quantity
+from irscope.analysis.counters.operations import CountedLaunch, CountedOperation, CounterComparison, Quantity
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
