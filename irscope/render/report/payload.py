@@ -61,7 +61,7 @@ _LINE_BY_LINE = (
     "The page holds no structural difference of these two texts: compared line by line. "
     "'irscope diff' compares their structure."
 )
-Plain = Mapping[int, str]
+_Plain = Mapping[int, str]
 """The lines of a text without locations, by their 1-based numbers."""
 
 
@@ -91,7 +91,7 @@ class Payload:
         self._evaluates = len(captures) <= _MOST_EVALUATED
         self._studies = len(captures) <= _MOST_STUDIED
         self._compares = len(captures) > 1
-        self._references: dict[str, tuple[int, Capture, dict[str, Plain]]] = {}
+        self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
         """Of each kernel the capture that its others are compared with: its number, and the texts of its stages."""
         self.places_graphs = False
         """Whether the page has to place a graph."""
@@ -131,7 +131,7 @@ class Payload:
         source = None if first is None else self._lines(texts[first], stage_named(first).kind, number, blobs, "source")
         for group in ("mlir", "llvm"):
             self._passes(capture, group, row, number, blobs, source if group == "mlir" else None)
-        shown: dict[str, Plain] = {}
+        shown: dict[str, _Plain] = {}
         for stage in row["stages"]:
             name, kind = stage["stage"], stage["kind"]
             if name in texts:
@@ -184,7 +184,7 @@ class Payload:
         row: dict[str, Any],
         number: int,
         blobs: Blobs,
-        before: tuple[int, Plain] | None,
+        before: tuple[int, _Plain] | None,
     ) -> None:
         """Number the texts before and after each pass, and store their differences."""
         rows = [one for one in row["passes"] if one["group"] == group]
@@ -240,7 +240,7 @@ class Payload:
         return counted
 
     def _compare(
-        self, capture: Capture, row: dict[str, Any], number: int, blobs: Blobs, shown: Mapping[str, Plain]
+        self, capture: Capture, row: dict[str, Any], number: int, blobs: Blobs, shown: Mapping[str, _Plain]
     ) -> None:
         """Store how the stages differ from those of the kernel's first capture."""
         if capture.name not in self._references:
@@ -270,7 +270,7 @@ class Payload:
 
     def _lines(
         self, text: str, kind: StageKind, number: int, blobs: Blobs, place: str, base: int = -1
-    ) -> tuple[int, Plain]:
+    ) -> tuple[int, _Plain]:
         plain, margins = split_margins(text, kind)
         bases = self.texts.parts(base) if base >= 0 else ()
         found = self._text("\n".join(plain), number, blobs, place, list(bases[:1]))
