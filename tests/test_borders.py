@@ -215,8 +215,7 @@ def test_functions_of_the_interface_may_be_called_whatever_is_imported() -> None
 DIALECT_NAME = re.compile(r"(?<![\w.])(?:tt|ttg|ttng|amdg|amdgpu|triton_gpu|triton_nvidia_gpu)\.[a-z]")
 SPELLED = {
     "analysis.checks.assertions": "an example in a message for the user",
-    "cli.check": "an example in a help text",
-    "cli.layout": "an example in a help text and in a message",
+    "cli.layout": "an example in a message",
     "model.telling": "an attribute of an argument, as Triton writes it in a signature",
     "record.compile.launches": "an attribute that Triton's compiler is given",
     "record.compile.recompile": "attributes that Triton's bindings are asked for",

@@ -168,7 +168,6 @@ class EditPlace:
     # ── Python ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _compiled_python(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
-        """The capture of a compile of the text with the launch's signature, constants, options and target."""
         from irscope.record.process.own_folder import own_folder
         from irscope.record.process.requests import request_for
         from irscope.render.reproduction.program import driver_of

@@ -81,10 +81,13 @@ class Clock:
     bulk_latency: float = 950.0
     """Cycles of a bulk (TMA) copy beyond the transfer, from DRAM; what hits L2 takes less by the difference above."""
     bulk_issue: float = 16.0
-    atomic_cycles: float = 2.0
-    """Cycles between two atomic operations on one address at the L2."""
-    atomics: float = 1.0
-    """Sectors of atomics that the L2 takes in a cycle for each multiprocessor, if all are active."""
+    l2_slices: int = 96
+    atomic_pass: float = 1.4
+    """Cycles of a slice of L2 for atomics on one sector, no two on one address."""
+    atomic_sector: float = 0.021
+    """Cycles of the whole L2 for each sector of atomics."""
+    atomic_lane: float = 0.0074
+    """Cycles more for each lane."""
     barrier: float = 12.0
     """Cycles of a barrier of one warp."""
     barrier_warp: float = 2.0

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.values import Array, poison, unsigned
 
-__all__ = ["MOST_ITERATIONS", "TF32_MASK", "Arithmetic", "convert_float", "float_bits", "is_float"]
-
 TF32_MASK = np.uint32(0xFFFFE000)
 """TF32 drops the last 13 bits of float32."""
 MOST_ITERATIONS = 1 << 22

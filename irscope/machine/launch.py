@@ -31,17 +31,6 @@ from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Descriptor, Held, dtype_of
 
-__all__ = [
-    "EXECUTORS",
-    "Given",
-    "HostDescriptor",
-    "Pointer",
-    "held_arguments",
-    "missing_operations",
-    "pointers_of",
-    "run",
-]
-
 EXECUTORS: Mapping[str, Executor] = {**CONTROL, **ELEMENTWISE, **TENSORS, **ACCESSES, **GPU_OPERATIONS}
 _ELEMENTS_AT_ONCE = 1 << 19
 """Of the largest tensor of the kernel, over all programs that run together: several such fit into a core's caches."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from irscope.errors import NotRun, OutOfBounds, WrongProgram
 from irscope.machine.values import Array
 
-__all__ = ["Access", "AccessKind", "GlobalMemory", "OnAccess"]
-
 _BASE = 0x0A00_0000_0000
 """The first address; far from those of a recording and of this process, which tensors of pointers may hold."""
 _FAR = 1 << 40
@@ -30,7 +28,7 @@ AccessKind = Literal["load", "store", "atomic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class ObservedAccess:
     """What some programs access in global memory by one operation."""
 
     kind: AccessKind
@@ -43,7 +41,7 @@ class Access:
     element_bytes: int
 
 
-OnAccess = Callable[[Access], None]
+OnAccess = Callable[[ObservedAccess], None]
 
 
 class GlobalMemory:
@@ -190,7 +188,7 @@ class GlobalMemory:
         Raises OutOfBounds, WrongProgram for an access that is unaligned, and NotRun for one of unknown memory.
         """
         if self.on_access is not None:
-            self.on_access(Access(kind, rows, addresses, mask, dtype.itemsize))
+            self.on_access(ObservedAccess(kind, rows, addresses, mask, dtype.itemsize))
         if mask is not None:
             if mask.all():
                 mask = None

@@ -29,13 +29,6 @@ from irscope.ir.mlir.types import Type
 from irscope.machine.control import Step
 from irscope.machine.values import Array, bits_of
 
-__all__ = [
-    "EXACT_BITS", "FAR", "RULES", "Integers", "Number", "Source", "Tokens", "add", "as_array", "as_number", "atom",
-    "bits_of", "compared", "constant", "divide", "fits", "merged", "mixed", "multiply", "remainder", "select",
-    "settled", "token_of", "truncated", "unknown", "wrapped",
-]  # fmt: skip
-
-
 Integers = NDArray[np.int64]
 Tokens = NDArray[np.uint64]
 _SourceKind = Literal["argument", "program", "turn", "data", "operation"]

@@ -29,8 +29,6 @@ from irscope.machine.ptx_matrices import matrix_accesses
 from irscope.machine.ptx_registers import CtaRegisters
 from irscope.machine.ptx_steps import PtxStep, prepared
 
-__all__ = ["DivergentBarrier", "PtxCta", "StuckThreads"]
-
 _WARP = 32
 _Integers = NDArray[np.int64]
 _MOST_SHARED_BYTES = 1 << 18

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from irscope.ir.asm.instructions import Instruction
 
-__all__ = ["CtaListener", "CtaMemory", "Spans"]
-
 _Integers = NDArray[np.int64]
 Spans = Sequence[tuple[int, int]]
 """(first byte, number of bytes) of each part that one instruction accesses."""

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
 
-__all__ = ["TensorAccess", "matrix_accesses"]
-
 _WGMMA_SWIZZLES = {0: 16, 1: 128, 2: 64, 3: 32}
 _TENSOR_SWIZZLES = {0: 16, 2: 128, 4: 64, 6: 32}
 _ELEMENT_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f8f6f4": 1, "i8": 1}

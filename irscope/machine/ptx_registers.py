@@ -15,8 +15,6 @@ from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import Operand
 from irscope.machine.ptx_steps import PtxStep
 
-__all__ = ["CtaRegisters"]
-
 _WARP = 32
 _Integers = NDArray[np.int64]
 

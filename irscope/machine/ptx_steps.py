@@ -11,8 +11,6 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.operands import Operand
 from irscope.ir.asm.readers import PtxFunction
 
-__all__ = ["PtxStep", "prepared"]
-
 
 @dataclass(slots=True, eq=False)
 class PtxStep:

@@ -51,33 +51,28 @@ _AMDGCN: tuple[tuple[str, Action], ...] = (
 
 
 ACCESSES: dict[str, _AccessAction] = {
-    "tt.load": "load",
-    "tt.store": "store",
-    "tt.atomic_rmw": "atomic",
-    "tt.atomic_cas": "atomic",
-    "ttg.async_copy_global_to_local": "copy",
-    "amdg.buffer_load": "load",
-    "amdg.buffer_store": "store",
-    "amdg.buffer_load_to_local": "copy",
-    "amdg.buffer_atomic_rmw": "atomic",
-    "amdg.buffer_atomic_cas": "atomic",
-    "amdgpu.buffer_load": "load",
-    "amdgpu.buffer_store": "store",
-    "amdgpu.buffer_load_to_local": "copy",
-    "amdgpu.buffer_atomic_rmw": "atomic",
-    "amdgpu.buffer_atomic_cas": "atomic",
-    "tt.descriptor_load": "load",
-    "tt.descriptor_gather": "load",
-    "tt.descriptor_store": "store",
-    "tt.descriptor_scatter": "store",
-    "tt.descriptor_reduce": "atomic",
-    "ttng.async_tma_copy_global_to_local": "load",
-    "ttng.async_tma_gather": "load",
-    "ttng.async_tma_copy_local_to_global": "store",
-    "ttng.async_tma_scatter": "store",
-    "ttng.async_tma_reduce": "atomic",
+    "load": "load",
+    "store": "store",
+    "atomic_rmw": "atomic",
+    "atomic_cas": "atomic",
+    "async_copy_global_to_local": "copy",
+    "buffer_load": "load",
+    "buffer_store": "store",
+    "buffer_load_to_local": "copy",
+    "buffer_atomic_rmw": "atomic",
+    "buffer_atomic_cas": "atomic",
+    "descriptor_load": "load",
+    "descriptor_gather": "load",
+    "descriptor_store": "store",
+    "descriptor_scatter": "store",
+    "descriptor_reduce": "atomic",
+    "async_tma_copy_global_to_local": "load",
+    "async_tma_gather": "load",
+    "async_tma_copy_local_to_global": "store",
+    "async_tma_scatter": "store",
+    "async_tma_reduce": "atomic",
 }
-"""Operation → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
+"""Opcode → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
 _ACTIONS_OF: dict[_AccessAction, tuple[Action, ...]] = {
     "load": ("global load", "async copy"),
     "copy": ("async copy", "global load"),
@@ -99,7 +94,7 @@ class MachineInstruction:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MemoryInstructions:
     """The memory instructions of an assembly text, by the operation of the TTGIR that they are from."""
 
     instructions: Mapping[int, Sequence[MachineInstruction]] = field(
@@ -130,7 +125,7 @@ class Machine:
 
     def widths_of(self, operation: Operation) -> Counter[int]:
         """Bits per lane → number of instructions of an access of the TTGIR. The one use of the join."""
-        found = self.widths(operation.first_line, _ACTIONS_OF[ACCESSES[operation.name]])
+        found = self.widths(operation.first_line, _ACTIONS_OF[ACCESSES[operation.opcode]])
         return Counter({width: number for width, number in found.items() if width})
 
     def count(self, line: int, *actions: Action) -> int:
@@ -138,18 +133,18 @@ class Machine:
         return sum(self.widths(line, actions).values())
 
 
-def read_machine(capture: Capture) -> Machine:
+def read_machine(capture: Capture) -> MemoryInstructions:
     """The memory instructions of a capture's PTX or AMDGCN."""
     texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
     stage = next((name for name in ("ptx", "amdgcn") if name in texts), "")
     if not stage:
-        return Machine()
+        return MemoryInstructions()
     own = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
     if own:
-        return Machine(_by_origin(texts[stage], stage, own), stage, by_operation=True)
+        return MemoryInstructions(_by_origin(texts[stage], stage, own), stage, by_operation=True)
     origins, at = places_by_line(texts, stage)
     found = _by_origin(texts[stage], stage, origins)
-    return Machine({line: found[place] for line, place in at.items() if place in found}, stage)
+    return MemoryInstructions({line: found[place] for line, place in at.items() if place in found}, stage)
 
 
 def users_of_shared(uses: ModuleUses) -> Counter[Chain]:

@@ -26,11 +26,9 @@ from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.maps import BANK_BYTES
 from irscope.machine.ptx_arithmetic import computed
 from irscope.memory.conflicts import lane_groups
-from irscope.memory.machine import Action, Machine, read_action, users_of_shared
+from irscope.memory.machine import Action, MemoryInstructions, read_action, users_of_shared
 from irscope.model.capture import Capture
 from irscope.target import Target
-
-__all__ = ["SharedInstruction", "SharedWork", "SharedWorks", "read_shared_instructions", "shared_work"]
 
 _Integers = NDArray[np.int64]
 _SHARED_ACTIONS: tuple[Action, ...] = ("shared load", "shared store", "matrix load", "matrix store")
@@ -80,7 +78,7 @@ class SharedWork:
 class SharedWorks:
     """What the operations of a capture do in shared memory, by the addresses in its PTX."""
 
-    def __init__(self, capture: Capture, uses: ModuleUses, machine: Machine) -> None:
+    def __init__(self, capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> None:
         self._machine = machine
         self._instructions: dict[int, SharedInstruction] = {}
         self._threads = int(capture.launch.option("num_warps", 4) or 4) * _WARP

@@ -1,4 +1,4 @@
-"""The costs of shared memory, per operation: bank conflicts, bytes of copies and operands, scratch.
+"""The costs of shared memory and conversions, per operation: bank conflicts, bytes of copies and operands, scratch.
 
 What has no model has a row that says so. Sources: `irscope.memory.conflicts` for conflicts; "PTX ISA", wgmma, tcgen05
 and cp.async.bulk.tensor, for what these read and write. What goes through scratch is counted by the addresses in the
@@ -7,119 +7,96 @@ PTX (`irscope.memory.ptx_shared`).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.ir.locations.model import chain_texts, line_text
-from irscope.ir.mlir.attributes import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
-from irscope.layout.described import DescribedLayout
-from irscope.layout.maps import MemoryMap
-from irscope.layout.rows import own_shape, query_type
+from irscope.layout.described import CaptureLayouts, DescribedLayout
+from irscope.layout.maps import MemoryMap, moved_share, what_moves
+from irscope.layout.rows import query_type
 from irscope.memory.access import Cost
 from irscope.memory.allocation import allocations_of
+from irscope.memory.between import conversion_wavefronts
 from irscope.memory.conflicts import core_matrix_ways, matrix_choices, shared_access
-from irscope.memory.machine import Action, Machine
+from irscope.memory.machine import Action, MemoryInstructions
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.memory.ptx_shared import SharedWorks
 
-__all__ = ["scratch_of", "shared_costs"]
-
-_LOADS = ("ttg.local_load",)
-_STORES = ("ttg.local_store", "ttg.local_alloc")
-_COPIES = ("ttg.async_copy_global_to_local", "amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
-_OPERANDS = ("ttng.warp_group_dot", "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
-_BULK = "ttng.async_tma_"
-_SCRATCH = ("tt.reduce", "tt.scan", "tt.gather", "tt.histogram", "tt.atomic_rmw", "tt.atomic_cas", "ttg.convert_layout")
-"""Operations that may need shared memory of their own."""
-# ttg.local_gather   ttng.tmem_copy   amdg.local_load_packed_transposed, but not ttng.wait_barrier or ttg.local_dealloc
-_MOVES = re.compile(r"(?:ttg\.local_|ttng\.|amdg\.|amdgpu\.)(?!.*(?:barrier|_wait|fence|commit|dealloc))")
-"""Operations that move data, if one of their operands is a tensor in shared memory."""
-
-# axis = 1 : i32
-_AXIS = re.compile(r"\baxis = (\d{1,3})\b")
+_LOADS = ("local_load",)
+_STORES = ("local_store", "local_alloc")
+_COPIES = ("async_copy_global_to_local", "buffer_load_to_local")
+_OPERANDS = ("warp_group_dot", "tc_gen5_mma", "tc_gen5_mma_scaled")
+_OF_SCRATCH: tuple[Action, ...] = ("shuffle", "shared load", "shared store")
+_OF_CONVERSIONS: tuple[Action, ...] = (*_OF_SCRATCH, "matrix load", "matrix store")
+_MOVES = ("load", "store", "atomic", "copy", None)
+"""Kinds of operations that may move data of shared memory; of an operation that the table does not know, any may."""
 
 
-def shared_costs(
-    capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str], works: SharedWorks
-) -> Iterator[Cost]:
-    """A row for each access to shared memory of a capture's TTGIR, in the order of the text.
+def shared_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
+    """A row for each conversion and each access to shared memory of a capture's TTGIR, in the order of the text.
 
-    `scratch`: what `scratch_of` returned. `works`: what the PTX does in shared memory.
+    `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
     """
-    reader = _Reader(capture, text, uses, machine, scratch, works)
+    # numpy, which only this needs, takes a tenth of a second to import.
+    from irscope.memory.ptx_shared import SharedWorks
+
+    reader = _Reader(capture, uses, machine, SharedWorks(capture, uses, machine))
     for use in uses.operations:
         yield from reader.costs(use)
 
 
 class _Reader:
-    def __init__(
-        self, capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str],
-        works: SharedWorks,
-    ) -> None:  # fmt: skip
+    def __init__(self, capture: Capture, uses: ModuleUses, machine: MemoryInstructions, works: SharedWorks) -> None:
         self.uses = uses
         self.machine = machine
         self.works = works
         self.target = capture.target
-        self._aliases = read_aliases(text)
-        rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
-        self._layouts = {(item.encoding.text, item.shape): item for item in rows}
-        self._scratch = scratch
+        self._layouts = CaptureLayouts(capture)
+        self._scratch = scratch_of(capture)
 
     def costs(self, use: OperationUse) -> Iterator[Cost]:
-        if use.name in (*_LOADS, *_STORES, *_COPIES):
+        opcode = use.opcode
+        if opcode == "convert_layout":
+            yield from self._conversion(use) if len(use.types) == 2 else ()
+        elif opcode in (*_LOADS, *_STORES, *_COPIES):
             yield from self._access(use)
-        elif use.name in _OPERANDS:
+        elif opcode in _OPERANDS:
             yield from self._operands(use)
-        elif use.name.startswith(_BULK):
+        elif opcode.startswith("async_tma_"):
             yield from self._bulk(use)
-        elif use.name in ("tt.reduce", "tt.scan"):
+        elif opcode in ("reduce", "scan"):
             yield from self._along(use)
-        elif use.name == "tt.gather":
+        elif opcode == "gather":
             yield self._gather(use)
-        elif use.name in _SCRATCH and use.name != "ttg.convert_layout" and self._uses_scratch(use):
-            what = "counts" if use.name == "tt.histogram" else "the result, for the threads that hold copies of it,"
+        elif opcode in ("histogram", "atomic_rmw", "atomic_cas") and self._uses_scratch(use):
+            what = "counts" if opcode == "histogram" else "the result, for the threads that hold copies of it,"
             yield self._through_scratch(use, [], what)
-        elif _MOVES.match(use.name):
+        elif use.operation.is_of_triton and use.operation.kind in _MOVES:
             found = [item[0] for kind in use.types if len(kind.shape) > 1 and (item := self._memory(kind)) is not None]
             if found:
                 yield self._row(use, found, "not modelled: its bank conflicts")
 
     # What the assembly has for an operation: the one place that joins them.
 
-    def _instructions(self, use: OperationUse) -> Counter[tuple[Action, int]]:
-        return self.machine.at(use.line)
-
-    def _widths(self, use: OperationUse, *actions: Action) -> Counter[int]:
-        found = Counter[int]()
-        for (action, bits), number in self._instructions(use).items():
-            if action in actions:
-                found[bits] += number
-        return found
-
-    def _done(self, use: OperationUse) -> str:
-        """The shuffles and shared accesses of the operation or its line, in words."""
+    def _done(self, use: OperationUse, *actions: Action) -> str:
+        """The instructions of some actions, of the operation or its line, in words."""
         counts = Counter[str]()
-        for (action, _), number in self._instructions(use).items():
-            if action in ("shuffle", "shared load", "shared store"):
+        for (action, _), number in self.machine.at(use.line).items():
+            if action in actions:
                 counts[action] += number
         shared = "" if self.machine.by_operation else " on this line"
         return ", ".join(f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items()))
 
-    def _described(self, kind: LayoutType) -> DescribedLayout | None:
-        encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
-        return self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
-
     def _memory(self, kind: LayoutType) -> tuple[DescribedLayout, MemoryMap] | None:
         """The map of a descriptor in shared memory."""
-        found = self._described(kind) if kind.form == "memdesc" else None
+        found = self._layouts.of(kind) if kind.form == "memdesc" else None
         if found is None or found.memory is None:
             return None
         return found, replace(found.memory, element_bits=kind.element_bits or found.memory.element_bits)
@@ -134,9 +111,10 @@ class _Reader:
         excess: int = 0,
         figures: dict[str, Any] | None = None,
         pair: tuple[str, str] | None = None,
+        kind: Literal["shared", "conversion"] = "shared",
     ) -> Cost:
         return Cost(
-            "shared",
+            kind,
             use.name,
             use.line,
             line_text(self.uses.place_of(use)),
@@ -157,9 +135,9 @@ class _Reader:
     def _access(self, use: OperationUse) -> Iterator[Cost]:
         kinds = [kind for kind in use.types if kind.form == "tensor"]
         # A copy is laid out as its pointers, not as its mask.
-        registers = next(filter(None, map(self._described, sorted(kinds, key=lambda kind: not kind.pointee))), None)
+        registers = next(filter(None, map(self._layouts.of, sorted(kinds, key=lambda kind: not kind.pointee))), None)
         found = next(filter(None, map(self._memory, use.types)), None)
-        if use.name == "ttg.local_alloc" and not kinds:
+        if use.opcode == "local_alloc" and not kinds:
             return
         if registers is None or found is None or registers.threads is None:
             yield self._row(use, [], "not modelled: the compiler gave no map of its layouts")
@@ -171,16 +149,16 @@ class _Reader:
         ):
             yield self._row(use, [registers, shared], "not modelled: registers and shared memory have other shapes")
             return
-        if use.name in _COPIES and self.target.backend == "hip":
+        if use.opcode in _COPIES and self.target.backend == "hip":
             yield self._row(
                 use, [registers, shared], "written by the copy itself, in the order of the lanes: no conflicts"
             )
             return
-        store = use.name not in _LOADS
+        store = use.opcode not in _LOADS
         matrix: Action = "matrix store" if store else "matrix load"
-        choices = matrix_choices(threads, memory) if self._widths(use, matrix) else ()
-        plain: Action = "async copy" if use.name in _COPIES else "shared store" if store else "shared load"
-        widths = self._widths(use, plain)
+        choices = matrix_choices(threads, memory) if self.machine.count(use.line, matrix) else ()
+        plain: Action = "async copy" if use.opcode in _COPIES else "shared store" if store else "shared load"
+        widths = self.machine.widths(use.line, (plain,))
         found = [shared_access(threads, memory, packed=choice) for choice in choices] or [
             shared_access(threads, memory, store=store, target=self.target)
         ]
@@ -199,6 +177,8 @@ class _Reader:
             text += ", by the rows that the compiler takes together"
         real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
         element = next(kind.element for kind in use.types if kind.form == "memdesc")
+        types = [query_type(item.encoding.text, item.shape, element) for item in (registers, shared)]
+        pair = None if choices or use.opcode in _COPIES else (types[0], types[1])
         yield self._row(
             use,
             [registers, shared],
@@ -210,13 +190,13 @@ class _Reader:
                 "ways": access.ways,
                 "assembly_bits": {str(width): number for width, number in sorted(widths.items())},
             },
-            pair=None if choices or use.name in _COPIES else (_type_of(registers, element), _type_of(shared, element)),
+            pair=pair,
         )
 
     # What hardware reads and writes by itself
 
     def _operands(self, use: OperationUse) -> Iterator[Cost]:
-        what = "wgmma" if use.name == "ttng.warp_group_dot" else "tcgen05"
+        what = "wgmma" if use.opcode == "warp_group_dot" else "tcgen05"
         # Accumulators in tensor memory have no map in shared memory, and barriers hold no operand.
         kinds = [kind for kind in use.types if kind.form == "memdesc" and len(kind.shape) >= 2]
         for kind, found in ((kind, self._memory(kind)) for kind in kinds):
@@ -259,16 +239,16 @@ class _Reader:
     # Scratch
 
     def _along(self, use: OperationUse) -> Iterator[Cost]:
-        axis = _AXIS.search(use.text)
-        used = self._described(use.types[0])
-        if axis is None or used is None or used.threads is None or int(axis[1]) >= len(used.shape):
+        axis = use.operation.attribute("axis")
+        used = self._layouts.of(use.types[0])
+        if not isinstance(axis, int) or used is None or used.threads is None or axis >= len(used.shape):
             yield self._row(use, [], "not modelled: the compiler gave no map of its layout")
             return
         held = {
-            unit: 1 << sum(vector[int(axis[1])] != 0 for vector in used.threads.layout.vectors(name))
+            unit: 1 << sum(vector[axis] != 0 for vector in used.threads.layout.vectors(name))
             for unit, name in (("values", "register"), ("lanes", "lane"), ("warps", "warp"))
         }
-        text = f"along dim {axis[1]}: {held['values']} values of a thread"
+        text = f"along dim {axis}: {held['values']} values of a thread"
         if held["lanes"] > 1:
             text += f", {held['lanes']} lanes by shuffles"
         if held["warps"] > 1:
@@ -276,7 +256,7 @@ class _Reader:
         if self._uses_scratch(use):
             yield self._through_scratch(use, [used], text, held)
         else:
-            yield self._row(use, [used], text, self._done(use), figures=held)
+            yield self._row(use, [used], text, self._done(use, *_OF_SCRATCH), figures=held)
 
     def _uses_scratch(self, use: OperationUse) -> bool:
         return use.line in self._scratch or self.works.of(use) is not None
@@ -288,27 +268,63 @@ class _Reader:
         text, work = f"{what} through {self._scratch.get(use.line, 'scratch')}", self.works.of(use)
         if work is None:
             text += "; its bank conflicts are not known: no PTX has its addresses, or they depend on data"
-            return self._row(use, used, text, self._done(use), figures=dict(figures or {}))
+            return self._row(use, used, text, self._done(use, *_OF_SCRATCH), figures=dict(figures or {}))
         counted = {
             **(figures or {}),
             "cta_wavefronts": work.wavefronts,
             "cta_minimum_wavefronts": work.minimum_wavefronts,
         }
-        return self._row(use, used, f"{text}: {work}", self._done(use), excess=work.excess, figures=counted)
+        return self._row(
+            use, used, f"{text}: {work}", self._done(use, *_OF_SCRATCH), excess=work.excess, figures=counted
+        )
 
     def _gather(self, use: OperationUse) -> Cost:
-        used = [item for item in map(self._described, use.types[:1]) if item is not None]
+        used = [item for item in map(self._layouts.of, use.types[:1]) if item is not None]
         if not self._uses_scratch(use):
-            return self._row(use, used, "by shuffles, without shared memory", self._done(use))
+            return self._row(use, used, "by shuffles, without shared memory", self._done(use, *_OF_SCRATCH))
         return self._through_scratch(use, used, "the source goes")
+
+    # Conversions
+
+    def _conversion(self, use: OperationUse) -> Iterator[Cost]:
+        source, destination = (self._layouts.of(kind) for kind in use.types)
+        if source is None or destination is None or source.threads is None or destination.threads is None:
+            return
+        moves = what_moves(source.threads, destination.threads)
+        share = moved_share(source.threads, destination.threads) if moves not in ("nothing", "registers") else 0.0
+        bits = use.types[0].element_bits
+        done = self._done(use, *_OF_CONVERSIONS)
+        done = ", ".join(filter(None, [self._scratch.get(use.line), done]))
+        size_bytes = destination.threads.size * bits // 8
+        text = f"moves {'nothing' if moves == 'nothing' else f'across {moves}'}"
+        if share:
+            text += f": other threads fill {share:.0%} of the registers"
+        work = self.works.of(use)
+        figures: dict[str, Any] = {"moves": moves, "moved_share": round(share, 4), "bytes": size_bytes, "done": done}
+        if work is not None:
+            figures |= {"cta_wavefronts": work.wavefronts, "cta_minimum_wavefronts": work.minimum_wavefronts}
+            excess = -(-work.wavefronts // work.warps)
+        else:
+            excess = conversion_wavefronts(destination.threads, bits, moves)
+        summary = "; ".join(filter(None, [text, done, str(work) if work is not None else ""]))
+        used = [source, destination]
+        yield self._row(use, used, summary, self._why(use), excess=excess, figures=figures, kind="conversion")
+
+    def _why(self, use: OperationUse) -> str:
+        names: list[str] = []
+        for result in use.results:
+            for index in self.uses.users.get(result, ()):
+                user = self.uses.operations[index]
+                at = user.operands.index(result)
+                names.append(f"operand {at} of {user.name} (line {user.line})")
+        made = self.uses.module.maker_of(use.operands[0]) if use.operands else None
+        origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
+        wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
+        return "; ".join(filter(None, [wanted, origin]))
 
 
 def _range(least: float, most: float) -> str:
     return f"{least:g}" if least == most else f"{least:g} to {most:g}"
-
-
-def _type_of(item: DescribedLayout, element: str) -> str:
-    return query_type(item.encoding.text, item.shape, element)
 
 
 def scratch_of(capture: Capture) -> dict[int, str]:

@@ -177,6 +177,11 @@ class Launch:
         """The assumptions as sentences, all checks in one."""
         return notes_of(self.assumptions)
 
+    @property
+    def constexprs(self) -> frozenset[str]:
+        """The constants that are no options, too."""
+        return frozenset(dict(self.constants)) - frozenset(dict(self.options))
+
     def option(self, name: str, default: Any = None) -> Any:
         """The value of one option, or `default`."""
         return next((value for key, value in self.options if key == name), default)

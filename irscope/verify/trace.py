@@ -19,9 +19,9 @@ import numpy as np
 
 from irscope.errors import NotRun
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Executor, Machine, Step, Values
 from irscope.machine.launch import EXECUTORS
-from irscope.machine.memory import Access, GlobalMemory
+from irscope.machine.memory import GlobalMemory, ObservedAccess
 from irscope.machine.values import Array, Held, dtype_of
 from irscope.verify.slices import AddressSlice
 
@@ -157,7 +157,7 @@ class Tracer:
         }
 
     def _wrapped(self, executor: Executor | None) -> Executor:
-        def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+        def execute(machine: Machine, step: Step, frame: Values) -> Sequence[Held]:
             if id(step.operation) in self._skipped:
                 return _placeholders(step)
             if executor is None:
@@ -182,7 +182,7 @@ class Tracer:
     def _pointer(step: Step) -> int:
         return next(place for place, kind in enumerate(step.operand_types) if kind.form == "pointer")
 
-    def on_access(self, access: Access) -> None:
+    def on_access(self, access: ObservedAccess) -> None:
         """What the machine calls before each access to global memory."""
         step = self._step
         if step is None:

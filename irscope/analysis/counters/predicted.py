@@ -11,8 +11,8 @@ from irscope.analysis.counters.matched import MatchedInstruction
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.logs.source_page import Counters
-from irscope.memory.access import MOST, Access, Cost, Span
-from irscope.memory.machine import Action, Machine
+from irscope.memory.access import MOST, Cost, GlobalAccess, Span
+from irscope.memory.machine import Action, MemoryInstructions
 from irscope.model.capture import Capture, Launch
 
 Quantity = Literal["instructions", "sectors", "lines", "ways", "wavefronts"]
@@ -54,7 +54,7 @@ def comparisons_of(
     costs: Sequence[Cost],
     own: Sequence[MatchedInstruction],
     kernel: Sequence[MatchedInstruction],
-    machine: Machine,
+    machine: MemoryInstructions,
     programs: int,
 ) -> tuple[CounterComparison, ...]:
     found: list[CounterComparison] = []
@@ -70,7 +70,7 @@ def comparisons_of(
 
 
 def _global(
-    access: Access, own: Sequence[MatchedInstruction], kernel: Sequence[MatchedInstruction], in_ptx: int
+    access: GlobalAccess, own: Sequence[MatchedInstruction], kernel: Sequence[MatchedInstruction], in_ptx: int
 ) -> Iterator[CounterComparison]:
     launch = access.launch
     accesses = [one for one in own if one.opcode in GLOBAL_OPCODES]
@@ -226,7 +226,7 @@ class _Equations:
         self.rows.append(row)
         self.values.append(value)
 
-    def add(self, access: Access, programs: int, operations: Sequence[int]) -> None:
+    def add(self, access: GlobalAccess, programs: int, operations: Sequence[int]) -> None:
         """Take what an access says of the blocks that its instructions are in."""
         counts = {
             number: count
@@ -257,7 +257,7 @@ class _Equations:
         return round(float(sizes @ taken)) if follows and fits else None
 
 
-def _is_of_all_warps(access: Access) -> bool:
+def _is_of_all_warps(access: GlobalAccess) -> bool:
     """Whether none of its instructions has all lanes masked off."""
     return access.launch.instructions == access.launch.active_instructions
 

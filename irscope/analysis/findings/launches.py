@@ -112,7 +112,7 @@ def _threads(studied: Studied) -> Iterator[Finding]:
         return
     sizes: dict[int, tuple[int, int]] = {}
     for line, (operation, _) in studied.operations.items():
-        layout = studied.layout_of(operation) if operation.name in ACCESSES else None
+        layout = studied.layout_of(operation) if operation.opcode in ACCESSES else None
         if layout is not None and layout.shape:
             elements = prod(layout.shape)
             sizes[line] = elements, elements * studied.limits.element_bits(operation) // 8

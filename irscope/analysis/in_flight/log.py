@@ -6,18 +6,13 @@ Communication Instructions: mbarrier.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from irscope.analysis.in_flight.model import BEFORE, Ring, Slot, Stay, Step, StepKind
+from irscope.analysis.in_flight.model import BEFORE, ExecutedStep, Ring, Slot, Stay, StepKind
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
-
-# ttng.barrier_expect %full, 32768, %true : …      ttng.arrive_barrier %b, 1 : …
-_NUMBER = re.compile(r"%[\w#]+, (\d{1,18})\b")
-_TMA = "ttng.async_tma_"
 
 
 class Barrier:
@@ -36,8 +31,7 @@ class Barrier:
         """(phase, step) that arrive at it."""
 
     def initialise(self, operation: Operation) -> None:
-        """Set it as a `ttng.init_barrier` does."""
-        self.arrivals = self._pending = max(_number_of(operation), 1)
+        self.arrivals = self._pending = max(_number(operation, "count", 1), 1)
 
     def passes(self, phase: int) -> bool:
         """Whether a wait for a phase passes: a new barrier lets a wait for 1 pass."""
@@ -56,13 +50,13 @@ class Barrier:
 
         `behind`: the step that it is, or that stands before it in its partition.
         """
-        if operation.name == "ttng.barrier_expect":
-            self._bytes += _number_of(operation)
+        if operation.opcode == "barrier_expect":
+            self._bytes += _number(operation, "size", 1)
             self._pending -= 1
-        elif operation.name.startswith(_TMA):
+        elif operation.opcode.startswith("async_tma_"):
             self._bytes -= _moved(operation)
         else:
-            self._pending -= _number_of(operation) if operation.name == "ttng.arrive_barrier" else 1
+            self._pending -= _number(operation, "count", 1)
         if self._pending == self._bytes == 0:
             self.completed += 1
             self._ends.append(behind)
@@ -81,13 +75,13 @@ def _moved(operation: Operation) -> int:
     return sum(prod(one.shape) * one.element_bits // 8 for one in found[:1])
 
 
-def _number_of(operation: Operation) -> int:
-    """The number that stands behind its barrier; 1 if there is none."""
-    match = _NUMBER.search(operation.text)
-    return int(match[1]) if match is not None else 1
+def _number(operation: Operation, name: str, default: int) -> int:
+    """An integer attribute."""
+    value = operation.attribute(name)
+    return value if isinstance(value, int) else default
 
 
-class Buffer:
+class TrackedBuffer:
     """A buffer in shared or tensor memory; steps are told by their numbers."""
 
     def __init__(self, made: Operation, place: str) -> None:
@@ -98,7 +92,7 @@ class Buffer:
         self.shape = kind.shape if kind is not None else ()
         self.slots = 1
         self.is_ring = False
-        """Whether it has slots, or is made anew in each turn: its tiles tell the turns apart."""
+        """Whether it has slots, or is made anew in each iteration: its tiles tell the iterations apart."""
         self.is_indexed = False
         """Whether its first dimension is that of the slots."""
         self.stays: list[Stay] = []
@@ -115,14 +109,14 @@ class Buffer:
     @property
     def is_shared(self) -> bool:
         """Whether it holds data in shared memory."""
-        return self.made.name == "ttg.local_alloc" and not self.is_barrier
+        return self.made.opcode == "local_alloc" and not self.is_barrier
 
     def index(self) -> None:
         """Note that a slot of it is asked for."""
         self.slots, self.is_ring, self.is_indexed = self.shape[0] if self.shape else 1, True, True
 
     def write(self, slot: int, number: int, *, lands: bool) -> int | None:
-        """Write a slot; returns the tile, or None if tiles do not tell turns apart. `lands`: it is there at once."""
+        """Write a slot; returns the tile, None if tiles do not tell iterations apart. `lands`: at once."""
         tile = len(self.stays)
         self.stays.append(Stay(slot, tile, number, number if lands else None, (), None))
         return tile if self.is_ring else None
@@ -143,7 +137,7 @@ class Buffer:
         return at if self.is_ring else None
 
     def read(self, slot: int, number: int, wait: int | None = None) -> int | None:
-        """Read a slot; returns the tile, or None if none is there or tiles do not tell turns apart.
+        """Read a slot; returns the tile, or None if none is there or tiles do not tell iterations apart.
 
         `wait`: the step that the reader waited at last, for what nothing else tells to be there.
         """
@@ -160,7 +154,7 @@ class Buffer:
     def _last(self, slot: int) -> int | None:
         return next((at for at in range(len(self.stays) - 1, -1, -1) if self.stays[at].slot == slot), None)
 
-    def ring(self, steps: Sequence[Step]) -> Ring:
+    def ring(self, steps: Sequence[ExecutedStep]) -> Ring:
         """What is told of it, with the steps behind which nothing reads each tile."""
         shape = self.shape[1:] if self.is_indexed else self.shape
         kind = "×".join([*map(str, shape), self.element])
@@ -168,14 +162,10 @@ class Buffer:
         return Ring(self.name, kind, self.slots, self.made.first_line, self.place, stays)
 
 
-def _freed(stay: Stay, steps: Sequence[Step]) -> Stay:
+def _freed(stay: Stay, steps: Sequence[ExecutedStep]) -> Stay:
     ends = [steps[one].until for one in stay.read]
     known = [one for one in ends if one is not None]
     return replace(stay, free=max(known)) if known and len(known) == len(ends) else stay
-
-
-# ttg.async_wait %a, %b {num = 2 : i32}      ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
-_LEFT = re.compile(r"\b(?:num|pendings) = (\d{1,6}) : i32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +209,12 @@ class Log:
 
     def __init__(self, place_at: Callable[[int], str]) -> None:
         self.place_at = place_at
-        self.steps: list[Step] = []
-        self.turn = BEFORE
+        self.steps: list[ExecutedStep] = []
+        self.iteration = BEFORE
         self.partition = ""
         self.is_specialised = False
         """Whether tensor memory is followed too, and barriers count their phases."""
-        self.buffers: list[Buffer] = []
+        self.buffers: list[TrackedBuffer] = []
         self.barriers: dict[Slot, Barrier] = {}
         self._tiles: dict[int, int] = {}
         """Key of a value -> the tile that it was read from."""
@@ -249,7 +239,7 @@ class Log:
         self._land([self._loads[key] for key in one.keys if key in self._loads], len(self.steps))
         if one.kind is not None:
             self._step(one, one.kind)
-        elif one.operation.name == "ttg.async_commit_group":
+        elif one.operation.opcode == "async_commit_group":
             self._commit(one)
         if self.is_specialised and one.kind != "wait" and not one.is_off:
             self._arrive(one)
@@ -268,7 +258,7 @@ class Log:
     def _arrive(self, one: Doing) -> None:
         """Count its arrivals: those of copies and dots are theirs when they are done, which they may be at once."""
         for at in one.barriers:
-            if one.operation.name == "ttng.tc_gen5_commit":
+            if one.operation.opcode == "tc_gen5_commit":
                 # It arrives when all dots that its partition began are done.
                 for dot in self._open.dots:
                     if self.steps[dot].until is None:
@@ -292,8 +282,8 @@ class Log:
         value = self.buffers[shown[0]].name if shown is not None else results[0].name if results else ""
         line = one.operation.first_line
         self.steps.append(
-            Step(
-                self.turn, kind, one.operation.name, value, line, self.place_at(line), tile,
+            ExecutedStep(
+                self.iteration, kind, one.operation.name, value, line, self.place_at(line), tile,
                 shown[0] if shown else None, shown[1] if shown else None, one.is_off, None, self.partition,
             )
         )  # fmt: skip
@@ -312,7 +302,7 @@ class Log:
             # A dot adds to what is there, until that is read.
             own = self.buffers[buffer].put(slot, number, lands=kind != "dot")
             tiles += [own] if own is not None and not tiles else []
-        # What is multiplied are the tiles of this turn: the newest.
+        # What is multiplied are the tiles of this iteration: the newest.
         tile = max(tiles, default=None)
         if kind in ("read", "convert", "tensor") and tile is not None:
             self._tiles[one.key] = tile
@@ -342,19 +332,18 @@ class Log:
         return None
 
     def _wait(self, one: Doing, number: int) -> None:
-        left = int(match[1]) if (match := _LEFT.search(one.operation.text)) else None
-        mine = self._open
+        mine, opcode = self._open, one.operation.opcode
         tokens = [self._tokens[key] for key in one.keys if key in self._tokens]
-        if one.operation.name == "ttng.wait_barrier":
+        if opcode == "wait_barrier":
             mine.last_wait = number
             for at in one.barriers if not one.is_off else ():
                 self._arrived(self.barrier(at).take(one.phase), number)
                 self.steps[number] = replace(self.steps[number], after=self.barrier(at).completed_behind())
-        elif one.operation.name == "ttng.warp_group_dot_wait":
-            done = mine.dots[: len(mine.dots) - (left or 0)]
+        elif opcode == "warp_group_dot_wait":
+            done = mine.dots[: len(mine.dots) - _number(one.operation, "pendings", 0)]
             mine.dots = mine.dots[len(done) :]
             self._arrived(done, number)
-        elif one.operation.name == "ttg.async_wait" and left is not None:
+        elif opcode == "async_wait" and (left := _number(one.operation, "num", -1)) >= 0:
             self._committed(len(mine.groups) - left, number)
         elif tokens:
             self._committed(max(tokens) + 1, number)
@@ -389,7 +378,7 @@ class Log:
 
 
 def _is_async(operation: Operation) -> bool:
-    return "isAsync = true" in operation.text or "is_async" in operation.text
+    return operation.attribute("isAsync") is True or "is_async" in operation.attribute_texts
 
 
 def _written_places(operation: Operation) -> list[int]:

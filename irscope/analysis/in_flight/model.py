@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.analysis.flow.partitions import Partition
+from irscope.analysis.flow.partitions import WarpPartition
 from irscope.ir.mlir.model import Operation
 from irscope.memory.machine import ACCESSES
 
@@ -13,19 +13,17 @@ StepKind = Literal["copy", "load", "write", "read", "wait", "dot", "reduce", "co
 """`copy` begins one into shared memory, `load` one into registers; `tensor` moves to and from tensor memory."""
 
 BEFORE = -1
-"""The turn of what runs before the loop."""
-
-
+"""The iteration of what runs before the loop."""
 Slot = tuple[int, int]
 """A buffer, and a slot of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExecutedStep:
     """One execution of an operation that moves data, multiplies, reduces or waits."""
 
-    turn: int
-    """Of the loop, from 0; `BEFORE` it, or the number of turns for what comes behind it."""
+    iteration: int
+    """Of the loop, from 0; `BEFORE` it, or the trip count for what comes behind it."""
     kind: StepKind
     operation: str
     value: str
@@ -88,23 +86,23 @@ class InFlight:
     title: str
     """`for %k = 0 to %n step 64`, as the IR has it; empty if there is none."""
     place: str
-    turns: int | None
-    """How often it turns; None if that is not known, or if it is followed as if it turned often."""
-    launch_turns: int | None
-    """How often it turns in the first or the last program of the launch; None if that is not known."""
+    iterations: int | None
+    """Its trip count; None if that is not known, or if it is followed as if it iterated often."""
+    launch_iterations: int | None
+    """Its trip count in the first or the last program of the launch; None if that is not known."""
     program: tuple[int, int, int] | None
     """Which program; None if any of them does the same as far as it is known."""
     loops: int
     """How many loops of this kind the kernel has."""
     is_nested: bool
-    """Whether it is shown in the first turn of a loop around it."""
-    steps: tuple[Step, ...]
+    """Whether it is shown in the first iteration of a loop around it."""
+    steps: tuple[ExecutedStep, ...]
     rings: tuple[Ring, ...]
     note: str = ""
     """Why steps are missing; or an empty string."""
-    partitions: tuple[Partition, ...] = ()
-    """Of specialised warps, whose steps stand in an order in which they can run: `turn` is that of the partition with
-    the loop, and before each of its steps the others run as far as the barriers let them."""
+    partitions: tuple[WarpPartition, ...] = ()
+    """Of specialised warps, whose steps stand in an order in which they can run: `iteration` is that of the
+    partition with the loop, and before each of its steps the others run as far as the barriers let them."""
 
     def flying(self, step: int, kind: StepKind) -> int:
         """How many steps of a kind are begun, and not yet waited for, when a step ends."""
@@ -112,33 +110,28 @@ class InFlight:
         return sum(one.until is None or one.until > step for one in begun)
 
 
-DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
 _KINDS: dict[str, StepKind] = {
-    "ttg.local_load": "read",
-    "ttg.local_store": "write",
-    "tt.reduce": "reduce",
-    "tt.scan": "reduce",
-    "ttg.convert_layout": "convert",
-    "ttng.tmem_load": "tensor",
-    "ttng.tmem_store": "tensor",
-    "ttng.tmem_copy": "tensor",
-    "ttg.async_wait": "wait",
-    "amdg.async_wait": "wait",
-    "ttng.wait_barrier": "wait",
-    "ttng.warp_group_dot_wait": "wait",
-    "ttng.async_tma_store_wait": "wait",
+    "local_load": "read",
+    "local_store": "write",
+    "reduce": "reduce",
+    "scan": "reduce",
+    "convert_layout": "convert",
+    "tmem_load": "tensor",
+    "tmem_store": "tensor",
+    "tmem_copy": "tensor",
+    "async_wait": "wait",
+    "wait_barrier": "wait",
+    "warp_group_dot_wait": "wait",
+    "async_tma_store_wait": "wait",
+    "async_tma_copy_global_to_local": "copy",
+    "async_tma_gather": "copy",
+    "async_tdm_copy_global_to_local": "copy",
 }
-_COPIES = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather", "amdg.async_tdm_copy_global_to_local")
+"""By opcode, where neither the operation's kind nor its access to global memory decides."""
 
 
 def kind_of_step(operation: Operation) -> StepKind | None:
     """What an operation is as a step; None if it is none."""
-    name = operation.name
-    if name in _KINDS:
-        return _KINDS[name]
-    if name.startswith(DOTS):
+    if operation.kind == "dot":
         return "dot"
-    action = ACCESSES.get(name)
-    if name in _COPIES or action == "copy":
-        return "copy"
-    return action
+    return _KINDS.get(operation.opcode) or ACCESSES.get(operation.opcode)

@@ -24,7 +24,7 @@ from irscope.model.capture import Capture, PassSnapshot, StageKind
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PassStep:
     """What one pass made of a text; or several passes together, where the texts between them were not kept."""
 
     passes: tuple[PassSnapshot, ...]
@@ -51,7 +51,7 @@ class Trail:
     """The text that the first step found; None where no text was kept."""
     before: tuple[PassSnapshot, ...]
     """The passes before the first text, where the recording did not keep what they found."""
-    steps: tuple[Step, ...]
+    steps: tuple[PassStep, ...]
     """Those that changed the text."""
     behind: tuple[PassSnapshot, ...]
     """The passes after the last text, whose own texts were not kept."""
@@ -84,7 +84,7 @@ def trail_of(capture: Capture, group: str = "mlir") -> Trail:
     kind: StageKind = "llvm" if group == "llvm" else "mlir"
     first = capture.text_before(passes[0]) if passes else None
     before: tuple[PassSnapshot, ...] = ()
-    steps: list[Step] = []
+    steps: list[PassStep] = []
     pending: list[PassSnapshot] = []
     text = first
     for snapshot in passes:
@@ -95,7 +95,7 @@ def trail_of(capture: Capture, group: str = "mlir") -> Trail:
         if text is None:
             first, before = snapshot.text, (*pending, snapshot)
         elif snapshot.text != text:
-            steps.append(Step((*pending, snapshot), text, snapshot.text, kind))
+            steps.append(PassStep((*pending, snapshot), text, snapshot.text, kind))
         text, pending = snapshot.text, []
     return Trail(first, before, tuple(steps), tuple(pending), kind, passes)
 
@@ -147,7 +147,7 @@ class Origin:
 class Compared:
     """The operations of a step's two texts."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: PassStep) -> None:
         left, right = _side_of(step.left, step.kind), _side_of(step.right, step.kind)
         self._matching = matched(left.body, right.body)
         self._left, self._right = self._matching.left, self._matching.right

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.analysis.lives.identity import Compared, Lot, Origin, Step, Trail, trail_of
+from irscope.analysis.lives.identity import Compared, Lot, Origin, PassStep, Trail, trail_of
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.columns import read_body
 from irscope.ir.locations.model import Chain
@@ -312,7 +312,7 @@ def _followed(trail: Trail, at: int, value: int, *, is_forward: bool = True) -> 
     return [there, *events[::-1]]
 
 
-def _change(index: int, compared: Compared, step: Step, values: tuple[int, int], lot: Lot) -> list[ValueEvent]:
+def _change(index: int, compared: Compared, step: PassStep, values: tuple[int, int], lot: Lot) -> list[ValueEvent]:
     """The event of a step that a value is on both sides of; none where its operation says the same."""
     left, right = _body(step.left, step.kind), _body(step.right, step.kind)
     old = _sighting(step.left, step.kind, left, values[0])

@@ -25,7 +25,7 @@ _OF_ACTION: dict[str, Family] = {"load": "load", "copy": "load", "store": "store
 _DOTS = ("dot", "dot_scaled", "warp_group_dot", "tc_gen5_mma", "tc_gen5_mma_scaled")
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(_DOTS, "dot"),
-    **{opcode_of(name): _OF_ACTION[action] for name, action in ACCESSES.items() if action in _OF_ACTION},
+    **{opcode: _OF_ACTION[action] for opcode, action in ACCESSES.items() if action in _OF_ACTION},
     # Copies by a descriptor, whose instructions nothing counts yet.
     "async_tdm_copy_global_to_local": "load",
     "async_tdm_copy_local_to_global": "store",

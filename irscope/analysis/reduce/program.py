@@ -161,7 +161,7 @@ class OpBlock:
 
 
 @dataclass(slots=True)
-class Program:
+class EditableProgram:
     """A module, the passes that run on it, and the options of the compile."""
 
     operations: list[Op]
@@ -178,9 +178,9 @@ class Program:
     options: tuple[tuple[str, Any], ...] = ()
     """As of a `Case`."""
 
-    def copy(self) -> Program:
+    def copy(self) -> EditableProgram:
         """A copy that can be edited on its own."""
-        return Program(
+        return EditableProgram(
             [one.copy() for one in self.operations],
             {**self.types},
             {**self.aliases},
@@ -252,7 +252,7 @@ _LOCATION_ALIAS = re.compile(r"#loc\d*$")
 _INDENT = "  "
 
 
-def read_program(text: str) -> Program:
+def read_program(text: str) -> EditableProgram:
     """Read a module that MLIR printed in its generic form; raises ParseError for any other form.
 
     Locations of operations are kept, those of arguments are not.
@@ -268,7 +268,9 @@ class _ProgramReader:
         self.argument_attributes: dict[int, dict[str, str]] = {}
         self.next = 1
         operations = [self._operation(one, {}) for one in module.operations]
-        self.program = Program(operations, self.types, dict(module.aliases), self.argument_attributes, self.next)
+        self.program = EditableProgram(
+            operations, self.types, dict(module.aliases), self.argument_attributes, self.next
+        )
 
     def _number(self) -> int:
         self.next += 1
@@ -308,13 +310,13 @@ class _ProgramReader:
         return made
 
 
-def write_program(program: Program) -> str:
+def write_program(program: EditableProgram) -> str:
     """The program in MLIR's generic form, with values, blocks and arguments numbered as they appear."""
     return _Writer(program).text()
 
 
 class _Writer:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: EditableProgram) -> None:
         self.program = program
         self.names: dict[int, str] = {}
         self.labels: dict[int, str] = {}

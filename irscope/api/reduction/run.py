@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.analysis.reduce.model import CaseSize, Reduced, ReducedPython
-from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program
+from irscope.analysis.reduce.program import Case, EditableProgram, Pipeline, read_program
 from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
 from irscope.analysis.reduce.search import Search
 from irscope.analysis.reduce.steps import STEPS
@@ -179,7 +179,7 @@ class _Begun:
 
     origin: ReductionOrigin
     kept: Kept
-    program: Program
+    program: EditableProgram
     plain: str
     """The text in MLIR's custom form, without locations."""
     capture: Capture

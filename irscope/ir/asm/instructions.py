@@ -17,9 +17,9 @@ from typing import Literal
 from irscope.ir.asm.amdgcn_opcodes import amdgcn_access, amdgcn_flow
 from irscope.ir.asm.opcodes import MemoryEffect, effect_of, family_of, ptx_opcode
 from irscope.ir.asm.operands import (
-    Access,
     Mode,
     Operand,
+    RegisterAccess,
     parse_operand,
     register_names,
     register_templates,
@@ -231,7 +231,7 @@ class Instruction:
         return tuple([parse_operand(operand) for operand in self.operands])
 
     @property
-    def access(self) -> Access | None:
+    def access(self) -> RegisterAccess | None:
         """Of machine code: what it does with the registers that its text names, and with others."""
         return _access(self.text, self.kind)
 
@@ -295,7 +295,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class CodeLabel:
     """A name for a place in a function's code."""
 
     name: str
@@ -312,7 +312,7 @@ class Label:
 class Function:
     name: str
     instructions: tuple[Instruction, ...] = ()
-    labels: tuple[Label, ...] = ()
+    labels: tuple[CodeLabel, ...] = ()
 
 
 def opaque_instructions(functions: Iterable[Function]) -> Counter[str]:
@@ -335,7 +335,7 @@ _ACCESSES = {"sass": sass_access, "amdgcn": amdgcn_access}
 
 
 @lru_cache(1 << 14)
-def _access(text: str, kind: StageKind) -> Access | None:
+def _access(text: str, kind: StageKind) -> RegisterAccess | None:
     return _ACCESSES[kind](register_templates(text, kind)) if kind in _ACCESSES else None
 
 

@@ -11,8 +11,6 @@ from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.tokens import definitions
 from irscope.ir.syntax import HOLE, Shape
 
-__all__ = ["Block", "MlirModule", "Operation", "Region", "Value", "parse_mlir"]
-
 # "default {"   "partition0(%a: i32) num_warps(4) {"   "case 1 {": more regions of the operation before
 _MORE_REGIONS = re.compile(r"(?:default|partition\d+|case -?\d+)(?: \{$|\(.*\{$)")
 # "%acc_69:9 = "   "%acc#1"

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.mlir.operations import Effect, opcode_of
+from irscope.ir.mlir.operations import Effect
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.types import LayoutType, Type, read_types
 
@@ -20,14 +20,9 @@ from irscope.ir.mlir.types import LayoutType, Type, read_types
 class OperationUse:
     """An operation whose text names at least one type with a layout."""
 
-    line: int
-    """1-based, in the text."""
-    name: str
-    """`tt.load`."""
-    results: tuple[Value, ...]
+    operation: Operation
     result_types: tuple[LayoutType, ...]
     """The types of the results that have a layout."""
-    operands: tuple[Value, ...]
     types: tuple[LayoutType, ...]
     """Every type with a layout in its text, in order."""
     text: str
@@ -36,9 +31,25 @@ class OperationUse:
     """The number of loops around it."""
 
     @property
+    def line(self) -> int:
+        """1-based, in the text."""
+        return self.operation.first_line
+
+    @property
+    def name(self) -> str:
+        return self.operation.name
+
+    @property
     def opcode(self) -> str:
-        """The name, without the dialect for Triton's own dialects: `load`, `arith.addi`."""
-        return opcode_of(self.name)
+        return self.operation.opcode
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.operation.results
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.operation.operands
 
 
 @dataclass(frozen=True)
@@ -121,9 +132,7 @@ def _read_operation(operation: Operation, loops: int) -> OperationUse:
     own = f"{operation.text} {operation.closing}".rstrip()
     types = tuple(read_types(own.partition(" = ")[2] if operation.results else own))
     results = tuple([kind for kind in map(_with_layout, operation.result_types) if kind is not None])
-    return OperationUse(
-        operation.first_line, operation.name, operation.results, results, operation.operands, types, own, loops
-    )
+    return OperationUse(operation, results, types, own, loops)
 
 
 def _with_layout(kind: Type) -> LayoutType | None:
@@ -306,7 +315,7 @@ _OTHER = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class ArithmeticPrecision:
     """The precision of a kernel's arithmetic."""
 
     reads_tf32: bool = False
@@ -316,7 +325,7 @@ class Arithmetic:
     rounded to a narrow format, compared, or not known."""
 
 
-def read_arithmetic(text: str) -> Arithmetic:
+def read_arithmetic(text: str) -> ArithmeticPrecision:
     """The arithmetic of a TTIR or TTGIR module; never raises: of what cannot be read nothing is known."""
     module = parse_mlir(text)
     operations = list(module.walk())
@@ -328,7 +337,7 @@ def read_arithmetic(text: str) -> Arithmetic:
     tf32 = [dot for dot in dots if dot.attribute("inputPrecision") == "tf32" and _reads_float32(dot)]
     from_memory = all(_is_loaded(operand, module) for dot in tf32 for operand in dot.operands[:2])
     smooth = bool(operations) and all(_is_smooth(operation, users) for operation in operations)
-    return Arithmetic(bool(tf32), not (from_memory and smooth))
+    return ArithmeticPrecision(bool(tf32), not (from_memory and smooth))
 
 
 def _is_smooth(operation: Operation, users: Mapping[Value, Sequence[Operation]]) -> bool:

@@ -23,25 +23,11 @@ from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Operation
 from irscope.layout.maps import IN_DIMS, ThreadMap, eliminate
-from irscope.machine.noted import Execution
+from irscope.machine.noted import AccessExecution
 from irscope.machine.numbers import Integers, Number, Tokens
 from irscope.memory.access import Span, Traffic
 from irscope.memory.machine import ACCESSES
 from irscope.model.layout import LinearLayout
-
-__all__ = [
-    "Counter",
-    "Hardware",
-    "Lanes",
-    "Shape",
-    "box_lanes",
-    "counted",
-    "distinct_instructions",
-    "lanes_of",
-    "scalar_map",
-    "strides_of",
-    "widest_vector",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +373,7 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class InstructionShape:
     """The instructions of an operation, as its first execution shows them."""
 
     bits: int = 0
@@ -405,12 +391,12 @@ class Counter:
     made_of: Callable[[Operation], int | None] = lambda operation: None
     """How many instructions the machine code has for an access; None where that is not known."""
     lanes: dict[tuple[int, int], Lanes] = field(default_factory=dict[tuple[int, int], Lanes])
-    shapes: dict[tuple[int, int], Shape] = field(default_factory=dict[tuple[int, int], Shape])
+    shapes: dict[tuple[int, int], InstructionShape] = field(default_factory=dict[tuple[int, int], InstructionShape])
     known: dict[object, Traffic] = field(default_factory=dict[object, Traffic])
     each: dict[int, Traffic] = field(default_factory=dict[int, Traffic])
     """Line → the traffic of its first execution."""
 
-    def traffic(self, execution: Execution) -> Traffic:
+    def traffic(self, execution: AccessExecution) -> Traffic:
         """The traffic of all executions that one stands for."""
         addresses, mask = execution.addresses, execution.mask
         begin = int(addresses.known.flat[0])
@@ -432,7 +418,7 @@ class Counter:
             pairs = self._by_pairs(execution, lanes)
             least = most = counted(lanes, addresses, mask, size, *units, by_pairs=pairs)
             # Of loads of the same addresses the assembler may make one.
-            is_load = ACCESSES[execution.operation.name] == "load" and not execution.is_box
+            is_load = ACCESSES[execution.operation.opcode] == "load" and not execution.is_box
             distinct = distinct_instructions(lanes, addresses, mask) if is_load else lanes
             if len(distinct.warps) < len(lanes.warps):
                 least = counted(distinct, addresses, mask, size, *units, by_pairs=pairs)
@@ -447,15 +433,17 @@ class Counter:
         found = self.known[key].often(execution.times)
         return found.scaled(1 / execution.share) if execution.share < 1 else found
 
-    def shape(self, operation: Operation) -> Shape:
+    def shape(self, operation: Operation) -> InstructionShape:
         """How the instructions of an operation are."""
-        return next((shape for (line, _), shape in self.shapes.items() if line == operation.first_line), Shape())
+        return next(
+            (shape for (line, _), shape in self.shapes.items() if line == operation.first_line), InstructionShape()
+        )
 
-    def _lanes(self, execution: Execution) -> Lanes | None:
+    def _lanes(self, execution: AccessExecution) -> Lanes | None:
         operation, addresses = execution.operation, execution.addresses
         key = (operation.first_line, execution.warps)
         if key not in self.lanes:
-            shape = Shape(strides=strides_of(addresses))
+            shape = InstructionShape(strides=strides_of(addresses))
             if execution.is_box:
                 found = box_lanes(prod(addresses.shape))
             else:
@@ -464,18 +452,18 @@ class Counter:
                 if threads is None or threads.shape != addresses.shape or threads.layout.in_bits > _MOST_BITS:
                     return None
                 width, possible = self._widths(execution, threads)
-                found = lanes_of(threads, width, once=ACCESSES[operation.name] != "load")
+                found = lanes_of(threads, width, once=ACCESSES[operation.opcode] != "load")
                 bits = execution.element_bits
-                shape = Shape(width * bits, possible * bits, shape.strides)
+                shape = InstructionShape(width * bits, possible * bits, shape.strides)
             self.lanes[key], self.shapes[key] = found, shape
         return self.lanes[key]
 
-    def _by_pairs(self, execution: Execution, lanes: Lanes) -> bool:
-        is_copy = ACCESSES[execution.operation.name] == "copy" and not execution.is_box
+    def _by_pairs(self, execution: AccessExecution, lanes: Lanes) -> bool:
+        is_copy = ACCESSES[execution.operation.opcode] == "copy" and not execution.is_box
         size = lanes.width * execution.element_bits // 8
         return is_copy and size == _PAST_L1_BYTES and self.hardware.unit_bytes == 2 * _PAST_L1_BYTES
 
-    def _widths(self, execution: Execution, threads: ThreadMap) -> tuple[int, int]:
+    def _widths(self, execution: AccessExecution, threads: ThreadMap) -> tuple[int, int]:
         """The elements of a lane's part of an instruction, and those that it could have."""
         bits = max(execution.element_bits, 1)
         given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))

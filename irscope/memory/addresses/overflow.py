@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.control import Step
 from irscope.machine.loops import Runner, evaluate
-from irscope.machine.noted import Execution, Held
+from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import EXACT_BITS, FAR, Number, as_number, bits_of, truncated
 from irscope.machine.symbolic import Programs
 from irscope.machine.values import Array
-
-__all__ = ["Overflow", "overflows_of"]
 
 _BITS = 32
 _LIMIT = 1 << (_BITS - 1)
@@ -190,7 +188,7 @@ def _narrow(one: Array | Number) -> Array | Number:
     return truncated(one, _BITS) if one.bits == EXACT_BITS else one
 
 
-def _is_astray(plain: Execution, exact: Execution) -> bool:
+def _is_astray(plain: AccessExecution, exact: AccessExecution) -> bool:
     """Whether an element is accessed at an address that it would not be accessed at, but for overflows."""
     one, other = plain.addresses, exact.addresses
     if not _is_same(one.tokens, other.tokens):

@@ -20,27 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.machine.noted import Execution
+from irscope.machine.noted import AccessExecution
 from irscope.machine.numbers import Integers, Number, Source
 from irscope.machine.values import Descriptor
 from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.arguments import Arguments
+from irscope.memory.addresses.arguments import LaunchArguments
 from irscope.memory.machine import ACCESSES
-from irscope.memory.programs.runner import Run, Touch, Vectors, Weight, run_programs
-
-__all__ = [
-    "MOST_PROGRAMS",
-    "SECTOR_BYTES",
-    "Extent",
-    "Footprint",
-    "Intervals",
-    "Pieces",
-    "TooMany",
-    "Touched",
-    "extent_of",
-    "footprint_of",
-]
-
+from irscope.memory.programs.runner import ProgramsRun, Touch, Vectors, Weight, run_programs
 
 _MOST = 1 << 23
 """Intervals of one set, before those that touch are joined."""
@@ -230,7 +216,7 @@ class Footprint:
 
 
 def footprint_of(
-    module: MlirModule, arguments: Arguments, grid: tuple[int, int, int], room: Mapping[str, int]
+    module: MlirModule, arguments: LaunchArguments, grid: tuple[int, int, int], room: Mapping[str, int]
 ) -> Footprint:
     """The footprint of a launch.
 
@@ -253,13 +239,13 @@ def footprint_of(
     return found.footprint(module)
 
 
-def _steps(arguments: Arguments) -> dict[str, int]:
+def _steps(arguments: LaunchArguments) -> dict[str, int]:
     """Pointer → what divides where it begins, of which its known part is told apart."""
     pointers = [one.base if isinstance(one, Descriptor) else one for one in arguments.held.values()]
     return {one.argument: one.step for one in pointers if isinstance(one, Number) and one.argument}
 
 
-def _divided(run: Run) -> list[Integers] | None:
+def _divided(run: ProgramsRun) -> list[Integers] | None:
     """The programs in parts, by the scalar that leaves most accesses open; None if none does."""
     wanted: Counter[Source] = Counter()
     for touch in run.touches:
@@ -287,7 +273,7 @@ class _Place:
     """(bytes, how many) of each loop around it."""
 
 
-def _place(run: Run, touch: Touch) -> _Place | None:
+def _place(run: ProgramsRun, touch: Touch) -> _Place | None:
     """Where an access lies; None if that is not known."""
     addresses = touch.execution.addresses
     found = run.vectors.split(addresses)
@@ -299,7 +285,7 @@ def _place(run: Run, touch: Touch) -> _Place | None:
     return _Place(addresses.argument, shifts, turns) if list(rest.values()) == [1] else None
 
 
-def _active(run: Run, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
+def _active(run: ProgramsRun, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
     """Which elements are accessed, in parts, and how often each is; None if the mask is not known."""
     addresses, mask = touch.execution.addresses, touch.execution.mask
     if mask is None:
@@ -343,7 +329,7 @@ class _Found:
         self._notes: dict[str, None] = {}
         self._is_ended = False
 
-    def take(self, run: Run) -> None:
+    def take(self, run: ProgramsRun) -> None:
         for visit in run.visits:
             low, high = visit.weight.span
             span = self._executions.setdefault(visit.operation.first_line, [0, 0])
@@ -363,7 +349,7 @@ class _Found:
     def _sum(self, argument: str, is_read: bool) -> _Sum:
         return self._sums.setdefault((argument, is_read), _Sum())
 
-    def _touch(self, run: Run, touch: Touch, is_read: bool) -> None:
+    def _touch(self, run: ProgramsRun, touch: Touch, is_read: bool) -> None:
         execution = touch.execution
         place, active = _place(run, touch), _active(run, touch)
         total = self._sum(execution.addresses.argument, is_read)
@@ -374,7 +360,7 @@ class _Found:
             self._part(total, execution, place, surely, perhaps, touch.weight)
 
     def _part(
-        self, total: _Sum, execution: Execution, place: _Place | None, surely: NDArray[np.bool_],
+        self, total: _Sum, execution: AccessExecution, place: _Place | None, surely: NDArray[np.bool_],
         perhaps: NDArray[np.bool_], weight: Weight,
     ) -> None:  # fmt: skip
         size = max(execution.element_bits // 8, 1)
@@ -468,7 +454,7 @@ def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.
 
 def _directions(operation: Operation) -> tuple[bool, ...]:
     """Whether an access reads, writes, or both."""
-    action = ACCESSES[operation.name]
+    action = ACCESSES[operation.opcode]
     return (True, False) if action == "atomic" else (action in _READS,)
 
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
-from irscope.machine.control import Executor, Frame, Step
-from irscope.machine.loops import Loop, Runner, grew, grown, growth_of, run_kernel
-from irscope.machine.noted import LOST, NONE, Execution, Held, Place
+from irscope.machine.control import Executor, Step, Values
+from irscope.machine.loops import FollowedLoop, Runner, grew, grown, growth_of, run_kernel
+from irscope.machine.noted import LOST, NONE, AccessExecution, Held, Place
 from irscope.machine.numbers import (
     FAR,
     Integers,
@@ -41,17 +41,6 @@ from irscope.machine.symbolic import Programs, TooMuch, is_undefined
 from irscope.machine.values import Array
 from irscope.machine.values import Held as Concrete
 from irscope.memory.access import MOST, Span
-
-__all__ = [
-    "ENDLESS",
-    "Run",
-    "Touch",
-    "Vectors",
-    "Visit",
-    "Weight",
-    "predicate_of",
-    "run_programs",
-]
 
 
 class Vectors:
@@ -202,14 +191,14 @@ class Visit:
 class Touch:
     """An access that is executed."""
 
-    execution: Execution
+    execution: AccessExecution
     weight: Weight
     turns: tuple[tuple[int, int], ...]
     """(token of the turn's number, turns) of the loops around it whose turns are run at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramsRun:
     """What some programs of a launch do."""
 
     vectors: Vectors
@@ -224,11 +213,11 @@ class Run:
     """Whether it was ended before the kernel's end: nothing bounds what it would have done."""
 
 
-def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> Run:
+def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> ProgramsRun:
     """Run a module's kernel for some programs; never raises for what the module holds."""
     runner = _Runner(module, arguments, vectors)
     is_ended = run_kernel(runner, module)
-    return Run(
+    return ProgramsRun(
         vectors, tuple(runner.visits), tuple(runner.touches), tuple(runner.notes), tuple(runner.unread.items()),
         runner.noted.work, is_ended,
     )  # fmt: skip
@@ -273,7 +262,7 @@ class _Runner(Runner):
 
     def _settled(self, step: Step, number: Number) -> Number:
         """A scalar with the values that it has in the programs in place of what is unknown of it."""
-        frame = Frame(self.frame.rows, self.frame)
+        frame = Values(self.frame.rows, self.frame)
         for value in step.operands:
             operand = self.number(value)
             values = self.vectors.values(operand)
@@ -286,7 +275,7 @@ class _Runner(Runner):
         values = as_number(cast(Executor, step.execute)(self, step, frame)[0]).known
         return self._tightened(number, np.broadcast_to(values, (self.vectors.count,)))
 
-    def block(self, block: Block, frame: Frame, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
+    def block(self, block: Block, frame: Values, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
         # How often elements are combined is no matter of the launch.
         mark = self.mark()
         end = super().block(block, frame, arguments, keeps)
@@ -360,7 +349,7 @@ class _Runner(Runner):
 
     def run_for(self, operation: Operation, place: Place) -> None:
         self.lose(operation)
-        loop = Loop.of(self, operation, place)
+        loop = FollowedLoop.of(self, operation, place)
         bounds = loop.start, loop.stop, loop.step
         turns = self._turns(*bounds)
         if turns is None:
@@ -384,7 +373,7 @@ class _Runner(Runner):
             return None
         return np.maximum(-((first - last) // by), 0)
 
-    def _counted(self, loop: Loop, turns: Integers) -> list[Held]:
+    def _counted(self, loop: FollowedLoop, turns: Integers) -> list[Held]:
         """Run a loop whose turns are known in each program; returns what it gives."""
         reached = turns[np.broadcast_to(self.weight.high > 0, turns.shape)]
         if not reached.size or not reached.max():
@@ -431,7 +420,7 @@ class _Runner(Runner):
     def _scalar(self, value: Held) -> Integers | None:
         return self.vectors.values(value) if isinstance(value, Number) and value.shape == (1,) else None
 
-    def _head(self, loop: Loop, turns: int) -> list[Held] | None:
+    def _head(self, loop: FollowedLoop, turns: int) -> list[Held] | None:
         """Run the first turns at once; returns what is carried on, or None if they do not touch memory alike."""
         mark = self.mark()
         weight = self.weight.often(*[np.array([turns])] * 2)
@@ -454,7 +443,7 @@ class _Runner(Runner):
         # Where one turn by itself does not tell either, turns one by one would not.
         return touch.execution.operation.first_line not in unknown
 
-    def _at_once(self, loop: Loop, turns: int | None) -> tuple[list[Number | None], Set[int]]:
+    def _at_once(self, loop: FollowedLoop, turns: int | None) -> tuple[list[Number | None], Set[int]]:
         """Run one turn with an unknown number for all.
 
         Returns by what the carried values grow, and the lines whose places are not known in one turn by itself.

@@ -271,7 +271,6 @@ class Payload:
     def _lines(
         self, text: str, kind: StageKind, number: int, blobs: Blobs, place: str, base: int = -1
     ) -> tuple[int, Plain]:
-        """The number of a text, whose lines and margins are stored, and its lines without locations."""
         plain, margins = split_margins(text, kind)
         bases = self.texts.parts(base) if base >= 0 else ()
         found = self._text("\n".join(plain), number, blobs, place, list(bases[:1]))

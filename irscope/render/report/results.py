@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from irscope.analysis.passes.ablation import Ablation, AblationRow, SortKey
-from irscope.analysis.upgrade.model import Row, Upgrade
+from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
 from irscope.model.capture import Capture
 from irscope.render.text.bench import Bench, BenchRow, bench_columns, bench_notes, bench_title, row_cells
 from irscope.render.text.searches import about, cell, column_title, columns, idle, measured, outcome
@@ -45,8 +45,6 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """Results that belong together."""
-
     title: str
     lines: tuple[str, ...] = ()
     verdict: str = ""
@@ -176,7 +174,7 @@ def upgrade_results(upgrade: Upgrade, *, every: bool) -> Results:
     return Results(f"Triton {before} → {after}", about, sections)
 
 
-def _section(row: Row, versions: tuple[str, str], numbers: dict[str, int]) -> _Section:
+def _section(row: UpgradeRow, versions: tuple[str, str], numbers: dict[str, int]) -> _Section:
     capture = row.capture
     where = stages_text(row.blame)
     changed = changes_text(row, 4) + (f" — comes in {where}" if where else "")
@@ -197,14 +195,13 @@ def _section(row: Row, versions: tuple[str, str], numbers: dict[str, int]) -> _S
     )
 
 
-def _view(row: Row, numbers: dict[str, int]) -> View:
+def _view(row: UpgradeRow, numbers: dict[str, int]) -> View:
     sides = [numbers.get(one.id) if one is not None else None for one in (row.before, row.after)]
     one, other = sides
     return {"tab": "compare", "a": one, "b": other} if one is not None and other is not None else {}
 
 
-def _facts(row: Row) -> Table | None:
-    """All that changed, where it is more than one fact."""
+def _facts(row: UpgradeRow) -> Table | None:
     if len(row.changes) < 2:
         return None
     tones: tuple[_Tone, ...] = tuple(_TONES.get(one.verdict, "") for one in row.changes)

@@ -9,7 +9,7 @@ from itertools import combinations, islice
 
 import pytest
 
-from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program, write_program
+from irscope.analysis.reduce.program import Case, EditableProgram, Pipeline, read_program, write_program
 from irscope.analysis.reduce.search import Search, halved
 from irscope.analysis.reduce.steps import STEPS
 from irscope.model.capture import PassSnapshot
@@ -47,7 +47,7 @@ class Judge:
         return None
 
 
-def begun(judge: Judge) -> Search[Program, Case]:
+def begun(judge: Judge) -> Search[EditableProgram, Case]:
     program = read_program(LOOP)
     program.pipeline = Pipeline.of(PASSES, ("ttgir", "llir"))
     program.options = (("num_stages", 3), ("maxnreg", 64))

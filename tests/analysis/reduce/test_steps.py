@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from irscope.analysis.reduce.program import Program, read_program, write_program
+from irscope.analysis.reduce.program import EditableProgram, read_program, write_program
 from irscope.analysis.reduce.search import Edit, ReductionStep
 from irscope.analysis.reduce.steps import STEPS
 from irscope.errors import ParseError
@@ -16,7 +16,7 @@ STEP = {one.name: one for one in STEPS}
 TEXTS = {"loop": LOOP, "branches": BRANCHES, "while": WHILE}
 
 
-def shrunk(text: str, step: ReductionStep[Program], chosen: list[Edit] | None = None) -> str:
+def shrunk(text: str, step: ReductionStep[EditableProgram], chosen: list[Edit] | None = None) -> str:
     program = read_program(text)
     step.apply(program, frozenset(step.edits(program) if chosen is None else chosen))
     assert faults_of(program) == []
@@ -27,7 +27,7 @@ def names(text: str) -> list[str]:
     return [one.name for one in read_program(text).walk()]
 
 
-def only(text: str, step: ReductionStep[Program], name: str) -> str:
+def only(text: str, step: ReductionStep[EditableProgram], name: str) -> str:
     """The text after a step on the operations of a name."""
     program = read_program(text)
     keys = {one.key for one in program.walk() if one.name == name}
@@ -209,7 +209,7 @@ def test_every_choice_leaves_a_well_formed_program(text: str) -> None:
         for _ in range(4):
             edits = [*step.edits(program)]
             chosen = frozenset(chance.sample(edits, chance.randint(0, len(edits))))
-            made: Program = program.copy()
+            made: EditableProgram = program.copy()
             step.apply(made, chosen)
             assert faults_of(made) == [], (step.name, chosen)
             assert write_program(read_program(write_program(made))) == write_program(made)
