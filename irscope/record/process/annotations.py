@@ -92,7 +92,7 @@ class Annotations:
             for number, disassembly in list(self._disassemblies.items()):
                 if disassembly.done():
                     del self._disassemblies[number]
-                    text = disassembly.result().text
+                    text, _ = disassembly.result()
                     self._sink(
                         events.ArtifactMade(number, "sass", text) if text else events.StageLeftOut(number, "sass")
                     )
@@ -124,16 +124,6 @@ class Annotations:
 _RETRY_S = 24 * 3600
 """After this time, nvdisasm is tried again on a cubin that was too much for it."""
 _LIMIT_VARIABLE = "IRSCOPE_TOOL_SECONDS"
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What came of a disassembly."""
-
-    text: str | None = None
-    """The `sass` stage, in irscope's normal form; None if there is none."""
-    reason: str = ""
-    """Why there is none, as a sentence."""
 
 
 class _Run:
@@ -190,10 +180,13 @@ class Disassembly:
             if not run.process.ended:
                 run.process.count_poll()
 
-    def result(self) -> Listing:
-        """The text of the `sass` stage, or why there is none; ends the processes and cleans up."""
+    def result(self) -> tuple[str, str]:
+        """The text of the `sass` stage in irscope's normal form, and where that is empty why, as a sentence.
+
+        Ends the processes and cleans up.
+        """
         if not self._runs:
-            return Listing(reason=self._reason)
+            return "", self._reason
         listing, live = self._runs
         try:
             text, reason = listing.result()
@@ -209,9 +202,9 @@ class Disassembly:
             with contextlib.suppress(OSError):
                 self._note.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(self._note, reason.encode())
-            return Listing(reason=reason)
+            return "", reason
         except OSError as error:
-            return Listing(reason=f"what nvdisasm wrote cannot be read: {error}.")
+            return "", f"what nvdisasm wrote cannot be read: {error}."
         finally:
             self.close()
         # Its readers take a while to import, and not every recording needs them.
@@ -219,8 +212,8 @@ class Disassembly:
 
         functions = with_live_registers(parse_sass(text), parse_sass(counts))
         if not functions:
-            return Listing(reason=reason or "nvdisasm printed no function.")
-        return Listing(format_sass(function.without_padding() for function in functions))
+            return "", reason or "nvdisasm printed no function."
+        return format_sass(function.without_padding() for function in functions), ""
 
     def close(self) -> None:
         """End the processes and remove what they wrote; harmless to call again."""
@@ -258,11 +251,11 @@ def with_listing(capture: Capture) -> tuple[Capture, str]:
     cubin = next((artifact.data for artifact in capture.artifacts if artifact.stage == "cubin"), None)
     if not isinstance(cubin, bytes) or "sass" in capture.stages:
         return capture, ""
-    listing = Disassembly(cubin, installed_nvdisasm()).result()
-    if listing.text is None:
-        return capture, listing.reason
+    text, reason = Disassembly(cubin, installed_nvdisasm()).result()
+    if not text:
+        return capture, reason
     place = capture.stages.index("cubin") + 1
-    artifacts = (*capture.artifacts[:place], Artifact("sass", listing.text), *capture.artifacts[place:])
+    artifacts = (*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:])
     return replace(capture, artifacts=artifacts), ""
 
 

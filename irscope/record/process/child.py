@@ -115,18 +115,6 @@ class MessageStream:
         os.close(self._descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    module: str
-    ahead: tuple[str, ...]
-    """Modules that it will import, and that a process which it is forked from may have imported."""
-    interpreter: str | None
-    environment: Mapping[str, str]
-    descriptor: int
-    """Its socket."""
-    output: IO[bytes]
-
-
 class Child:
     """A child process; `child_process` starts it."""
 
@@ -236,7 +224,7 @@ def child_process(
     *,
     interpreter: str | None = None,
     echo: Callable[[str], None] | None = None,
-    ahead: Iterable[str] = (),
+    ahead: tuple[str, ...] = (),
 ) -> Iterator[Child]:
     """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
 
@@ -249,12 +237,13 @@ def child_process(
     ours, theirs = socket.socketpair()
     with ours:
         with theirs, open(log, "wb") as output:
-            start = Start(module, tuple(ahead), interpreter, environment, theirs.fileno(), output)
-            warm = _warm.get()
-            process = warm.started(start) if warm is not None else None
+            descriptor = theirs.fileno()
+            process = None
+            if ahead and (warm := _warm.get()) is not None:
+                process = warm.forked(interpreter, environment, ahead, module, descriptor, output)
             if process is None:
-                command = module_command(module, str(start.descriptor), interpreter=interpreter)
-                process = _started(command, environment, subprocess.PIPE, output, output, start.descriptor)
+                command = module_command(module, str(descriptor), interpreter=interpreter)
+                process = _started(command, environment, subprocess.PIPE, output, output, descriptor)
         child = Child(process, ours, log, echo)
         try:
             yield child
@@ -392,15 +381,15 @@ class ForkServer:
         """What the function returned, after waiting for it; raises RecordingError, or the IrscopeError it raised."""
         return self._answer(number)
 
-    def fork(self, start: Start) -> _ServedProcess:
+    def fork(self, environment: Mapping[str, str], module: str, descriptor: int, output: IO[bytes]) -> _ServedProcess:
         """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
         read_end, write_end = os.pipe()
         try:
             given = self._environment
-            changed = {name: value for name, value in start.environment.items() if given.get(name) != value}
-            removed = tuple(name for name in given if name not in start.environment)
-            command = Fork(next(self._numbers), start.module, changed, removed, os.getcwd())
-            number = self._send(command, (read_end, start.output.fileno(), start.descriptor))
+            changed = {name: value for name, value in environment.items() if given.get(name) != value}
+            removed = tuple(name for name in given if name not in environment)
+            command = Fork(next(self._numbers), module, changed, removed, os.getcwd())
+            number = self._send(command, (read_end, output.fileno(), descriptor))
             pid = self._answer(number)
             return _ServedProcess(pid, open(write_end, "wb", buffering=0), self)
         except BaseException:
@@ -472,15 +461,15 @@ class _Warm:
                 os.fstat(standard)
             self.server(None, _child_environment(), TRITON)
 
-    def started(self, start: Start) -> _ServedProcess | None:
-        """A fork for a child; None if it has to be a new process."""
-        if not start.ahead:
-            return None
+    def forked(
+        self, interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...], *start: Any
+    ) -> _ServedProcess | None:
+        """A fork for a child, as `ForkServer.fork` starts it; None if it has to be a new process."""
         try:
-            return self.server(start.interpreter, start.environment, start.ahead).fork(start)
+            return self.server(interpreter, environment, modules).fork(environment, *start)
         except IrscopeError as error:
             # What the server forked ends with it.
-            kind = _kind_of(start.interpreter, start.environment, start.ahead)
+            kind = _kind_of(interpreter, environment, modules)
             gone, self._servers[kind] = self._servers.get(kind), error
             if isinstance(gone, tuple):
                 gone[1].close()

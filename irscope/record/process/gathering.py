@@ -23,7 +23,7 @@ from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
 from irscope.model.capture import Capture, FailureKind
 from irscope.record.process import events
 from irscope.record.process.annotations import Annotations, LayoutServer
-from irscope.record.process.assembly import Assembly, LateFacts
+from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import TRITON, Child, MessageStream, child_process
 from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.messages import MessageError, MessageReader, frame_of
@@ -56,7 +56,7 @@ class Completion:
         self._waits: dict[int, float] = {}
         """The compiles that ended and are not handed on, each with when it is to be kept as it is."""
         self._files: dict[int, CaptureFile] = {}
-        self._stored_facts: dict[int, LateFacts] = {}
+        self._stored_facts: dict[int, tuple[object, ...]] = {}
         """Those that the file of each compile holds."""
         self._shelf = Shelf(spills=True, lease=keep)
 
@@ -105,10 +105,10 @@ class Completion:
             file = self._files.get(number)
             if file is None:
                 self._put(number)
-            elif self._stored_facts[number] != (facts := self.assembly.late_facts(number)):
+            elif self._stored_facts[number] != self.assembly.late_facts(number):
                 # A file that is gone stays so.
                 with suppress(CaptureNotFound, CaptureFormatError):
-                    self.replace(file, facts.added_to(file.load()))
+                    self.replace(file, self.assembly.with_late_facts(number, file.load()))
         return StoredCaptures(self._files[number] for number in self.assembly.numbers)
 
     def replace(self, file: CaptureFile, capture: Capture) -> None:
