@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -247,7 +246,6 @@ def _resolved(table: dict[int, int], value: int) -> int:
     return value
 
 
-_LOCATION_ALIAS = re.compile(r"#loc\d*$")
 _INDENT = "  "
 
 
@@ -327,10 +325,8 @@ class _Writer:
         body = "\n".join(self.lines)
         aliases = self.program.aliases
         used = reachable(ALIAS.findall(body), aliases)
-        head = [
-            f"{name} = {text}" for name, text in aliases.items() if name in used and not _LOCATION_ALIAS.match(name)
-        ]
-        tail = [f"{name} = {text}" for name, text in aliases.items() if name in used and _LOCATION_ALIAS.match(name)]
+        head = [f"{name} = {text}" for name, text in aliases.items() if name in used and not _is_location(name)]
+        tail = [f"{name} = {text}" for name, text in aliases.items() if name in used and _is_location(name)]
         return "\n".join([*head, body, *tail]) + "\n"
 
     def _operation(self, operation: Op, indent: str) -> None:
@@ -385,6 +381,10 @@ class _Writer:
         if any(rows):
             properties["arg_attrs"] = f"[{', '.join(f'{{{_written(row)}}}' for row in rows)}]"
         return properties
+
+
+def _is_location(alias: str) -> bool:
+    return alias.rstrip("0123456789") == "#loc"
 
 
 def _written(entries: dict[str, str]) -> str:
