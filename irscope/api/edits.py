@@ -111,7 +111,7 @@ class EditPlace:
 
     def _compiled_ir(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
         from irscope.record.process.requests import request_from_capture, request_resumed
-        from irscope.record.variants.grafts import with_what_came_before
+        from irscope.record.variants.pool import with_what_came_before
 
         self._require_same_kernel(text, path)
         tell_origin(self.capture, self.tell)

@@ -30,7 +30,7 @@ class Explanation:
     """The worst first, each with its reasons, and with what each suggestion that was tried gave."""
     silenced: int = 0
     """How many more there are that comments in the kernel silence."""
-    time: Timed = Timed(None, None, "it was not predicted")  # noqa: RUF009 - a frozen value
+    time: Timed = Timed(None, None, why_not="it was not predicted")  # noqa: RUF009 - a frozen value
     """The predicted time of the launch, or why there is none."""
 
     def _repr_html_(self) -> str:

@@ -47,7 +47,7 @@ def captures_of(
     file, kernel = split_subject(subject, record_options)
     if is_capture(file):
         captures = stored_captures(subject)
-        if of_one and record_options.launch is None and is_ambiguous(captures, subject):
+        if of_one and record_options.launch is None and _is_ambiguous(captures, subject):
             only_one(captures, subject)
         if record_options.changes_a_capture:
             with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
@@ -338,7 +338,7 @@ def only_one(captures: StoredCaptures, subject: str | None) -> Capture:
     raise UsageError(f"{subject} names {len(rows)} captures, and one is needed:\n{listed}")
 
 
-def is_ambiguous(captures: Sequence[Capture], subject: str | None) -> bool:
+def _is_ambiguous(captures: Sequence[Capture], subject: str | None) -> bool:
     """Whether one capture is to be chosen from several of a collection, in which no one is the first."""
     return len(captures) > 1 and collection_at((subject or "last").partition("::")[0]) is not None
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from irscope import __version__
 from irscope.cli.captures import captures_of, is_program, readable, tell_unknown
-from irscope.cli.command import Subjects, split_words
+from irscope.cli.command import Subjects
 from irscope.cli.output import Destination, emit, write_output
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import STAGES, stage_named

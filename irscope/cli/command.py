@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import UnionType
@@ -110,7 +110,7 @@ def _is_list(command: click.Command, name: str) -> bool:
 
 
 def _parameters(function: Callable[..., int]) -> Iterator[click.Parameter]:
-    own = declared_options(function.__doc__)
+    own = _declared_options(function.__doc__)
     has_list = False
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.annotation is RecordingOptions:
@@ -121,7 +121,7 @@ def _parameters(function: Callable[..., int]) -> Iterator[click.Parameter]:
                 yield _parameter(name, option.kind, option, option.default)
         elif is_dataclass(parameter.annotation):
             group = cast("Any", parameter.annotation)
-            hints, of_group = get_type_hints(group, include_extras=True), declared_options(group.__doc__)
+            hints, of_group = get_type_hints(group, include_extras=True), _declared_options(group.__doc__)
             for item in fields(group):
                 yield _parameter(item.name, *_declared(item.name, hints[item.name], of_group), item.default)
         else:
@@ -181,7 +181,7 @@ def _type(kind: Any, declared: Option | None = None) -> click.ParamType[Any]:
     return click.Path(path_type=Path) if kind is Path else click.STRING
 
 
-def declared_options(docstring: str | None) -> dict[str, Option]:
+def _declared_options(docstring: str | None) -> dict[str, Option]:
     """The options of a docstring's section `Options:`, by parameter."""
     _, _, section = inspect.cleandoc(docstring or "").partition("\nOptions:\n")
     rows: list[str] = []
@@ -219,8 +219,3 @@ Part = Annotated[
 AsJson = Annotated[bool, "--json: Print JSON; docs/json.md describes it."]
 Color = Annotated[bool | None, "--color/--no-color (hidden): Default: colour on a terminal."]
 Output = Annotated[Path | None, "--output, -o PATH: Write to a file."]
-
-
-def split_words(texts: Sequence[str] | None) -> list[str]:
-    """The words of a repeatable option that takes several, separated by commas."""
-    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.cli.captures import captures_of, compiled_again, is_capture, is_program, refuse_empty, split_subject
-from irscope.cli.command import Context, Subject, split_words
+from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import noted_incomplete
 from irscope.cli.output import (
     JSON_VERSION,
@@ -22,7 +22,7 @@ from irscope.cli.output import (
     is_terminal,
     table_width,
 )
-from irscope.cli.recording import option_value, versus_pair
+from irscope.cli.recording import option_value, split_words, versus_pair
 from irscope.cli.streams import say, standard_output
 from irscope.cli.texts import one_pass as find_pass
 from irscope.cli.texts import snapshot_text

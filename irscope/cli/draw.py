@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from irscope.cli.captures import captures_of, captures_with_passes, run_compile, tell_incomplete
-from irscope.cli.command import After, AsJson, Lines, Output, Part, Subject, split_words
+from irscope.cli.command import After, AsJson, Lines, Output, Part, Subject
 from irscope.cli.output import (
     STANDARD_OUTPUT,
     Looks,
@@ -20,6 +20,7 @@ from irscope.cli.output import (
     write_output,
     write_picture,
 )
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.cli.texts import file_names
 from irscope.errors import IrscopeError, UsageError, did_you_mean

@@ -14,9 +14,10 @@ import click
 
 from irscope.api.edits import PYTHON, EditPlace, place_at
 from irscope.cli.captures import captures_of, only_one, run_request
-from irscope.cli.command import Context, Subject, split_words
+from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import kept_captures, refuse_untrusted
 from irscope.cli.output import Destination, emit, is_terminal
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import MissingTool, RecordingError, UsageError
 from irscope.interruption import noted_signals
@@ -24,7 +25,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.render.text.failure import edited_failure_text
 from irscope.store.disk import write_atomically
-from irscope.store.edits import edits_folder, free_name, named, refuse_taken
+from irscope.store.recent import edits_folder, free_name, named, refuse_taken
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison

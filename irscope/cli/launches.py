@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of, is_script, split_subject
-from irscope.cli.command import split_words
-from irscope.cli.recording import refuse_options
+from irscope.cli.recording import refuse_options, split_words
 from irscope.cli.streams import say
 from irscope.errors import NoDevice, UsageError
 from irscope.model.capture import Capture

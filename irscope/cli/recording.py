@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from irscope.cli.captures import refuse_unknown_names
-from irscope.cli.command import split_words
 from irscope.cli.keeping import noted_incomplete
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import STAGE_NAMES
@@ -106,6 +105,11 @@ def _named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, st
             raise UsageError(f"{option} {row!r}: write NAME=VALUE.")
         pairs.append((name.strip(), value.strip()))
     return pairs
+
+
+def split_words(texts: Sequence[str] | None) -> list[str]:
+    """The words of a repeatable option that takes several, separated by commas."""
+    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]
 
 
 def versus_pair(text: str) -> tuple[str, str]:

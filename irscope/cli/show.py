@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.cli import texts
 from irscope.cli.captures import stored_captures
-from irscope.cli.command import After, Annotations, Lines, Stages, split_words
+from irscope.cli.command import After, Annotations, Lines, Stages
 from irscope.cli.on_machine import Values, show_values
 from irscope.cli.output import (
     STANDARD_OUTPUT,
@@ -21,6 +21,7 @@ from irscope.cli.output import (
     table_width,
     write_output,
 )
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.cli.texts import annotated_text, annotation_columns, annotations_json
 from irscope.errors import StageNotFound, UsageError

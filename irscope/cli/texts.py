@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from irscope.api import texts as api_texts
 from irscope.api.texts import selected_lines
-from irscope.cli.command import split_words
 from irscope.cli.output import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named

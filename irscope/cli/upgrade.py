@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of, is_program, is_script, readable
-from irscope.cli.command import Subject, split_words
+from irscope.cli.command import Subject
 from irscope.cli.keeping import note_incomplete
 from irscope.cli.launches import program_request
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.recording import interpreter_at, refuse_options
+from irscope.cli.recording import interpreter_at, refuse_options, split_words
 from irscope.cli.streams import progress_bar, say
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -21,7 +21,7 @@ from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
-    from irscope.record.variants.grafts import Compiler
+    from irscope.record.variants.pool import Compiler
 
 
 WORSE = 3
@@ -148,7 +148,7 @@ def _upgraded(
     timing: _Timing | None,
 ) -> Upgrade:
     from irscope.analysis.upgrade.compare import upgraded
-    from irscope.record.variants.grafts import Compiler
+    from irscope.record.variants.pool import Compiler
 
     asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
     own = replace(asked, targets=(), options=())

@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import captures_of, tell_failures, tell_incomplete
-from irscope.cli.command import Subject, split_words
+from irscope.cli.command import Subject
 from irscope.cli.launches import program_request, why_no_gpu
 from irscope.cli.output import Destination, emit
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture

@@ -158,7 +158,7 @@ def test_values_as_programs_give_them() -> None:
 def test_every_option_reaches_the_recording_process() -> None:
     asked = RecordingOptions(**OTHER)
     request = RecordRequest.of_options(asked, mode="script", path="kernels.py")
-    (arrived,) = MessageReader((RecordRequest,)).feed(frame_of(request))
+    (arrived,) = MessageReader().feed(frame_of(request))
     assert arrived == request
     for item in dataclasses.fields(RecordingOptions):
         assert getattr(arrived, item.name) != item.default, item.name

@@ -19,7 +19,7 @@ Asking = Generator[Graft, Capture | None, _Found]
 
 
 class UpgradeCompiler(Protocol):
-    """One Triton, as an upgrade needs it; `irscope.record.variants.grafts` has it."""
+    """One Triton, as an upgrade needs it; `irscope.record.variants.pool` has it."""
 
     @property
     def version(self) -> str: ...

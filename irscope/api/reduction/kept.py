@@ -24,7 +24,7 @@ from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Failure, PassSnapshot
 from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Judge
+from irscope.record.variants.pool import Judge
 from irscope.store.file import SUFFIX, save
 
 

@@ -24,8 +24,7 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Launch, PassSnapshot, SnapshotLevel, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Candidates, settled
-from irscope.record.variants.pool import VariantPool
+from irscope.record.variants.pool import Candidates, VariantPool, settled
 from irscope.render.reproduction.needed import needed_source
 from irscope.render.reproduction.program import pieces_text
 from irscope.store.disk import default_folder

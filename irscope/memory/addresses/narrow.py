@@ -21,6 +21,7 @@ from irscope.memory.addresses.counter import strides_of, widest_vector
 _ENOUGH = 16
 """The divisor that Triton specialises on."""
 _WIDEST_BITS = 128
+_PRODUCTS = ("arith.muli", "arith.cmpi")
 _Factors = tuple[tuple[int, int], ...]
 
 
@@ -77,7 +78,7 @@ class Limits:
         Args:
             aligned: arguments that are taken to be multiples of 16.
             ones: arguments that are taken to be 1.
-            factors: (constant, the number in its place), wherever something is multiplied by it or compared with it.
+            factors: (constant, the number in its place), wherever it is in a product, a comparison or an offset.
         """
         supposed = self._supposing(operation, frozenset(aligned), frozenset(ones), factors)
         execution = supposed.get(operation.first_line)
@@ -89,8 +90,9 @@ class Limits:
         return bits * widest_vector(threads, execution.addresses, mask, max(bits // 8, 1), most, aligned=True)
 
     def factors(self, divisor: int) -> _Factors:
-        """(constant that something is multiplied by, or compared with, and the next multiple of a number after it)."""
-        found = {value for value, _, _ in factor_sites(self._module) if value > 1 and value % divisor}
+        """(constant in a product, a comparison or an offset, and the next multiple of a number after it)."""
+        sites = ((value, one.name in _PRODUCTS) for value, one, _ in factor_sites(self._module))
+        found = {value for value, is_product in sites if value % divisor and (value > 1 or not is_product)}
         return tuple((value, -(-value // divisor) * divisor) for value in sorted(found))
 
     def element_bits(self, operation: Operation) -> int:
@@ -141,7 +143,7 @@ class Limits:
 
 
 class _Runner(Runner):
-    """Evaluates with other numbers in place of constants that something is multiplied by, or compared with."""
+    """Evaluates with other numbers in place of constants of products, comparisons and offsets."""
 
     def __init__(self, module: MlirModule, held: Mapping[Value, Held], factors: Mapping[int, int]) -> None:
         super().__init__(module, held, Programs())
@@ -149,7 +151,8 @@ class _Runner(Runner):
 
     def operands(self, step: Step) -> list[Array | Number]:
         operands = super().operands(step)
-        if not self.factors or step.opcode not in ("arith.muli", "arith.cmpi"):
+        is_offset = step.opcode == "addptr" or (step.opcode == "arith.addi" and step.shape)
+        if not self.factors or not (is_offset or step.opcode in _PRODUCTS):
             return operands
         return [self._instead(one) if isinstance(one, np.ndarray) and one.size == 1 else one for one in operands]
 

@@ -216,17 +216,24 @@ class Footprint:
 
 
 def footprint_of(
-    module: MlirModule, arguments: LaunchArguments, grid: tuple[int, int, int], room: Mapping[str, int]
+    module: MlirModule,
+    arguments: LaunchArguments,
+    grid: tuple[int, int, int],
+    room: Mapping[str, int],
+    chosen: Sequence[int] | None = None,
 ) -> Footprint:
     """The footprint of a launch.
 
     Args:
         grid: the programs of the launch, at most `MOST_PROGRAMS`.
         room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
+        chosen: the programs that are looked at; None for all.
     """
     found = _Found(room, _steps(arguments))
     count = prod(grid)
     waiting = [np.arange(first, min(first + _AT_ONCE, count)) for first in range(0, count, _AT_ONCE)]
+    if chosen is not None:
+        waiting = [np.array(chosen)]
     runs = work = 0
     while waiting:
         programs = waiting.pop()

@@ -55,8 +55,6 @@ Run = Callable[[], None]
 
 @dataclass(slots=True)
 class _Storage:
-    """All the memory behind one or more of the arguments."""
-
     pristine: torch.Tensor
     """Its bytes at the launch."""
     buffer: torch.Tensor

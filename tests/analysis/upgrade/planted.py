@@ -10,7 +10,7 @@ from irscope.analysis.upgrade.compare import blamed, compiled, rows_of
 from irscope.analysis.upgrade.model import UpgradeRow
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
-from irscope.record.variants.grafts import Compiler
+from irscope.record.variants.pool import Compiler
 
 __all__ = ["Judged", "Plant", "judged", "plants_of"]
 
