@@ -275,7 +275,7 @@ def is_pattern(node: ast.AST) -> bool:
 
 
 SHARED_NAMES = {
-    "Address": "record timing", "Argument": "cli model", "Block": "ir render", "Figure": "render testing",
+    "Address": "record timing", "Answer": "cli record", "Block": "ir render", "Figure": "render testing",
     "Observed": "timing verify", "Question": "api record", "Timed": "analysis record",
 }  # fmt: skip
 """Names that classes of several layers have: fewer, never more. The classes of a layer have different names."""
