@@ -25,7 +25,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.variants.completing import with_sass
 from irscope.store.disk import write_atomically
-from irscope.store.edits import edits_folder, free_name, refuse_taken
+from irscope.store.recent import edits_folder, free_name, refuse_taken
 
 
 def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> Answer:
