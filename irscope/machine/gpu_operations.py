@@ -52,9 +52,9 @@ def _shaped(values: Array, view: MemoryView) -> Array:
     return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
 
 
-def _predicate(step: Step, frame: Bindings, name: str = "pred") -> Array | None:
+def _predicate(step: Step, frame: Bindings) -> Array | None:
     """Which programs do it; None for all."""
-    found = step.optional(frame, name)
+    found = step.optional(frame, "pred")
     return None if found is None or found.all() else np.broadcast_to(found, frame.count)
 
 

@@ -301,7 +301,6 @@ def evaluate(
     arguments: Mapping[Value, Held],
     programs: Programs,
     contents: Mapping[str, Contents] | None = None,
-    runner: type[Runner] | None = None,
 ) -> Evaluation:
     """Evaluate a module's kernel.
 

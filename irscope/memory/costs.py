@@ -41,7 +41,7 @@ _MOVES = ("load", "store", "atomic", "copy", None)
 """Kinds of operations that may move data of shared memory; of an operation that the table does not know, any may."""
 
 
-def shared_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
+def _shared_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
     """A row for each conversion and each access to shared memory of a capture's TTGIR, in the order of the text.
 
     `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
@@ -339,7 +339,7 @@ def _scratch_of(capture: Capture) -> dict[int, str]:
 def costs_of(capture: Capture) -> list[Cost]:
     """Every cost of a capture's TTGIR, the worst first: by `excess`, which counts more inside loops."""
     uses, machine = read_uses(capture.texts.get("ttgir", "")), read_machine(capture)
-    return _ordered([*global_costs(capture, uses, machine), *shared_costs(capture, uses, machine)])
+    return _ordered([*global_costs(capture, uses, machine), *_shared_costs(capture, uses, machine)])
 
 
 def costs_on_chip(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> list[Cost]:
@@ -347,7 +347,7 @@ def costs_on_chip(capture: Capture, uses: ModuleUses, machine: MemoryInstruction
 
     `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
     """
-    return _ordered(shared_costs(capture, uses, machine))
+    return _ordered(_shared_costs(capture, uses, machine))
 
 
 def _ordered(costs: Iterable[Cost]) -> list[Cost]:

@@ -113,7 +113,7 @@ Quantity = Literal["instructions", "sectors", "lines", "ways", "wavefronts"]
 Verdict = Literal["equal", "within 1 %", "in range", "differs"]
 
 _CLOSE = 0.01
-GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
+_GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
 _WARP_LANES = 32
@@ -143,7 +143,7 @@ class CounterComparison:
         return "within 1 %" if distance <= _CLOSE * self.measured else "differs"
 
 
-def comparisons_of(
+def _comparisons_of(
     costs: Sequence[Cost],
     own: Sequence[MatchedInstruction],
     kernel: Sequence[MatchedInstruction],
@@ -166,7 +166,7 @@ def _global(
     access: GlobalAccess, own: Sequence[MatchedInstruction], kernel: Sequence[MatchedInstruction], in_ptx: int
 ) -> Iterator[CounterComparison]:
     launch = access.launch
-    accesses = [one for one in own if one.opcode in GLOBAL_OPCODES]
+    accesses = [one for one in own if one.opcode in _GLOBAL_OPCODES]
     measured = Counters.sum([one.counters for one in accesses])
     reason = "" if access.certainty == "exact" else access.mark
     reason = _joined(reason, *access.assumed)
@@ -278,7 +278,7 @@ def executed_instructions(
     Args:
         operations: the TTGIR line of the operation of each line of SASS.
     """
-    grid, warps = capture.launch.grid, warps_of(capture.launch)
+    grid, warps = capture.launch.grid, _warps_of(capture.launch)
     specialized = "warp_specialize" in capture.text("ttgir")
     if grid is None or not warps or specialized or len(graph.blocks) > _MOST_BLOCKS:
         return None
@@ -294,7 +294,7 @@ def executed_instructions(
     return equations.total()
 
 
-def warps_of(launch: Launch) -> int | None:
+def _warps_of(launch: Launch) -> int | None:
     """The warps of all programs; None if the grid is not known."""
     each = int(launch.option("num_warps", 4) or 4) * int(launch.option("num_ctas", 1) or 1)
     return None if launch.grid is None else prod(launch.grid) * each
@@ -356,7 +356,7 @@ def _is_of_all_warps(access: GlobalAccess) -> bool:
 
 def _access_count(instructions: Sequence[Instruction], operations: Sequence[int], line: int) -> int:
     return sum(
-        one.opcode.partition(".")[0] in GLOBAL_OPCODES and operations[one.line - 1] == line for one in instructions
+        one.opcode.partition(".")[0] in _GLOBAL_OPCODES and operations[one.line - 1] == line for one in instructions
     )
 
 
@@ -514,7 +514,7 @@ class _Join:
             loops,
             tuple(instructions),
             Counters.sum([one.counters for one in instructions]),
-            comparisons_of(own, instructions, self.instructions, self.machine, prod(self.capture.launch.grid or (0,))),
+            _comparisons_of(own, instructions, self.instructions, self.machine, prod(self.capture.launch.grid or (0,))),
             self._awaited(key, instructions),
         )
 
@@ -524,14 +524,14 @@ class _Join:
             stalls = dict(one.counters.stalls).get(_GLOBAL_STALL, 0)
             for setter in self.boards.awaited(one.line) if stalls else ():
                 operation = self.operation_of[setter.line - 1]
-                if operation and operation != key and setter.opcode.partition(".")[0] in GLOBAL_OPCODES:
+                if operation and operation != key and setter.opcode.partition(".")[0] in _GLOBAL_OPCODES:
                     found[operation] += stalls
         return tuple(sorted(found, key=lambda line: (-found[line], line)))
 
 
 def _why_uncompared(capture: Capture, instructions: Sequence[MatchedInstruction]) -> str:
     launch = capture.launch
-    warps = warps_of(launch)
+    warps = _warps_of(launch)
     if launch.record is None or warps is None:
         return "the capture holds no record of a launch"
     counted = instructions[0].counters.executed if instructions else None

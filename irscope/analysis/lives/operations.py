@@ -128,18 +128,17 @@ def is_named(name: str, asked: str) -> bool:
 def operation_lives(
     capture: Capture,
     is_wanted: Callable[[str], bool],
-    group: str = "mlir",
     *,
     until: str = "",
     explains: bool = True,
     watch: Callable[[int, Compared, list[Lot]], None] | None = None,
 ) -> Lives:
-    """Follow the operations of some names through the passes of one group, if asked only until a stage's artifact.
+    """Follow the operations of some names through MLIR's passes, if asked only until a stage's artifact.
 
     `explains`: whether to find out what each comes from, and what stands in for it. `watch` gets each step that has
     such operations on either side, what is compared of it, and their lots. Costs a structural diff of each such step.
     """
-    trail = trail_of(capture, group)
+    trail = trail_of(capture)
     if until:
         steps = trail.steps
         last = next((at for at in reversed(range(len(steps))) if steps[at].right == capture.texts.get(until)), -1)

@@ -11,29 +11,28 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
-from irscope.analysis.reduce.program import EditableProgram, Op, OpBlock
+from irscope.analysis.reduce.program import EditableProgram
 from irscope.analysis.reduce.search import Edit, ReductionStep
+from irscope.ir.mlir.editable import Op, OpBlock
 from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.tokens import ALIAS, reachable
+from irscope.ir.mlir.types import parse_type
 
 _StandIn = Literal["argument", "operand", "constant"]
 """What replaces a result: a new argument of the function; an operand of the operation of the same type; a constant. The
 latter two fall back to the first where there is none."""
-# i32   f16   bf16   f8E4M3FN   index
-_NUMBER = re.compile(r"(?:i\d+|index|(?P<float>b?f\d+\w*|tf32))$")
-# tensor<128x64xf16, #blocked>
-_TENSOR = re.compile(r"tensor<(?:\d+x)*(?P<element>[a-z]\w*)(?:, .*)?>$", re.DOTALL)
 
 
 def _constant(program: EditableProgram, kind: str) -> Op | None:
     """A constant 0 of a type of numbers, or of tensors of them; None for another type."""
-    tensor = _TENSOR.match(kind)
-    element = kind if tensor is None else tensor["element"]
-    number = _NUMBER.match(element)
-    if number is None:
+    parsed = parse_type(kind)
+    is_tensor = parsed.form == "tensor"
+    element = parsed.element if is_tensor else parsed
+    if element is None or element.form not in ("integer", "index", "float"):
         return None
-    zero = "0.000000e+00" if number["float"] else "false" if element == "i1" else "0"
-    value = f"dense<{zero}> : {kind}" if tensor else zero if element == "i1" else f"{zero} : {kind}"
+    is_boolean = element.text == "i1"
+    zero = "0.000000e+00" if element.form == "float" else "false" if is_boolean else "0"
+    value = f"dense<{zero}> : {kind}" if is_tensor else zero if is_boolean else f"{zero} : {kind}"
     return Op(program.new_key(), "arith.constant", [program.new_value(kind)], properties={"value": value})
 
 

@@ -8,8 +8,6 @@ What a table does not know is opaque: `is_known` is False, and it is taken to do
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -271,11 +269,6 @@ class Instruction:
         return bool(self.predicate) or (access is not None and (access.is_partial or access.is_vector))
 
     @property
-    def reused(self) -> tuple[int, ...]:
-        """Of SASS: the operands that are kept in the operand cache for the next instruction."""
-        return tuple([index for index, operand in enumerate(self.operands) if ".reuse" in operand])
-
-    @property
     def branch(self) -> Branch | None:
         """Where it may go; None if the next instruction always follows."""
         if self.kind == "llvm":
@@ -313,12 +306,6 @@ class Function:
     name: str
     instructions: tuple[Instruction, ...] = ()
     labels: tuple[CodeLabel, ...] = ()
-
-
-def opaque_instructions(functions: Iterable[Function]) -> Counter[str]:
-    """The opcodes that no table knows, and how often each occurs: what a reading of these functions may miss."""
-    items = [item for function in functions for item in function.instructions]
-    return Counter(item.opcode for item in items if not item.is_known)
 
 
 def spill_of(line: str) -> Spill:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from irscope.analysis.reduce.program import EditableProgram, Op, OpBlock
+from irscope.analysis.reduce.program import EditableProgram
+from irscope.ir.mlir.editable import Op, OpBlock
 
 LOOP = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 #blocked1 = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
