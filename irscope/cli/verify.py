@@ -44,6 +44,13 @@ def verify(
     all_programs: Annotated[
         bool, Option("--all-programs", help="Execute all programs of a launch, however many there are.")
     ] = False,
+    for_all_arguments: Annotated[
+        bool,
+        Option(
+            "--for-all-arguments",
+            help="Prove with z3 that no access is out of bounds whatever the integer arguments are, or find some.",
+        ),
+    ] = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -53,6 +60,8 @@ def verify(
     The IR of each launch is executed on the CPU as far as that needs it. The exit code is 1 where something is wrong
     or changed. docs/verify.md has the codes, and what is not checked.
     """
+    if for_all_arguments and (other is not None or versus or passes or bits):
+        raise UsageError("--for-all-arguments is about one compile of each launch: leave out the other options.")
     if other is not None or versus:
         if passes:
             raise UsageError("--passes compares the passes of each capture: leave out the other side.")
@@ -62,6 +71,8 @@ def verify(
     captures = captures_of(subject, record_options)
     if passes:
         return _verify_passes(captures, all_programs, to) or tell_incomplete(captures)
+    if for_all_arguments:
+        return _prove(captures, to) or tell_incomplete(captures)
     from irscope.api import safety
     from irscope.render.text.verdict import render_verdict
 
@@ -69,6 +80,15 @@ def verify(
     _emit(captures, verdicts, lambda one, color: render_verdict(verdicts[one.id], color=color), to)
     is_wrong = any(verdict.answer == "wrong" for verdict in verdicts.values())
     return 1 if is_wrong else tell_incomplete(captures)
+
+
+def _prove(captures: Sequence[Capture], to: Destination) -> int:
+    from irscope.api import safety_for_all_arguments
+    from irscope.render.text.verdict import render_proof
+
+    verdicts = {one.id: safety_for_all_arguments(one) for one in captures}
+    _emit(captures, verdicts, lambda one, color: render_proof(verdicts[one.id], color=color), to)
+    return int(any(verdict.answer == "counterexample" for verdict in verdicts.values()))
 
 
 def _verify_passes(captures: Sequence[Capture], all_programs: bool, to: Destination) -> int:
