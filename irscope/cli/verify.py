@@ -24,6 +24,7 @@ def verify(
     passes: bool = False,
     bits: bool = False,
     all_programs: bool = False,
+    for_all_arguments: bool = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -40,10 +41,14 @@ def verify(
         --passes: Name the first pass of TTIR or TTGIR that changed what the kernel means.
         --bits: With another side: do both give the same bits, summing in the same order?
         --all-programs: Execute all programs of a launch, however many there are.
+        --for-all-arguments: Prove with z3 that no access is out of bounds whatever the integer arguments are, or find
+            some.
     """
-    from irscope.api import meaning, safety, same_bits
-    from irscope.render.text.verdict import render_bits, render_meaning, render_verdict
+    from irscope.api import meaning, safety, safety_for_all_arguments, same_bits
+    from irscope.render.text.verdict import render_bits, render_meaning, render_proof, render_verdict
 
+    if for_all_arguments and (other is not None or versus or passes or bits):
+        raise UsageError("--for-all-arguments is about one compile of each launch: leave out the other options.")
     if other is not None or versus:
         if passes:
             raise UsageError("--passes compares the passes of each capture: leave out the other side.")
@@ -68,6 +73,8 @@ def verify(
             "changed",
             to,
         )
+    elif for_all_arguments:
+        is_wrong = _answer(captures, lambda one, _: safety_for_all_arguments(one), render_proof, "counterexample", to)
     else:
         is_wrong = _answer(captures, lambda one, _: safety(one, all_programs=all_programs), render_verdict, "wrong", to)
     return is_wrong or tell_incomplete(captures)
