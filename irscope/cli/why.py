@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from irscope.cli.captures import captures_of, tell_failures, tell_incomplete
 from irscope.cli.launches import program_request, why_no_gpu
 from irscope.cli.output import Destination, emit, under_titles
-from irscope.cli.parameters import Option, Subject, split_words
+from irscope.cli.parameters import Argument, Option, Subject, split_words
 from irscope.cli.streams import say
 from irscope.errors import NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 def why(
     subject: Subject = None,
+    other: Annotated[
+        str | None, Argument(metavar="[FILE|CAPTURE]", help="Why this one is slower than the first, by prediction.")
+    ] = None,
     line: Annotated[int | None, Option("--line", metavar="N", min=1, help="Only those of this line of Python.")] = None,
     operation: Annotated[str | None, Option("--op", metavar="OP", help="Only those of these operations: load.")] = None,
     value: Annotated[str | None, Option("--value", metavar="%V", help="Only those of this value of the TTGIR.")] = None,
@@ -73,8 +76,13 @@ def why(
 ) -> int:
     """Report what is slow in a kernel: the line, the cause, and fixes that were compiled.
 
-    A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
+    irscope why A B says why B is slower than A: the terms of both predictions that differ, and where they do. A comment
+    `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
     """
+    if other is not None:
+        if variants or warmup or time or line is not None or operation is not None or value is not None:
+            raise UsageError("why A B compares two predictions: leave out the options that choose findings.")
+        return _versus(subject, other, to, record_options)
     if variants or warmup:
         return _variants(subject, every, warmup, tries, to, record_options)
     from irscope.analysis.findings.model import codes_of
@@ -123,6 +131,25 @@ def why(
         lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
     )
     return tell_incomplete(captures)
+
+
+def _versus(subject: str | None, other: str, to: Destination, record_options: RecordingOptions) -> int:
+    """Print why the captures of one subject are slower than those of another."""
+    from irscope.analysis.findings.versus import versus
+    from irscope.cli.diff import pairs_of
+    from irscope.record.variants.completing import with_layouts, with_sass
+    from irscope.render.text.findings import render_versus, versus_json
+
+    pairs = [
+        tuple(with_sass(with_layouts(side)) if side.has_compiled else side for side in pair)
+        for pair in pairs_of(subject, other, record_options, [])
+    ]
+    rows = [(one, two, versus(one, two)) for one, two in pairs]
+    to.emit(
+        lambda: [versus_json(*row) for row in rows],
+        lambda _, color: "\n".join(render_versus(*row, color=color) for row in rows),
+    )
+    return 0
 
 
 def _timed(

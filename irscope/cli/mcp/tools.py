@@ -180,6 +180,8 @@ def _why(
     (row, *others) = rows_of(document)
     _refuse_several(capture, [row, *others])
     found = row.pop("findings")
+    if not found:
+        row["next"] = call_of("time", {"capture": row["id"]})
     whole = f"irscope why {capture} --json"
     return Answer(row, "findings", found, whole, start, notes=said)
 
