@@ -46,7 +46,6 @@ _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
 """The part of the time above which a finding explains a launch that takes longer than the minimum."""
 _MOST_OF_FLOOR = 1.3
-_AT_RATE = 0.9
 _FMA_OF_DOT = 5.0
 """How many times as fast a dot is on the tensor cores, at the least."""
 
@@ -127,13 +126,14 @@ def _has_same_fix(one: Finding, other: Finding) -> bool:
 
 
 def _is_slow(time: Timed) -> bool:
-    """Whether the work takes longer than its minimum allows; not where that misses bytes that DRAM is busy with."""
+    """Whether the work takes longer than its minimum; where that misses bytes, what DRAM moves is the minimum."""
     prediction, floor = time.prediction, time.floor_seconds
     if prediction is None or floor is None:
         return False
-    is_at_rate = time.is_floor_open and dict(prediction.busy).get("DRAM", 0.0) >= _AT_RATE
-    is_at_rate = is_at_rate and not waits_for_atomics(prediction)
-    return prediction.seconds - prediction.launch_seconds > _MOST_OF_FLOOR * floor and not is_at_rate
+    work = prediction.seconds - prediction.launch_seconds
+    if time.is_floor_open and not waits_for_atomics(prediction):
+        floor = max(floor, dict(prediction.busy).get("DRAM", 0.0) * work)
+    return work > _MOST_OF_FLOOR * floor
 
 
 def every_finding(studied: Studied) -> tuple[Finding, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os.path import basename
 from typing import Literal
 
 from irscope.analysis.code import alike
@@ -95,14 +96,12 @@ def _terms(before: Capture, after: Capture, ours: Timed, theirs: Timed) -> Itera
         return
     least = LEAST_SHARE * max(left.seconds, right.seconds)
     sides = left, right
-    units = [{name: part * (one.seconds - one.launch_seconds) for name, part in one.busy} for one in sides]
-    waits = [{name: part * (one.seconds - one.launch_seconds) for name, part in one.waits} for one in sides]
-    lines = [{(row.file, row.line): row.seconds for row in one.lines if row.line} for one in sides]
-    named = [{f"{file.rpartition('/')[2]}:{line}": value for (file, line), value in rows.items()} for rows in lines]
-    tables: tuple[tuple[Literal["unit", "wait", "line"], list[dict[str, float]]], ...] = (
-        ("unit", units), ("wait", waits), ("line", named)
-    )  # fmt: skip
-    for kind, (old, new) in tables:
+    tables: dict[Literal["unit", "wait", "line"], list[dict[str, float]]] = {
+        "unit": [{name: part * (one.seconds - one.launch_seconds) for name, part in one.busy} for one in sides],
+        "wait": [{name: part * (one.seconds - one.launch_seconds) for name, part in one.waits} for one in sides],
+        "line": [{f"{basename(row.file)}:{row.line}": row.seconds for row in one.lines if row.line} for one in sides],
+    }
+    for kind, (old, new) in tables.items():
         differing = [name for name in {**old, **new} if abs(new.get(name, 0.0) - old.get(name, 0.0)) >= least]
         differing.sort(key=lambda name: -abs(new.get(name, 0.0) - old.get(name, 0.0)))
         yield from (Term(kind, name, old.get(name, 0.0), new.get(name, 0.0)) for name in differing[:_MOST_LINES])
@@ -115,9 +114,9 @@ def _terms(before: Capture, after: Capture, ours: Timed, theirs: Timed) -> Itera
         ("bytes of DRAM", left.dram_bytes, right.dram_bytes),
         ("bytes of L2", left.l2_bytes, right.l2_bytes),
     )
-    for name, old, new in figures:
-        if old is not None and new is not None and abs(new - old) > 0.01 * max(old, new):
-            yield Term("figure", name, old, new)
+    for name, was, now in figures:
+        if was is not None and now is not None and abs(now - was) > 0.01 * max(was, now):
+            yield Term("figure", name, was, now)
 
 
 def _instructions(time: Timed) -> int | None:
