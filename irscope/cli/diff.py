@@ -175,6 +175,10 @@ def _compare(
                 schedule=asked.schedule,
             )
         )
+        if asked.stat and not comparison.is_empty and all(_is_timed(side) for side in (one, other)):
+            from irscope.analysis.findings.versus import versus as predicted
+
+            texts[-1] += f"time  {predicted(one, other).sentence}\n"
     if has_page:
         emit_report([one for pair in pairs for one in pair], asked.view, to.path)
         say(f"wrote {to.path}")
@@ -191,6 +195,11 @@ def _compare(
         for comparison, _ in comparisons
     )
     return 1 if failed or (exit_code and differs) else 0
+
+
+def _is_timed(capture: Capture) -> bool:
+    """Whether the time of its launch can be predicted from what it holds."""
+    return capture.has_compiled and capture.launch.grid is not None and "sass" in capture.stages
 
 
 @dataclass(frozen=True, slots=True)

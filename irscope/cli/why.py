@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 def why(
     subject: Subject = None,
+    other: str | None = None,
     line: int | None = None,
     operation: str | None = None,
     value: str | None = None,
@@ -44,9 +45,11 @@ def why(
 ) -> int:
     """Report what is slow in a kernel: the line, the cause, and fixes that were compiled.
 
-    A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
+    irscope why A B says why B is slower than A: the terms of both predictions that differ, and where they do. A comment
+    `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
 
     Options:
+        other = [FILE|CAPTURE]: Why this one is slower than the first, by prediction.
         --line (1..): Only those of this line of Python.
         operation = --op OP: Only those of these operations: load.
         --value %V: Only those of this value of the TTGIR.
@@ -61,6 +64,10 @@ def why(
         --warmup: Print Python that compiles every variant ahead of its first launch.
         every = --all: Also findings below 3 % of the time; with --variants kernels that were compiled once.
     """
+    if other is not None:
+        if variants or warmup or time or line is not None or operation is not None or value is not None:
+            raise UsageError("why A B compares two predictions: leave out the options that choose findings.")
+        return _versus(subject, other, to, record_options)
     if variants or warmup:
         return _variants(subject, every, warmup, tries, to, record_options)
     from irscope.analysis.findings.model import codes_of
@@ -108,6 +115,25 @@ def why(
 
     to.emit_each(captures, as_json, text)
     return tell_incomplete(captures)
+
+
+def _versus(subject: str | None, other: str, to: Destination, record_options: RecordingOptions) -> int:
+    """Print why the captures of one subject are slower than those of another."""
+    from irscope.analysis.findings.versus import versus
+    from irscope.cli.diff import pairs_of
+    from irscope.record.variants.completing import with_layouts, with_sass
+    from irscope.render.text.findings import render_versus, versus_json
+
+    pairs = [
+        tuple(with_sass(with_layouts(side)) if side.has_compiled else side for side in pair)
+        for pair in pairs_of(subject, other, record_options, [])
+    ]
+    rows = [(one, two, versus(one, two)) for one, two in pairs]
+    to.emit(
+        lambda: [versus_json(*row) for row in rows],
+        lambda _, color: "\n".join(render_versus(*row, color=color) for row in rows),
+    )
+    return 0
 
 
 def _timed(

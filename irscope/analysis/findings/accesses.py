@@ -8,6 +8,7 @@ multiple of 16, or 1, and with and without the mask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from irscope.analysis.findings.arguments import (
@@ -274,7 +275,10 @@ class _AccessReader:
         stage = self._studied.machine.text_stage
         many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
         first = Cause(f"compiled to: {widths}", "assembly", f"{stage} of line {self._line} of ttgir")
-        return self._studied.finding(
+        module, operands = self._studied.module, (self._operation.operand(name) for name in ("ptr", "mask"))
+        made = [one for value in operands if value is not None for one in _made_of(module, value)]
+        lines = {one.first_line for one in made if one.results and one.result_types[0].shape}
+        finding = self._studied.finding(
             "IRS102" if stores else "IRS101",
             self._line,
             f"{self._actual}-bit {'stores' if stores else 'loads'} per thread; {wide}-bit possible",
@@ -284,6 +288,7 @@ class _AccessReader:
             suggestions,
             factor=many / few,
         )
+        return replace(finding, lines=tuple(sorted(lines)))
 
     # Wasted sectors
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _GLOBAL = ("load", "store", "copy")
 _LOADS = ("LDG", "LD", "LDGSTS")
+_OF_ADDRESSES = (
+    "IMAD", "IADD3", "IADD", "VIADD", "LEA", "ISETP", "LOP3", "PLOP3", "SEL", "PRMT", "MOV", "SHF", "R2P", "P2R",
+)  # fmt: skip
+"""What addresses and conditions are computed with."""
 _OF_VECTORS = ("IRS101", "IRS102")
 _CONSEQUENCES = {
     **dict.fromkeys(("IRS103", *_OF_VECTORS), ("IRS201", "IRS202", "IRS203", "IRS302")),
@@ -42,7 +46,6 @@ _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
 """The part of the time above which a finding explains a launch that takes longer than the minimum."""
 _MOST_OF_FLOOR = 1.3
-_AT_RATE = 0.9
 _FMA_OF_DOT = 5.0
 """How many times as fast a dot is on the tensor cores, at the least."""
 
@@ -106,7 +109,9 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
         return worst(findings)
     pricer = _Pricer(studied, time)
     found = [*findings, *launch_findings(studied, time.model, time.prediction)]
-    result = [pricer.priced(one) for one in found]
+    narrow = [one for one in found if one.code in _OF_VECTORS]
+    alike = {id(one): [other for other in narrow if _has_same_fix(one, other)] for one in narrow}
+    result = [pricer.priced(one, alike.get(id(one), ())) for one in found]
     # What only the times show is no finding where they do not show it.
     result = [one for one in result if one.code not in _OF_TIME or (one.seconds and one.share >= LEAST_SHARE)]
     if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
@@ -114,14 +119,21 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     return in_order(_with_consequences(result))
 
 
+def _has_same_fix(one: Finding, other: Finding) -> bool:
+    """Whether what would widen one access would widen another one."""
+    wanted, others = ([each.changes for each in finding.suggestions if each.changes] for finding in (one, other))
+    return one is other or bool(wanted and others and wanted[0] == others[0])
+
+
 def _is_slow(time: Timed) -> bool:
-    """Whether the work takes longer than its minimum allows; not where that misses bytes that DRAM is busy with."""
+    """Whether the work takes longer than its minimum; where that misses bytes, what DRAM moves is the minimum."""
     prediction, floor = time.prediction, time.floor_seconds
     if prediction is None or floor is None:
         return False
-    is_at_rate = time.is_floor_open and dict(prediction.busy).get("DRAM", 0.0) >= _AT_RATE
-    is_at_rate = is_at_rate and not waits_for_atomics(prediction)
-    return prediction.seconds - prediction.launch_seconds > _MOST_OF_FLOOR * floor and not is_at_rate
+    work = prediction.seconds - prediction.launch_seconds
+    if time.is_floor_open and not waits_for_atomics(prediction):
+        floor = max(floor, dict(prediction.busy).get("DRAM", 0.0) * work)
+    return work > _MOST_OF_FLOOR * floor
 
 
 def every_finding(studied: Studied) -> tuple[Finding, ...]:
@@ -176,10 +188,12 @@ class _Pricer:
         busy = dict(prediction.busy).get("DRAM", 0.0)
         self._least_of_dram = prediction.launch_seconds + busy * (prediction.seconds - prediction.launch_seconds)
 
-    def priced(self, finding: Finding) -> Finding:
-        """A finding with its time, if the model can tell it."""
+    def priced(self, finding: Finding, alike: Sequence[Finding] = ()) -> Finding:
+        """A finding with its time, if the model can tell it; `alike`: those of narrow accesses that have its fix."""
         if finding.seconds is not None:
             seconds = finding.seconds
+        elif alike:
+            seconds = max(self._whole - self._wider(alike), 0.0)
         elif (after := self._after(finding)) is not None:
             seconds = max(self._whole - after, 0.0)
         else:
@@ -211,8 +225,6 @@ class _Pricer:
             return self._at_least(self._model.seconds(resident=self._model.execution.resident + 1))
         if not here:
             return None
-        if code in _OF_VECTORS:
-            return max(self._vectorised(here, max(finding.factor, 1.0)), self._least_of_dram)
         if code == "IRS103":
             return self._changed(here, _coalesced)
         if code in ("IRS201", "IRS202", "IRS203"):
@@ -291,19 +303,37 @@ class _Pricer:
         shared = [index for index in range(len(self._bases)) if kinds.get(index, "") in ("", "shared", *_GLOBAL)]
         return self._vectorised(frozenset(shared), factor, frozenset(shared))
 
+    def _wider(self, findings: Sequence[Finding]) -> float:
+        """Wider accesses: each vector has one instruction, one address and one condition."""
+        factors: dict[int, float] = {}
+        kinds = {index: one.kind for index, one in self._model.accesses}
+        for one in findings:
+            factor = max(one.factor, 1.0)
+            factors |= {at: factor for at in self._at(one) if kinds.get(at, "") in _GLOBAL}
+            addressing = self._at(replace(one, chain=(), place=()))
+            factors |= {at: factor for at in addressing if self._bases[at] in _OF_ADDRESSES}
+
+        def access(index: int, one: Access) -> Access:
+            return _vector(one, factors[index]) if index in factors and one.kind in _GLOBAL else one
+
+        seconds = self._model.seconds(access=access, keeps=lambda index: 1 / factors.get(index, 1.0))
+        return max(seconds, self._least_of_dram)
+
     def _vectorised(self, here: Collection[int], factor: float, also: Collection[int] = ()) -> float:
         """So many times fewer accesses of so many times the bytes; `also`: what else is as much less."""
 
         def access(index: int, one: Access) -> Access:
-            if index not in here or one.kind not in _GLOBAL:
-                return one
-            sectors = max(one.ideal_sectors * factor, 1.0)
-            missed = min(1.0, one.sectors * one.missed * factor / sectors)
-            return replace(one, sectors=sectors, ideal_sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed)
+            return _vector(one, factor) if index in here and one.kind in _GLOBAL else one
 
         kinds = {index: one.kind for index, one in self._model.accesses if index in here}
         fewer = {index for index, kind in kinds.items() if kind in _GLOBAL} | {*also}
         return self._model.seconds(access=access, keeps=lambda index: 1 / factor if index in fewer else 1.0)
+
+
+def _vector(one: Access, factor: float) -> Access:
+    sectors = max(one.ideal_sectors * factor, 1.0)
+    missed = min(1.0, one.sectors * one.missed * factor / sectors)
+    return replace(one, sectors=sectors, ideal_sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed)
 
 
 def _coalesced(one: Access) -> Access:

@@ -219,9 +219,9 @@ def _atomics(studied: Studied, model: Model) -> Iterator[Finding]:
         causes = [studied.in_ir(f"{what}, done by the L2 cache", line)]
         if shared and (least := min(shared.values())) < 1:
             causes.append(
-                _model(f"{1 / max(least, 1e-6):.3g} CTAs that run at the same time add to the same addresses")
+                _model(f"{1 / max(least, 1e-6):,.0f} CTAs that run at the same time add to the same addresses")
             )
-        if conflicts > 1:
+        if conflicts > 1 and is_tile:
             causes.append(_model(f"{conflicts:.0f} lanes of a warp add to one address, one after another"))
         yield studied.finding(
             "IRS605",

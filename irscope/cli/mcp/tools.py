@@ -175,7 +175,10 @@ def _why(
     words = ["why", capture, f"--tries={tries if trusted else 0}"]
     words += _options(line=line, op=operation, value=value, ignore=ignore, grid=grid)
     words += [f"--size={name}={number}" for name, number in (sizes or {}).items()]
-    return _answer_of(capture, words, "findings", start)
+    answer = _answer_of(capture, words, "findings", start)
+    if answer.rows:
+        return answer
+    return replace(answer, head={**answer.head, "next": call_of("time", {"capture": answer.head["id"]})})
 
 
 def _layouts(
