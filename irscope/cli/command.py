@@ -49,7 +49,14 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> int:
-        """Call the function."""
+        """Call the function. Where a part was left out, or a script stopped half-way, the exit code is 1."""
+        from irscope.cli.keeping import noted_incomplete
+
+        with noted_incomplete() as incomplete:
+            code = self._invoked(ctx)
+        return code or int(bool(incomplete))
+
+    def _invoked(self, ctx: click.Context) -> int:
         values = {name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()}
         if self.runs_program:
             from irscope.cli.recording import run_recorded

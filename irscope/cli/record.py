@@ -28,6 +28,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
 from irscope.store.collection import Collection, pack, unpack, working_folder
 from irscope.store.file import SUFFIX, is_packed
+from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
 _OF_A_SUBJECT = ("signature", "constexprs", "options", "launch", "test_filter")
@@ -77,7 +78,16 @@ def record(
         files += captures_of(one, record_options).files
     captures = StoredCaptures(files)
     code = show_captures(captures, View(), to)
-    return tell_failures(captures) or code
+    return tell_failures(captures) or code or int(not _is_kept(captures))
+
+
+def _is_kept(captures: StoredCaptures) -> bool:
+    """Whether `last` names any of the captures."""
+    try:
+        ids = {row.facts.id for row in CaptureStore().last_recording()}
+    except (IrscopeError, OSError):
+        return False
+    return any(file.id in ids for file in captures.files)
 
 
 def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from irscope.cli.captures import refuse_unknown_names
-from irscope.cli.keeping import noted_incomplete
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import STAGE_NAMES
 from irscope.model.recording_options import Option, RecordingOptions
@@ -38,15 +37,12 @@ def run_recorded(
 ) -> int:
     """Call a command with its own values and the options of the recording; `script`: the arguments after `--`.
 
-    Names of stages and passes are checked before. A script that stopped half-way is a failure, whatever was made of
-    the launches before.
+    Names of stages and passes are checked before.
     """
     record_options = _recording_options(values, script)
     _refuse_unknown_names(values, record_options)
     flags = {name for name, _ in _FLAGS}
-    with noted_incomplete() as incomplete:
-        code = call({name: value for name, value in values.items() if name not in flags}, record_options)
-    return code or int(bool(incomplete))
+    return call({name: value for name, value in values.items() if name not in flags}, record_options)
 
 
 def refuse_options(record_options: RecordingOptions, why: str, *names: str) -> None:

@@ -172,7 +172,9 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
         elif ending == "interrupt":
             assembly.fail_open("interrupt", "interrupted.", b"")
         else:
-            assembly.fail_open("abort", "its process was ended in the compile.", b"")
+            assembly.fail_open(
+                "interrupt", "the script had ended, and irscope ended this other process in its compile.", b""
+            )
 
 
 def _notes_of_others(others: Gathering, assembly: Assembly) -> list[str]:
