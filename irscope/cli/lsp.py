@@ -65,7 +65,7 @@ class _Options:
     timeout_s: float = 300.0
 
 
-class IrscopeServer(LanguageServer):
+class _IrscopeServer(LanguageServer):
     """Records the files that are saved, one after another, and remembers what it found in each."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class IrscopeServer(LanguageServer):
                     self._publish(uri, [_whole_file(str(error))])
                     continue
                 self._recorded[uri] = digest
-                self._publish(uri, list(diagnostics_of(path_of(uri), self.launches[uri])))
+                self._publish(uri, list(_diagnostics_of(path_of(uri), self.launches[uri])))
                 if self._takes_hints:
                     self.workspace_inlay_hint_refresh(None)
 
@@ -155,8 +155,8 @@ class IrscopeServer(LanguageServer):
         uri, at = given.text_document.uri, given.position
         if not uri.endswith(_MLIR):
             return None
-        word = word_at(self.line(uri, at.line), at.character, "_%$.-")
-        return named_at(self.text(uri), at.line + 1, word) if word.startswith("%") else None
+        word = _word_at(self.line(uri, at.line), at.character, "_%$.-")
+        return _named_at(self.text(uri), at.line + 1, word) if word.startswith("%") else None
 
     def operations_of(self, uri: str, line: int) -> Iterator[lsp.Location]:
         """Where the operations of a line of Python stand in the TTGIR of each launch, in a file for the editor."""
@@ -182,7 +182,7 @@ def path_of(uri: str) -> Path:
 # ── Python files ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def diagnostics_of(path: Path, launches: Sequence[_Launch]) -> Iterator[lsp.Diagnostic]:
+def _diagnostics_of(path: Path, launches: Sequence[_Launch]) -> Iterator[lsp.Diagnostic]:
     """The findings of a file's launches at its lines: equal ones of several launches once, failures first."""
     seen: set[tuple[str, int, str]] = set()
     for launch in launches:
@@ -226,7 +226,7 @@ def _line_range(line: int, end: int = 10_000) -> lsp.Range:
     return lsp.Range(lsp.Position(line - 1, 0), lsp.Position(line - 1, end))
 
 
-def hints_of(path: Path, launches: Sequence[_Launch], lines: Sequence[str]) -> Iterator[lsp.InlayHint]:
+def _hints_of(path: Path, launches: Sequence[_Launch], lines: Sequence[str]) -> Iterator[lsp.InlayHint]:
     """The part of the predicted time behind each line: of the launch in which it takes longest."""
     most: dict[int, tuple[float, float]] = {}
     for launch in launches:
@@ -239,7 +239,7 @@ def hints_of(path: Path, launches: Sequence[_Launch], lines: Sequence[str]) -> I
             yield lsp.InlayHint(end, f"{share:.0%} {duration_text(seconds)}", padding_left=True)
 
 
-def python_hover(path: Path, launches: Sequence[_Launch], line: int, word: str) -> str:
+def _python_hover(path: Path, launches: Sequence[_Launch], line: int, word: str) -> str:
     """What a line of Python became: its operations in the TTGIR with types and layouts, and its instructions."""
     parts: list[str] = []
     for launch in launches:
@@ -303,7 +303,7 @@ class _Named:
         return f"```mlir\n{self.value.name} : {kind}\n```{layout}\n\n{len(self.uses)} uses"
 
 
-def named_at(text: str, number: int, name: str) -> _Named | None:
+def _named_at(text: str, number: int, name: str) -> _Named | None:
     """The value that a name means on a line, 1-based: sibling regions use one name for different values."""
     module = parse_mlir(text)
     for operation in module.walk():
@@ -318,7 +318,7 @@ def named_at(text: str, number: int, name: str) -> _Named | None:
     return None
 
 
-def word_at(line: str, column: int, letters: str = "_") -> str:
+def _word_at(line: str, column: int, letters: str = "_") -> str:
     """The word of letters, digits and some more signs that a column is in, or right behind."""
     first = last = min(column, len(line))
     while first and (line[first - 1].isalnum() or line[first - 1] in letters):
@@ -331,9 +331,9 @@ def word_at(line: str, column: int, letters: str = "_") -> str:
 # ── The protocol ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def lsp_server() -> IrscopeServer:
+def lsp_server() -> _IrscopeServer:
     """The server, with all that it answers."""
-    server = IrscopeServer()
+    server = _IrscopeServer()
 
     @server.feature(lsp.INITIALIZE)
     def _(given: lsp.InitializeParams) -> None:
@@ -348,7 +348,7 @@ def lsp_server() -> IrscopeServer:
     def _(given: lsp.InlayHintParams) -> list[lsp.InlayHint]:
         uri = given.text_document.uri
         first, last = given.range.start.line, given.range.end.line
-        hints = hints_of(path_of(uri), server.launches.get(uri, ()), server.lines(uri))
+        hints = _hints_of(path_of(uri), server.launches.get(uri, ()), server.lines(uri))
         return [one for one in hints if first <= one.position.line <= last]
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
@@ -357,8 +357,8 @@ def lsp_server() -> IrscopeServer:
             text = named.hover
         else:
             uri, at = given.text_document.uri, given.position
-            word = word_at(server.line(uri, at.line), at.character)
-            text = python_hover(path_of(uri), server.launches.get(uri, ()), at.line + 1, word)
+            word = _word_at(server.line(uri, at.line), at.character)
+            text = _python_hover(path_of(uri), server.launches.get(uri, ()), at.line + 1, word)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)

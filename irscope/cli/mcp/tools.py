@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from irscope.api.edits import PYTHON, EditPlace, place_at
 from irscope.cli.captures import captures_of, run_request, stored_capture, stored_captures, tell_failures
-from irscope.cli.mcp.answers import Answer, Offered, call_of, call_text
+from irscope.cli.mcp.answers import Offered, ToolAnswer, call_of, call_text
 from irscope.cli.mcp.calls import (
     capture_subject,
     command_json,
@@ -28,7 +28,7 @@ from irscope.store.disk import write_atomically
 from irscope.store.recent import edits_folder, free_name, refuse_taken
 
 
-def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> Answer:
+def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> ToolAnswer:
     """List stored captures, the newest first.
 
     Args:
@@ -43,7 +43,7 @@ def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0
         row["parts"] = {
             name: text for name, text in row["parts"].items() if text not in ("", "None") and text[0] != "("
         }
-    return Answer({}, "captures", rows, "irscope ls --json", start, notes=said)
+    return ToolAnswer({}, "captures", rows, "irscope ls --json", start, notes=said)
 
 
 def _stages(
@@ -54,7 +54,7 @@ def _stages(
     first_line: int = 1,
     last_line: int = 0,
     locations: bool = False,
-) -> Answer:
+) -> ToolAnswer:
     """Show a capture; or the numbered lines of a stage, or of the IR after a pass.
 
     Args:
@@ -82,10 +82,10 @@ def _stages(
     rows = [f"{number}: {text}" for number, text in shown]
     numbers = [number for number, _ in shown]
     whole = f"irscope show {capture} {place}"
-    return Answer(head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).at(first_line)
+    return ToolAnswer(head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).at(first_line)
 
 
-def _summary(subject: str) -> Answer:
+def _summary(subject: str) -> ToolAnswer:
     document, said = command_json(["show", subject])
     rows = [{**row, "environment": _versions(row["environment"])} for row in rows_of(document)]
     for row in rows:
@@ -93,7 +93,7 @@ def _summary(subject: str) -> Answer:
         row["findings"] = _codes(row)
         row.pop("metadata")
     whole = f"irscope show {subject} --json"
-    return Answer({}, "captures", rows, whole, notes=said)
+    return ToolAnswer({}, "captures", rows, whole, notes=said)
 
 
 def _codes(row: dict[str, Any]) -> list[str]:
@@ -104,7 +104,7 @@ def _versions(environment: dict[str, Any]) -> dict[str, Any]:
     return {name: environment[name] for name in ("triton_version", "torch_version", "date", "command", "gpu")}
 
 
-def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> Answer:
+def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> ToolAnswer:
     """List passes: options, time, changes."""
     words = ["passes", capture_subject(capture), *_options(stage=stage, match=match, changed=changed)]
     answer = _answer_of(capture, words, "passes", start)
@@ -114,7 +114,7 @@ def _passes(capture: str, stage: str = "", match: str = "", changed: bool = Fals
 
 def _diff(
     left: str, right: str = "", stage: str = "", one_pass: str = "", between: list[str] | None = None, start: int = 0
-) -> Answer:
+) -> ToolAnswer:
     """Compare two captures, or the IR of one around a pass, structurally.
 
     Args:
@@ -147,7 +147,7 @@ def _diff(
         row["diff_of"] = ", ".join(texts) or "no stage differs"
         row.pop("passes")
         row.pop("schedule")
-    return Answer(row, "diff", lines, whole, start, notes=said)
+    return ToolAnswer(row, "diff", lines, whole, start, notes=said)
 
 
 def _why(
@@ -160,7 +160,7 @@ def _why(
     sizes: dict[str, int] | None = None,
     grid: str = "",
     start: int = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Report what is slow: line, cause, compiled fixes; the worst first.
 
     Args:
@@ -183,7 +183,7 @@ def _why(
 
 def _layouts(
     capture: str, names: list[str] | None = None, value: str = "", operation: str = "", line: int = 0, start: int = 0
-) -> Answer:
+) -> ToolAnswer:
     """List layouts of the TTGIR: bases, uses, registers, copies, padding.
 
     Args:
@@ -201,20 +201,20 @@ def _layouts(
             )
         rows = [as_json(item, full=False) for item in found]
     head, whole = {"capture": one.id}, f"irscope layout {capture} --json"
-    return Answer(head, "layouts", rows, whole, start, notes=said)
+    return ToolAnswer(head, "layouts", rows, whole, start, notes=said)
 
 
-def _costs(capture: str, start: int = 0) -> Answer:
+def _costs(capture: str, start: int = 0) -> ToolAnswer:
     """Rank memory accesses and layout conversions by what they waste."""
     document, said = command_json(["layout", capture_subject(capture), "--costs"])
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     whole = f"irscope layout {capture} --costs --json"
-    return Answer({"capture": capture}, "costs", rows, whole, start, notes=said)
+    return ToolAnswer({"capture": capture}, "costs", rows, whole, start, notes=said)
 
 
 def _ablate(
     capture: str, stage: str = "ttgir", passes: list[str] | None = None, pairs: bool = False, start: int = 0
-) -> Answer:
+) -> ToolAnswer:
     """Compile with each pass off in turn: failures, differences, resources.
 
     Args:
@@ -238,7 +238,7 @@ def _check(
     pipelined: bool = False,
     no_finding: list[str] | None = None,
     start: int = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Check assertions about a compiled kernel.
 
     Args:
@@ -254,16 +254,18 @@ def _check(
     _refuse_several(capture, [row, *others])
     head = {**row, **{name: value for name, value in document.items() if name != "irscope_json"}}
     rows, whole = head.pop("assertions"), f"irscope {' '.join(words)} --json"
-    return Answer(head, "assertions", rows, whole, start, notes=said)
+    return ToolAnswer(head, "assertions", rows, whole, start, notes=said)
 
 
-def _verify(capture: str, all_programs: bool = False, start: int = 0) -> Answer:
+def _verify(capture: str, all_programs: bool = False, start: int = 0) -> ToolAnswer:
     """Find accesses out of bounds, races and deadlocks, on the CPU."""
     words = ["verify", capture_subject(capture), *_options(all_programs=all_programs)]
     return _answer_of(capture, words, "violations", start)
 
 
-def _time(capture: str, part: str = "", sizes: dict[str, int] | None = None, grid: str = "", start: int = 0) -> Answer:
+def _time(
+    capture: str, part: str = "", sizes: dict[str, int] | None = None, grid: str = "", start: int = 0
+) -> ToolAnswer:
     """Predict a launch's time, its bound and the share of each line.
 
     Args:
@@ -275,12 +277,12 @@ def _time(capture: str, part: str = "", sizes: dict[str, int] | None = None, gri
     rows = rows_of(document)
     for row in rows:
         row["next"] = call_of("why", {"capture": row["id"]})
-    return Answer({}, "predictions", rows, f"irscope {' '.join(words)} --json", start, notes=said)
+    return ToolAnswer({}, "predictions", rows, f"irscope {' '.join(words)} --json", start, notes=said)
 
 
 def _tune(
     capture: str, versus: list[str] | None = None, sizes: list[str] | None = None, grid: str = "", start: int = 0
-) -> Answer:
+) -> ToolAnswer:
     """Rank compiled configurations by predicted time.
 
     Args:
@@ -296,19 +298,19 @@ def _tune(
     return answer
 
 
-def _run(file: str, kernel: str = "", plan: str = "", start: int = 0) -> Answer:
+def _run(file: str, kernel: str = "", plan: str = "", start: int = 0) -> ToolAnswer:
     """Run a Python file and check its kernels' results, with a plan against every pass on."""
     rules = PassPlan.parse(plan)
     words = [f"--disable-pass={rule}" for rule in rules.disabled] + [f"--enable-only={rule}" for rule in rules.only]
     return _answer_of("", ["run", program_subject(file, kernel), *words], "launches", start)
 
 
-def _answer_of(capture: str, words: Sequence[str], key: str, start: int) -> Answer:
+def _answer_of(capture: str, words: Sequence[str], key: str, start: int) -> ToolAnswer:
     """What a command prints of one capture, or of all that it works on: the rows of a key, and the rest as the head."""
     document, said = command_json(words)
     head, *others = rows_of(document if isinstance(document, list) else [document])
     _refuse_several(capture, [head, *others])
-    return Answer(head, key, head.pop(key), f"irscope {' '.join(words)} --json", start, notes=said)
+    return ToolAnswer(head, key, head.pop(key), f"irscope {' '.join(words)} --json", start, notes=said)
 
 
 def _options(**values: str | int | Sequence[str] | None) -> list[str]:
@@ -355,7 +357,7 @@ def record(
     dry: bool = False,
     timeout_s: float = 300.0,
     start: int = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Run a Python file (the user's code) and record its kernels; or compile one by its signature.
 
     Args:
@@ -388,7 +390,7 @@ def recompile(
     options: dict[str, Any] | None = None,
     target: str = "",
     timeout_s: float = 300.0,
-) -> Answer:
+) -> ToolAnswer:
     """Compile a capture again: passes off, other options or target.
 
     Args:
@@ -403,7 +405,7 @@ def recompile(
     return _captured(capture_subject(capture), RecordingOptions.of(asked), 0)
 
 
-def _captured(subject: str, asked: RecordingOptions, start: int) -> Answer:
+def _captured(subject: str, asked: RecordingOptions, start: int) -> ToolAnswer:
     from irscope.analysis.resources import table
 
     with quiet() as said:
@@ -414,7 +416,7 @@ def _captured(subject: str, asked: RecordingOptions, start: int) -> Answer:
     shown = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows]
     for row in shown:
         row["next"] = call_of("why" if row["status"] == "ok" else "stages", {"capture": row["id"]})
-    return Answer({}, "captures", shown, "irscope ls --last --json", start, notes=said)
+    return ToolAnswer({}, "captures", shown, "irscope ls --last --json", start, notes=said)
 
 
 def edit(
@@ -425,7 +427,7 @@ def edit(
     text: str = "",
     variant: str = "",
     start: int = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Edit the IR after a pass or of a stage, compile on from it, show what changed. Give lines, replace or text.
 
     Args:
@@ -454,7 +456,7 @@ def edit_python(
     text: str = "",
     variant: str = "",
     start: int = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Edit the kernel's Python, run it, compile it as the launch did. Without an edit: show it."""
     subject = capture_subject(capture)
     with quiet():
@@ -463,7 +465,7 @@ def edit_python(
     if not (lines or replace or text):
         rows = [f"{number}: {line}" for number, line in enumerate(before.splitlines(), 1)]
         head = {"capture": place.capture.id, "at": PYTHON}
-        return Answer(head, "lines", rows, f"irscope edit {capture} --at source --text", start)
+        return ToolAnswer(head, "lines", rows, f"irscope edit {capture} --at source --text", start)
     if not place.capture.environment.is_trusted:
         raise UsageError(
             f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor derived from one "
@@ -491,7 +493,7 @@ def _with_edits(before: str, lines: Mapping[str, str] | None, parts: Mapping[str
     return text or before
 
 
-def _edited(subject: str, place: EditPlace, edited: str, name: str, start: int) -> Answer:
+def _edited(subject: str, place: EditPlace, edited: str, name: str, start: int) -> ToolAnswer:
     """What came of compiling the edited text, by `irscope edit`; raises RecordingError where it does not compile."""
     if name:
         refuse_taken(name)
@@ -514,7 +516,7 @@ def _edited(subject: str, place: EditPlace, edited: str, name: str, start: int) 
     head |= {name: value for name, value in comparison.items() if name not in ("passes", "schedule")}
     head["next"] = call_of("stages" if found["error"] else "why", {"capture": found["variant"]})
     whole = f"irscope diff {found['capture']} {found['variant']} --json"
-    return Answer(head, "diff", lines, whole, start, notes=said)
+    return ToolAnswer(head, "diff", lines, whole, start, notes=said)
 
 
 def _text_of(place: EditPlace) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from irscope.cli.mcp.answers import MOST_BYTES, Answer, call_text
+from irscope.cli.mcp.answers import MOST_BYTES, ToolAnswer, call_text
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
@@ -342,9 +342,9 @@ def test_no_answer_is_longer_than_8_kb(size: int) -> None:
     """Whatever its parts are: one that had to be cut says so, and how to see it whole."""
     text, rows = "é" * size, [{"text": "x" * size, "list": list(range(size))}] * 3
     answers = [
-        Answer({"head": text}, "rows", rows, "irscope show ID --json", notes=[text]).text(),
-        Answer({"head": dict.fromkeys(map(str, range(size)), 1)}, "rows", [text], "irscope show ID").text(),
-        Answer({}, "rows", [[[[text]] * 9] * 9], "irscope show ID").text(),
+        ToolAnswer({"head": text}, "rows", rows, "irscope show ID --json", notes=[text]).text(),
+        ToolAnswer({"head": dict.fromkeys(map(str, range(size)), 1)}, "rows", [text], "irscope show ID").text(),
+        ToolAnswer({}, "rows", [[[[text]] * 9] * 9], "irscope show ID").text(),
     ]
     for answer in answers:
         assert len(answer.encode()) <= MOST_BYTES
