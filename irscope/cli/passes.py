@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli.captures import captures_with_passes, run_compile, tell_failures
-from irscope.cli.output import Destination, under_titles
+from irscope.cli.output import Destination, draw_or_trace, draws_or_traces, under_titles
 from irscope.cli.parameters import Option, Subject
 from irscope.cli.streams import say
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import with_log
+from irscope.record.variants.completing import with_log, with_times
 from irscope.render.text.passes import passes_json, render_passes
 
 if TYPE_CHECKING:
@@ -57,6 +57,14 @@ def passes(
         str | None,
         Option("--at", metavar="PASS[#N]", help="Look after this pass. Default: at the end of TTGIR, or of --stage."),
     ] = None,
+    show_time: Annotated[
+        bool,
+        Option(
+            "--time",
+            help="Instead: where the time of the compile went, LLVM's passes too; it compiles again. -o FILE.svg draws "
+            "it, -o FILE.trace.json is for Perfetto.",
+        ),
+    ] = False,
     show_diff: Annotated[bool, Option("--diff", help="With --op and --value: also the change around each.")] = False,
     *,
     to: Destination,
@@ -73,6 +81,12 @@ def passes(
         )
     if not follows and (line is not None or at is not None or show_diff):
         raise UsageError("--line, --at and --diff go with --op NAME or --value %V.")
+    if show_time:
+        if follows or changed or log or match is not None or stage:
+            raise UsageError(
+                "--time shows all of a compile: it takes no --op, --value, --changed, --log, --match, --stage."
+            )
+        return _times(subject, to, record_options)
     captures = captures_with_passes(subject, replace(record_options, disassemble=False))
     if follows:
         from irscope.api.following import Followed, Question
@@ -108,6 +122,23 @@ def passes(
     to.emit(
         lambda: list(map(as_json, captures)),
         lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
+    )
+    return tell_failures(captures)
+
+
+def _times(subject: str | None, to: Destination, record_options: RecordingOptions) -> int:
+    from irscope.render.times import times_json, times_svg, times_text, times_trace
+
+    captures = captures_with_passes(subject, replace(record_options, disassemble=False, times=True))
+    for file in captures.files:
+        if (capture := file.load()).times is None and capture.has_compiled:
+            file.put(with_times(capture, run=run_compile, tell=say), None)
+    if to.path is not None and draws_or_traces(to.path):
+        draw_or_trace(list(captures), to.path, times_svg, times_trace)
+        return tell_failures(captures)
+    to.emit(
+        lambda: list(map(times_json, captures)),
+        lambda width, color: under_titles(captures, lambda one: times_text(one, width=width, color=color)),
     )
     return tell_failures(captures)
 

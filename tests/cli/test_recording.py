@@ -47,6 +47,7 @@ OTHER = {
     "interpreter": "/usr/bin/python3",
     "constants": (("B", "2"),),
     "disassemble": False,
+    "times": True,
     "layouts": False,
 }
 """A value for each option that is not its default."""

@@ -107,8 +107,9 @@ class Variants:
     there, in the pool's folder, as long as that lives.
     """
 
-    def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False) -> None:
-        """`fresh`: forget what is kept."""
+    def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False, lists_llvm: bool = False) -> None:
+        """`fresh`: forget what is kept. `lists_llvm`: each is to name LLVM's passes."""
+        self._lists_llvm = lists_llvm
         self._pool = pool
         self._capture = capture
         self._kept = _KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
@@ -124,11 +125,14 @@ class Variants:
 
     def path_of(self, plan: PassPlan) -> Path:
         """Where the variant of a plan is kept, or would be."""
-        return self._kept.path_of(str(plan))
+        return self._kept.path_of(self._key(plan))
+
+    def _key(self, plan: PassPlan) -> str:
+        return f"{plan} with LLVM's passes" if self._lists_llvm else str(plan)
 
     def kept(self, plan: PassPlan) -> Capture | None:
         """The variant of a plan as the last time left it, or None."""
-        return self._kept.load(str(plan))
+        return self._kept.load(self._key(plan))
 
     def compile(self, plan: PassPlan) -> Capture:
         ((_, capture, _),) = self.compile_all((plan,))
@@ -139,12 +143,12 @@ class Variants:
         from irscope.record.variants.pool import variant_request
 
         def compiled(missing: list[int]) -> Iterator[tuple[int, Capture]]:
-            requests = (variant_request(self._capture, plans[index]) for index in missing)
+            requests = (variant_request(self._capture, plans[index], lists_llvm=self._lists_llvm) for index in missing)
             for place, capture in self._pool.compile(requests):
                 launch = replace(capture.launch, grid=self._capture.launch.grid)
                 yield place, replace(capture, sources=self._capture.sources, launch=launch)
 
-        return _kept_or_compiled(self._kept, [str(plan) for plan in plans], compiled)
+        return _kept_or_compiled(self._kept, [self._key(plan) for plan in plans], compiled)
 
 
 def _kept_or_compiled(
