@@ -42,7 +42,6 @@ _Off = tuple[str, ...]
 
 
 def _check_stages(capture: Capture, stages: Sequence[str]) -> None:
-    """Raise PlanError for a stage in which no pass of a capture ran."""
     known = tuple(dict.fromkeys(snapshot.plan_stage for snapshot in passes_that_may_be_off(capture)))
     for stage in stages:
         if stage not in (*known, LLVM):
@@ -50,7 +49,6 @@ def _check_stages(capture: Capture, stages: Sequence[str]) -> None:
 
 
 def _check_rules(capture: Capture, stages: Sequence[str], rules: Sequence[PassRule]) -> None:
-    """Raise PlanError for a rule that names no pass of these stages."""
     every = passes_that_may_be_off(capture)
     rules = [rule for rule in rules if rule.stage != LLVM or any(one.group == "llvm" for one in every)]
     PassPlan(tuple(rules)).check(every)
@@ -127,7 +125,6 @@ class AblationRun:
         return ablation
 
     def _check(self, capture: Capture) -> None:
-        """Raise PlanError for a stage or a rule that no pass of a capture fits."""
         _check_stages(capture, self._search.stages)
         _check_rules(capture, self._search.stages, self._search.rules)
 

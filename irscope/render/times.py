@@ -8,11 +8,8 @@ from irscope.analysis.passes.times import TimeNode, TimeTree, children, time_tre
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes
 from irscope.render.canvas import Canvas, Rect, theme_named
-from irscope.render.text.figures import milliseconds, percent
-from irscope.render.text.tables import shorten, table
+from irscope.render.text.tables import milliseconds, percent, shorten, table
 from irscope.render.timing import chrome_trace
-
-__all__ = ["times_json", "times_svg", "times_text", "times_trace"]
 
 _LEAST_SHARE = 0.005
 """Parts of a smaller share are shown as one line."""

@@ -32,7 +32,7 @@ from irscope.record.process.child import (
     imports_torch_ahead,
     warm_children,
 )
-from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
+from irscope.record.process.events import Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, one_for_each_target, request_from_capture
@@ -255,8 +255,6 @@ def _may_have_failed_in_a_pass(failure: Failure) -> bool:
 
 
 class _Followed:
-    """A recording process under way, with the others of its program, and what is made for them."""
-
     def __init__(
         self,
         request: RecordRequest,
@@ -273,11 +271,10 @@ class _Followed:
         self.completion = Completion(request, keep, server)
         self.assembly = self.completion.assembly
         folder = stack.enter_context(own_folder())
-        self.child: Child[RecordingEvent] = stack.enter_context(
+        self.child: Child = stack.enter_context(
             child_process(
                 RECORDING,
                 folder,
-                EVENTS,
                 interpreter=request.interpreter,
                 echo=echo,
                 ahead=_imports_of(request),
@@ -340,7 +337,6 @@ class _Followed:
             self.workers.take(event)
 
     def _read(self) -> None:
-        """Take what came from others than the process itself."""
         self.workers.read()
         self.others.read()
         for completion in self.completions:
