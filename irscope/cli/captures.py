@@ -193,7 +193,7 @@ def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
     passes: dict[str, PassSnapshot] = {}
     for capture in captures:
         compiled = compiled or capture.has_compiled
-        passes |= {snapshot.label: replace(snapshot, text=None) for snapshot in capture.passes()}
+        passes |= {snapshot.label: replace(snapshot, text=None) for snapshot in capture.snapshots}
     if compiled:
         plan.check([*passes.values()])
         return

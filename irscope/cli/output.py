@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.cli.command import AsJson, Color, Output
 from irscope.cli.streams import say, standard_output
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from irscope.render.report.facts import Between
     from irscope.render.report.results import Results
 
+
+_Row = TypeVar("_Row")
 
 STANDARD_OUTPUT = Path("-")
 """`-o -`: standard output, with no colours and no pager."""
@@ -251,6 +253,27 @@ def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> Non
     write_output(output, render_png(drawn, zoom=2.0 if looks.width is None else 1.0))
     if output != STANDARD_OUTPUT:
         say(f"wrote {output}")
+
+
+_TRACE = ".trace.json"
+
+
+def draws_or_traces(path: Path | None) -> bool:
+    """Whether a command that times something writes a picture (.svg, .png) or a Chrome trace (.trace.json)."""
+    return path is not None and (path.suffix.lower() in (".svg", ".png") or path.name.endswith(_TRACE))
+
+
+def draw_or_trace(
+    rows: Sequence[_Row], path: Path, draw: Callable[[_Row], str], trace: Callable[[_Row], dict[str, Any]]
+) -> None:
+    """Write a picture or a Chrome trace of one launch, as the file's name says; raises UsageError for several."""
+    if len(rows) != 1:
+        raise UsageError(f"-o {str(path)!r} shows one launch, and there are {len(rows)}: --launch N chooses one.")
+    if path.name.endswith(_TRACE):
+        write_output(path, json.dumps(trace(rows[0])).encode())
+        say(f"wrote {path}")
+        return
+    write_picture(draw(rows[0]), path.suffix[1:].lower(), path, Looks())
 
 
 def write_pictures(pictures: Iterable[tuple[str, str]], form: str, folder: Path, looks: Looks) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli.captures import captures_with_passes, run_compile, tell_failures
 from irscope.cli.command import Subject
-from irscope.cli.output import Destination
+from irscope.cli.output import Destination, draw_or_trace, draws_or_traces
 from irscope.cli.streams import say
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import with_log
+from irscope.record.variants.completing import with_log, with_times
 from irscope.render.text.history import passes_json, render_passes
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def passes(
     line: int | None = None,
     value: str | None = None,
     at: str | None = None,
+    show_time: bool = False,
     show_diff: bool = False,
     *,
     to: Destination,
@@ -48,6 +49,7 @@ def passes(
         --line (1..): With --op: only those of this line of the Python.
         --value %V: Follow this value back to the pass that made it, and on to its end.
         --at PASS[#N]: Look after this pass. Default: at the end of TTGIR, or of --stage.
+        show_time = --time: Instead: where the compile's time went, by another compile; -o also takes .svg, .trace.json.
         show_diff = --diff: With --op and --value: also the change around each.
     """
     follows = operation is not None or value is not None
@@ -57,6 +59,12 @@ def passes(
         )
     if not follows and (line is not None or at is not None or show_diff):
         raise UsageError("--line, --at and --diff go with --op NAME or --value %V.")
+    if show_time:
+        if follows or changed or log or match is not None or stage:
+            raise UsageError(
+                "--time shows all of a compile: it takes no --op, --value, --changed, --log, --match, --stage."
+            )
+        return _times(subject, to, record_options)
     captures = captures_with_passes(subject, replace(record_options, disassemble=False))
     if follows:
         from irscope.api.following import Followed, Question
@@ -91,6 +99,20 @@ def passes(
         return data
 
     to.emit_each(captures, as_json, text)
+    return tell_failures(captures)
+
+
+def _times(subject: str | None, to: Destination, record_options: RecordingOptions) -> int:
+    from irscope.render.times import times_json, times_svg, times_text, times_trace
+
+    captures = captures_with_passes(subject, replace(record_options, disassemble=False, times=True))
+    for file in captures.files:
+        if (capture := file.load()).times is None and capture.has_compiled:
+            file.put(with_times(capture, run=run_compile, tell=say), None)
+    if to.path is not None and draws_or_traces(to.path):
+        draw_or_trace(list(captures), to.path, times_svg, times_trace)
+        return tell_failures(captures)
+    to.emit_each(captures, times_json, lambda one, width, color: times_text(one, width=width, color=color))
     return tell_failures(captures)
 
 

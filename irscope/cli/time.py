@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.command import Part, Subject
-from irscope.cli.output import Destination, Looks, write_output, write_picture
-from irscope.cli.streams import say
+from irscope.cli.output import Destination, draw_or_trace, draws_or_traces
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
-
-if TYPE_CHECKING:
-    from irscope.timing.predict import Prediction
 
 
 def time(
@@ -51,11 +43,13 @@ def time(
     captures = captures_of(subject, replace(record_options, disassemble=True))
     compiled = [one for one in captures if one.failure is None]
     predicted = {
-        one.id: predict(one, part=part, sizes=sizes, grid=programs, what_if=not _is_picture(to.path))
+        one.id: predict(one, part=part, sizes=sizes, grid=programs, what_if=not draws_or_traces(to.path))
         for one in compiled
     }
-    if to.path is not None and _is_picture(to.path):
-        _draw(list(predicted.values()), to.path)
+    if to.path is not None and draws_or_traces(to.path):
+        from irscope.render.timing import prediction_svg, prediction_trace
+
+        draw_or_trace(list(predicted.values()), to.path, prediction_svg, prediction_trace)
         return tell_incomplete(captures)
     floors = {one.id: with_floor(one, predicted[one.id])[1] for one in compiled}
     to.emit_each(
@@ -76,19 +70,3 @@ def _roofline(captures: StoredCaptures, part: str | None, to: Destination) -> in
         lambda one, width, color: roofline_text(counted_roofline(one, part), width=width, color=color),
     )
     return tell_incomplete(captures)
-
-
-def _is_picture(path: Path | None) -> bool:
-    return path is not None and (path.suffix.lower() in (".svg", ".png") or path.name.endswith(".trace.json"))
-
-
-def _draw(predicted: Sequence[Prediction], path: Path) -> None:
-    from irscope.render.timing import prediction_svg, prediction_trace
-
-    if len(predicted) != 1:
-        raise UsageError(f"-o {str(path)!r} shows one launch, and there are {len(predicted)}: --launch N chooses one.")
-    if path.name.endswith(".trace.json"):
-        write_output(path, json.dumps(prediction_trace(predicted[0])).encode())
-        say(f"wrote {path}")
-        return
-    write_picture(prediction_svg(predicted[0]), path.suffix[1:].lower(), path, Looks())

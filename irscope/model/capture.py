@@ -13,11 +13,11 @@ from irscope.model.launch_record import Assumption, Autotuning, LaunchRecord, no
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import ANY_VALUE
 from irscope.model.telling import folder_of_generated
-from irscope.plan import PassPlan
+from irscope.plan import LLVM, PassPlan
 from irscope.target import Target
 
 if TYPE_CHECKING:
-    from irscope.model.evidence import CompilerLog, GraphOrigin, OperationLines, Profile
+    from irscope.model.evidence import CompilerLog, CompileTimes, GraphOrigin, OperationLines, Profile
 
 
 FailureKind = Literal[
@@ -240,9 +240,15 @@ class PassSnapshot:
         return self.text is None and self.changed is not False and self.outcome == "ran"
 
     @property
+    def plan_stage(self) -> str:
+        """What a plan calls its stage: `llvm` for every pass of LLVM's."""
+        return LLVM if self.group == "llvm" else self.stage
+
+    @property
     def label(self) -> str:
-        """`ttgir:canonicalizer#2`, which a plan understands."""
-        return f"{self.stage}:{self.name}#{self.occurrence}"
+        """`ttgir:canonicalizer#2`, `llvm:licm#1`, which a plan understands."""
+        name = self.argument or self.name if self.group == "llvm" else self.name
+        return f"{self.plan_stage}:{name}#{self.occurrence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +350,8 @@ class Capture:
     """Which operation of the TTGIR the lines of the assembly are from; empty where nobody asked yet."""
     log: CompilerLog | None = None
     """What the compiler says of its reasons; None where nobody asked yet."""
+    times: CompileTimes | None = None
+    """Where the time of a compile of its own went; None where nobody asked yet."""
     profile: Profile | None = None
     """The hardware's counters of the launch; None where it was not profiled."""
     resources: Resources = field(default_factory=Resources)

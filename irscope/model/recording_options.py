@@ -183,6 +183,8 @@ class RecordingOptions:
     """Whether to make the sass stage now (nvdisasm takes half a second); it can be made of the cubin later."""
     data_limit_bytes: int = _option(0)
     """The largest tensor of a launch whose data are stored, where there are any; 0 for none."""
+    times: bool = _option(False)
+    """Whether the parts of each compile are timed, one after another, in a process that imports Triton anew."""
     layouts: bool = _option(True)
     """Whether to ask the compiler for its layouts too."""
 

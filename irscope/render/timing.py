@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from irscope.render.canvas import Canvas, Rect, theme_named
@@ -102,14 +102,25 @@ def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, 
 def prediction_trace(one: Prediction) -> dict[str, Any]:
     """The predicted timeline of one CTA in Chrome's trace format, which Perfetto opens: a track for each warp."""
     per_us = one.clock_hz / 1e6 or 1.0
-    names = {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": f"{one.kernel}: one CTA, predicted"}}
-    events: list[dict[str, Any]] = [names]
-    for warp in sorted({span.warp for span in one.timeline}):
-        events.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": warp, "args": {"name": f"warp {warp}"}})
-    events += [
-        {"name": span.why, "cat": "predicted", "ph": "X", "pid": 1, "tid": span.warp, "ts": span.start / per_us,
-         "dur": (span.end - span.start) / per_us, "args": {"instruction": span.index}}
+    tracks = {warp: f"warp {warp}" for warp in sorted({span.warp for span in one.timeline})}
+    spans = (
+        (span.why, "predicted", span.warp, span.start / per_us, (span.end - span.start) / per_us, span.index)
         for span in one.timeline
+    )
+    return chrome_trace(f"{one.kernel}: one CTA, predicted", tracks, spans, "instruction")
+
+
+def chrome_trace(
+    process: str, tracks: Mapping[int, str], spans: Iterable[tuple[str, str, int, float, float, int]], number: str
+) -> dict[str, Any]:
+    """Spans (name, category, track, start and duration in µs, a number of this name) in Chrome's trace format."""
+    events: list[dict[str, Any]] = [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": process}}]
+    for track, name in tracks.items():
+        events.append({"name": "thread_name", "ph": "M", "pid": 1, "tid": track, "args": {"name": name}})
+    events += [
+        {"name": name, "cat": category, "ph": "X", "pid": 1, "tid": track, "ts": start, "dur": duration,
+         "args": {number: value}}
+        for name, category, track, start, duration, value in spans
     ]  # fmt: skip
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 

@@ -32,7 +32,7 @@ Pairs = tuple[tuple[str, str], ...]
 _ID = re.compile(r"[0-9a-f]{16}")
 
 _LARGE_PARTS = ("snapshots", "layouts", "operations", "sources")
-_RARE_PARTS = ("log", "profile")
+_RARE_PARTS = ("log", "profile", "times")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ OTHER = {
     "interpreter": "/usr/bin/python3",
     "constants": (("B", "2"),),
     "disassemble": False,
+    "times": True,
     "layouts": False,
 }
 """A value for each option that is not its default."""

@@ -7,7 +7,8 @@ of other programs, and may be cut anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from irscope.ir.logs.dump_mlir import SCF_TO_CF, TTGIR_BEGINS, DumpedCompile, read_mlir_dump
@@ -29,9 +30,11 @@ _HEADER = re.compile(
 _ON = re.compile(r"^(?P<name>.*?) on (?:loop .{0,200} in function (?P<loop>\S+)|\((?P<group>[^()]*)\)|(?P<scope>\S+))$")
 # Global Value Numbering (gvn)
 _ARGUMENT = re.compile(r"^.*\((?P<argument>[\w.-]+)\)$")
-# Running pass: SROAPass on matmul (30 instructions)
+# Running pass: SROAPass on matmul (30 instructions)   irscope: runs sroa   irscope: skips licm
 _TALK = re.compile(
-    r"^(?:Running|Skipping|Invalidating|Clearing) [a-z ]*(?:pass|analysis|results)\b[^\n]*$", re.MULTILINE
+    r"^(?:(?:Running|Skipping|Invalidating|Clearing) [a-z ]*(?:pass|analysis|results)\b[^\n]*"
+    r"|irscope: (?P<asked>runs|skips) (?P<name>[^\n]+))$",
+    re.MULTILINE,
 )
 _MACHINE_END = re.compile(r"^# End machine code for function [^\n]*$", re.MULTILINE)
 _MACHINE_FUNCTION = re.compile(r"^# Machine code for function (?P<name>[^:\n]+):", re.MULTILINE)
@@ -62,32 +65,42 @@ class _Dump:
     """`module`, `function`, `machine`, or `part` for a loop or a region of a function."""
     text: str
     """Empty if the pass left nothing to print."""
+    is_skipped: bool = False
 
 
-def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnapshot]:
+def read_llvm_dump(
+    text: str, stage: str, first_index: int = 0, known: Iterable[PassSnapshot] = ()
+) -> list[PassSnapshot]:
     """Read what LLVM printed during one stage of one compile; never raises.
 
     Args:
         text: the log; output of other programs in it is skipped.
         stage: the stage that ran these passes: llir, ptx or amdgcn.
-        first_index: the index of the first snapshot; occurrences count within this text.
+        first_index: the index of the first snapshot.
+        known: the passes of earlier stages; occurrences count from theirs on.
 
     Returns a snapshot per pass and function, of group `llvm`; only those that changed something, or may have, keep the
     text. A pass over a loop or a region keeps only its text.
     """
     state = _State()
-    counts: dict[tuple[str, str], int] = {}
+    counts = Counter(one.argument or one.name for one in known)
     snapshots: list[PassSnapshot] = []
     for index, dump in enumerate(_dumps(text), first_index):
+        name = dump.argument or dump.name
+        counts[name] += 1
+        if dump.is_skipped:
+            skipped = PassSnapshot(
+                index, stage, dump.name, counts[name], dump.argument, "", "skipped", changed=False, group="llvm"
+            )
+            snapshots.append(skipped)
+            continue
         scope, changed = state.takes(dump)
-        key = (dump.name, scope)
-        counts[key] = counts.get(key, 0) + 1
         snapshots.append(
             PassSnapshot(
                 index,
                 stage,
                 dump.name,
-                counts[key],
+                counts[name],
                 dump.argument,
                 changed=changed,
                 text=dump.text if changed is not False and dump.text else None,
@@ -96,6 +109,11 @@ def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnap
             )
         )
     return snapshots
+
+
+def without_talk(text: str) -> str:
+    """What was printed, without LLVM's lines that name each pass and analysis that it runs."""
+    return "".join(line for line in text.splitlines(keepends=True) if not _TALK.match(line.rstrip("\n")))
 
 
 def _split_at_code_generator(text: str) -> tuple[str, str]:
@@ -108,9 +126,18 @@ def _split_at_code_generator(text: str) -> tuple[str, str]:
 
 def _dumps(text: str) -> Iterator[_Dump]:
     headers = list(_HEADER.finditer(text))
+    asked_for = [line for line in _TALK.finditer(text) if line["asked"]]
     for number, header in enumerate(headers):
         limit = headers[number + 1].start() if number + 1 < len(headers) else len(text)
-        yield _read(header, text[header.end() : limit].lstrip("\n"))
+        # LLVM asks before each pass that may be left out: what it names last is the one that it prints next.
+        asked = ""
+        while asked_for and asked_for[0].start() < header.start():
+            line = asked_for.pop(0)
+            asked = line["name"] if line["asked"] == "runs" else ""
+            if line["asked"] == "skips":
+                yield _Dump(line["name"], line["name"], "", "part", "", is_skipped=True)
+        dump = _read(header, text[header.end() : limit].lstrip("\n"))
+        yield replace(dump, argument=asked) if asked and not dump.argument else dump
 
 
 def _read(header: re.Match[str], body: str) -> _Dump:

@@ -356,11 +356,13 @@ def compile_text(watch: Watch, target: Target) -> None:
         chosen = {**dict(launch.set_options), **dict(request.options)}
         launch = dataclasses.replace(launch, set_options=tuple(sorted(chosen.items())))
     watched = watch.begin(target)
+    watched.launch = launch
     watch.sink(events.CompileBegun(watched.number, target, launch, watched.log_from))
     for note in work.notes:
         watch.sink(events.Note(note))
     try:
-        _run_stages(request, work, watched, target)
+        with watched.timed_whole(triton_api.backend_classes()):
+            _run_stages(request, work, watched, target)
     except BaseException as error:
         watched.failed(error, describe_traceback(error))
         raise
@@ -400,7 +402,8 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
     # Within the stage that makes LLVM IR, it is MLIR yet.
     if request.resume_stage or request.stage in ("source", "ttir", "glir", "ttgir"):
         watched.report(events.ParseBegun(watched.number, request.stage))
-        module = _parsed(request, work.text, context)
+        with watched.part("parse the source", "call"):
+            module = _parsed(request, work.text, context)
         watched.report(events.ParseEnded(watched.number))
         if request.reprinted:
             is_generic = request.reprinted == "generic"
@@ -408,7 +411,8 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
                 events.ArtifactMade(watched.number, request.stage, triton_api.printed(module, generic=is_generic))
             )
             return
-        _restore_block_arguments(module, work.text)
+        with watched.part("irscope", "irscope"):
+            _restore_block_arguments(module, work.text)
         attributes = {
             "num_warps": module.get_int_attr("ttg.num-warps"),
             "num_ctas": module.get_int_attr("ttg.num-ctas"),

@@ -58,7 +58,7 @@ def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]
                     stack.enter_context(replaced(module, name, _ModuleStandIn(value, current)))
                 elif name == "instrument" and callable(value):
                     # Triton 3.9: extensions add passes of theirs through this function of the backend's module.
-                    stack.enter_context(replaced(module, name, partial(_build, name, value)))
+                    stack.enter_context(replaced(module, name, partial(_build, current, name, value)))
         yield
 
 
@@ -80,7 +80,7 @@ class _ModuleStandIn:
         elif name == "to_module":
             value = partial(self._translate, value)
         elif callable(value) and not isinstance(value, type):
-            value = partial(_build, name, value)
+            value = partial(_build, self._current, name, value)
         # The next look-up finds it in the instance.
         self.__dict__[name] = value
         return value
@@ -98,7 +98,8 @@ class _ModuleStandIn:
         started = time.perf_counter_ns()
         try:
             # If the plan switches it off, DISABLE_LLVM_OPT is set, and this returns at once.
-            result = real(*args, **kwargs)
+            with observer.part(LLVM_OPTIMISER, "pass"):
+                result = real(*args, **kwargs)
         except BaseException as error:
             observer.pass_failed(step, error)
             raise
@@ -109,14 +110,20 @@ class _ModuleStandIn:
     def _translate(self, real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         if (observer := self._current()) is not None:
             observer.module_leaves_mlir(module)
+            with observer.part("translation to LLVM IR", "pass"):
+                return real(module, *args, **kwargs)
         return real(module, *args, **kwargs)
 
 
-def _build(name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _build(current: _CurrentObserver, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a builder, or collect the pass that it adds to a tapped pass manager."""
     if args and isinstance(args[0], _TappedPassManager):
         return args[0].add(name, real, args[1:], kwargs)
-    return real(*args, **kwargs)
+    observer = current()
+    if observer is None:
+        return real(*args, **kwargs)
+    with observer.part(name, "call"):
+        return real(*args, **kwargs)
 
 
 class _TappedPassManager:
@@ -131,13 +138,15 @@ class _TappedPassManager:
         """The name of each pass, and the manager of its own."""
 
     def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        manager = self._real(self._context)
-        if self._debug:
-            manager.enable_debug()
-        result = builder(manager, *args, **kwargs)
-        # An extension point without extensions adds nothing.
-        if manager.get_pipeline_str() != "any()":
-            self._steps.append((name.removeprefix("add_"), manager))
+        # A manager for each pass is irscope's own.
+        with self._observer.part("irscope", "irscope"):
+            manager = self._real(self._context)
+            if self._debug:
+                manager.enable_debug()
+            result = builder(manager, *args, **kwargs)
+            # An extension point without extensions adds nothing.
+            if manager.get_pipeline_str() != "any()":
+                self._steps.append((name.removeprefix("add_"), manager))
         return result
 
     def enable_debug(self) -> bool:
@@ -152,12 +161,15 @@ class _TappedPassManager:
     def run(self, module: Any, tag: str) -> None:
         steps, self._steps = self._steps, []
         for name, manager in steps:
-            step = self._observer.pass_added(name, manager.get_pipeline_str())
-            if not self._observer.pass_begins(step):
+            with self._observer.part("irscope", "irscope"):
+                step = self._observer.pass_added(name, manager.get_pipeline_str())
+                runs = self._observer.pass_begins(step)
+            if not runs:
                 continue
             started = time.perf_counter_ns()
             try:
-                manager.run(module, tag)
+                with self._observer.part(f"{step.name}#{step.occurrence}", "pass"):
+                    manager.run(module, tag)
             except BaseException as error:
                 self._observer.pass_failed(step, error)
                 raise
@@ -236,7 +248,8 @@ def _watched_compile(
         # Parsing an IR file may end the process already.
         current.report_begin()
     try:
-        return finished(current, lambda: run(src), options)
+        with current.timed_whole(triton_api.backend_classes()):
+            return finished(current, lambda: run(src), options)
     except LeftOut as left:
         watch.reported.add(left.key)
         kernel = deferred_kernel(src, left.key, left.texts, partial(_read_by_script, watch, run, src, left.key))
@@ -326,6 +339,12 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
         result = real(self, stages, options, *args)
         if (current := watch.current) is None:
             return result
+        with current.part("irscope", "irscope"):
+            watched(self, options, current)
+        current.wrap_stages(stages)
+        return result
+
+    def watched(self: Any, options: Any, current: WatchedCompile) -> None:
         if current.job is None:
             current.given = current.given[0], options
             current.report(events.OptionsKnown(current.number, plain(vars(options))))
@@ -338,8 +357,6 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
             )
             current.report(known)
             current.identity = partial(_id_of, current, plain(vars(options)), known)
-        current.wrap_stages(stages)
-        return result
 
     return add_stages
 

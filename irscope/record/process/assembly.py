@@ -29,7 +29,7 @@ from irscope.model.capture import (
     Target,
     stage_rank,
 )
-from irscope.model.evidence import CompilerLog, GraphOrigin, PassLog
+from irscope.model.evidence import CompilerLog, CompileTimes, GraphOrigin, PassLog
 from irscope.model.launch_record import joined
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
@@ -74,6 +74,7 @@ class OpenCapture:
     hash: str = ""
     ended: bool = False
     layouts: tuple[LayoutRow, ...] = ()
+    times: CompileTimes | None = None
     logs: list[PassLog] = field(default_factory=list[PassLog])
     notes: list[str] = field(default_factory=list)
     graphs: tuple[GraphOrigin, ...] = ()
@@ -123,11 +124,15 @@ class OpenCapture:
                 self.passing_texts[event.index] = event.data
             case events.PassText():
                 self.snapshots[event.index] = replace(self.snapshots[event.index], text=event.data)
+            case events.LlvmPassesKnown():
+                self.llvm_snapshots += event.passes
+            case events.TimesKnown():
+                self.times = event.times
             case events.LlvmDump():
                 from irscope.ir.logs.dump import read_llvm_dump
 
                 known = len(self.llvm_snapshots)
-                self.llvm_snapshots += read_llvm_dump(event.data, event.stage, first_index=known)
+                self.llvm_snapshots += read_llvm_dump(event.data, event.stage, known, self.llvm_snapshots)
             case events.Logged():
                 self.logs.append(PassLog(event.stage, event.data, event.index, event.lines_left_out))
             case events.LayoutsKnown():
@@ -492,6 +497,7 @@ class Assembly:
             artifacts=artifacts,
             snapshots=(*snapshots, *item.llvm_snapshots),
             layouts=item.layouts,
+            times=item.times,
             log=CompilerLog(tuple(item.logs)) if self._request.compiler_log else None,
             resources=read_resources(stages, metadata, item.log),
             environment=replace(self._environment, origin=item.origin, **item.compiler),

@@ -9,7 +9,7 @@ from typing import Any
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Environment, Launch, PassSnapshot, Target
-from irscope.model.evidence import GraphOrigin
+from irscope.model.evidence import CompileTimes, GraphOrigin
 from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
@@ -321,6 +321,20 @@ class Logged(CompileEvent):
     index: int | None
     data: str
     lines_left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmPassesKnown(CompileEvent):
+    """LLVM's passes of a stage that may be left out, in the order it came to them."""
+
+    passes: tuple[PassSnapshot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimesKnown(CompileEvent):
+    """Where the time of the compile went."""
+
+    times: CompileTimes
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Literal
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
+from irscope.ir.logs.dump import without_talk
 from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.annotations import LayoutServer
@@ -149,6 +150,8 @@ def _record_one(
     ends = () if assembly.script_end is None else (assembly.script_end,)
     notes = tuple(dict.fromkeys(note for completion in completions for note in completion.assembly.notes))
     text = output.decode("utf-8", "replace")
+    if request.watches_llvm:
+        text = without_talk(text)
     return Recording(_joined(finished), ends, notes, text, stopped_by, stored=tuple(assembly.stored))
 
 
@@ -210,6 +213,8 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
 
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
+    if request.times:
+        return ()
     if request.mode == "script" and imports_torch_ahead():
         with suppress(OSError):
             if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):

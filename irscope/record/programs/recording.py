@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from irscope import __version__
 from irscope.errors import MissingTool
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import Environment, Target
+from irscope.model.evidence import TimeSpan
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process import events
 from irscope.record.process.events import EventSink, RecordingEvent
@@ -62,7 +64,10 @@ def _recording(
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
     if request.mlir_dump_path:
         os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=request.mlir_dump_path)
+    started = time.perf_counter_ns()
     triton_api.require_triton()
+    triton_api.backend_classes()
+    importing = TimeSpan("import Triton", "import", started, time.perf_counter_ns() - started, 0)
     require_names(virtual=False)
     present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
     asked = Target.parse(request.targets[0]) if request.targets else None
@@ -84,6 +89,8 @@ def _recording(
         assumptions=assumptions_under_way,
         values=partial(known_values, most_bytes=request.data_limit_bytes),
     )
+    if request.times:
+        watch.imports = (importing,)
     watch.is_virtual = request.mode == "script" and not real
     if request.compiler_log:
         print_reasons(verified=request.verifies_log, parts=request.log_parts)

@@ -179,6 +179,7 @@ def _handover(watch: Watch, folder: Path) -> Handover | None:
         request.computes
         or (request.jobs or default_jobs()) == 1
         or request.compiler_log
+        or request.times
         or request.mlir_dump_path
         or request.constants
     ):

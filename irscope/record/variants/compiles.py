@@ -197,10 +197,13 @@ class Variants(_KeptCaptures):
     there, in the pool's folder, as long as that lives.
     """
 
-    def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False) -> None:
+    def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False, lists_llvm: bool = False) -> None:
+        """`lists_llvm`: each is to name LLVM's passes."""
         self._pool = pool
         self._capture = capture
-        super().__init__((capture.id, *pool.compiler), pool.folder, fresh=fresh)
+        self._lists_llvm = lists_llvm
+        identity = (capture.id, *pool.compiler, *(["with LLVM's passes"] if lists_llvm else []))
+        super().__init__(identity, pool.folder, fresh=fresh)
 
     def compile(self, plan: PassPlan) -> Capture:
         ((_, capture, _),) = self.compile_all((plan,))
@@ -211,7 +214,7 @@ class Variants(_KeptCaptures):
         from irscope.record.variants.pool import variant_request
 
         def compiled(missing: list[int]) -> Iterator[tuple[int, Capture]]:
-            requests = (variant_request(self._capture, plans[index]) for index in missing)
+            requests = (variant_request(self._capture, plans[index], lists_llvm=self._lists_llvm) for index in missing)
             for place, capture in self._pool.compile(requests):
                 launch = replace(capture.launch, grid=self._capture.launch.grid)
                 yield place, replace(capture, sources=self._capture.sources, launch=launch)

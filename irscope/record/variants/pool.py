@@ -47,10 +47,12 @@ _ASLEEP_S = 2.0
 """How long a worker that is out of time by the clock may do nothing at all."""
 
 
-def variant_request(capture: Capture, plan: PassPlan, *, snapshots: SnapshotLevel = "none") -> RecordRequest:
+def variant_request(
+    capture: Capture, plan: PassPlan, *, snapshots: SnapshotLevel = "none", lists_llvm: bool = False
+) -> RecordRequest:
     """The request for a capture's own source under another plan, with nothing that a comparison can do without."""
     asked = RecordingOptions(plan=plan, snapshots=snapshots, disassemble=False, layouts=False)
-    return request_from_capture(capture, asked)
+    return replace(request_from_capture(capture, asked), lists_llvm=lists_llvm)
 
 
 @dataclass(slots=True)
