@@ -41,7 +41,6 @@ _Off = tuple[str, ...]
 
 
 def _check_stages(capture: Capture, stages: Sequence[str]) -> None:
-    """Raise PlanError for a stage in which no pass of a capture ran."""
     known = tuple(dict.fromkeys(snapshot.stage for snapshot in capture.passes()))
     for stage in stages:
         if stage not in known:
@@ -49,7 +48,6 @@ def _check_stages(capture: Capture, stages: Sequence[str]) -> None:
 
 
 def _check_rules(capture: Capture, stages: Sequence[str], rules: Sequence[PassRule]) -> None:
-    """Raise PlanError for a rule that names no pass of these stages."""
     PassPlan(tuple(rules)).check(list(capture.passes()))
     for rule in rules:
         matching = [one for one in capture.passes() if rule.matches(one)]
@@ -122,7 +120,6 @@ class AblationRun:
         return ablation
 
     def _check(self, capture: Capture) -> None:
-        """Raise PlanError for a stage or a rule that no pass of a capture fits."""
         _check_stages(capture, self._search.stages)
         _check_rules(capture, self._search.stages, self._search.rules)
 

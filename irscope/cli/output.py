@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from irscope.cli.parameters import AsJson, Color, Option, Output
+from irscope.cli.command import AsJson, Color, Output
 from irscope.cli.streams import say, standard_output
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind
@@ -73,6 +73,20 @@ class Destination:
         else:
             emit(text_of(table_width(self.path), self.is_colored), self.path, painted=self.is_colored)
 
+    def emit_each(
+        self,
+        captures: Sequence[Capture],
+        json_of: Callable[[Capture], dict[str, Any]],
+        text_of: Callable[[Capture, int | None, bool], str],
+    ) -> None:
+        """Write what there is on each capture; a text stands under a line that names it if there are several."""
+
+        def text(width: int | None, color: bool) -> str:
+            title = "{0.id:.8} {0.name} {0.target}\n" if len(captures) > 1 else ""
+            return "\n".join(title.format(one) + text_of(one, width, color) for one in captures)
+
+        self.emit(lambda: [json_of(one) for one in captures], text)
+
 
 def colored(asked: bool | None) -> bool:
     """Whether a text on standard output gets colour."""
@@ -120,12 +134,6 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
         standard_output().write(text)
     else:
         page(themed(harmless(text), theme_of(os.environ)) if painted else visible(text), standard_output())
-
-
-def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:
-    """The text of each capture, under a line that names it if there are several."""
-    several = len(captures) > 1
-    return "\n".join((f"{one.id[:8]} {one.name} {one.target}\n" if several else "") + text_of(one) for one in captures)
 
 
 def emit_json(value: dict[str, Any] | Sequence[dict[str, Any]], output: Path | None = None) -> None:
@@ -200,26 +208,17 @@ def emit_report(
 _STRANGE = re.compile(r"[^\w.-]+")
 
 
-def _theme_option(*, hidden: bool) -> Option:
-    help_ = "Of a picture. Default: the reader's; a PNG or a poster is light."
-    return Option("--theme", metavar="light|dark|print", help=help_, hidden=hidden)
-
-
-def _width_option(*, hidden: bool) -> Option:
-    help_ = "Of a picture, texts grow with it."
-    return Option("--width", metavar="PIXELS", min=160, max=7680, help=help_, hidden=hidden)
-
-
-Theme = Annotated[str | None, _theme_option(hidden=False)]
-Width = Annotated[int | None, _width_option(hidden=False)]
-
-
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How an exported picture looks: --theme and --width, which `irscope draw --help` lists."""
+    """How an exported picture looks: --theme and --width, which `irscope draw --help` lists.
 
-    theme: Annotated[str | None, _theme_option(hidden=True)] = None
-    width: Annotated[int | None, _width_option(hidden=True)] = None
+    Options:
+        --theme light|dark|print (hidden): Of a picture. Default: the reader's; a PNG or a poster is light.
+        --width PIXELS (160..7680, hidden): Of a picture, texts grow with it.
+    """
+
+    theme: str | None = None
+    width: int | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for a theme that is none."""

@@ -26,6 +26,7 @@ FailureKind = Literal[
 """`compile`: the Python front end refused the kernel. `parse`: an IR file is none. `fit`: it compiled, and asks for
 more than a block can have on the device. `resources`: the machine has no more memory, disk space or descriptors."""
 
+_LASTING: tuple[FailureKind, ...] = ("parse", "pass", "compile", "assembler", "fit", "abort")
 _ASSEMBLERS = {"cubin": "ptxas", "hsaco": "the AMD assembler"}
 
 
@@ -67,6 +68,11 @@ class Failure:
     def headline(self) -> str:
         """The first line of the message."""
         return next(iter(self.message.strip().splitlines()), "")
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the next try would end the same: not where time ran out, or the machine's memory."""
+        return self.kind in _LASTING and "SIGKILL" not in self.message
 
     @property
     def why_not_run(self) -> str:
@@ -170,6 +176,11 @@ class Launch:
     def assumption_notes(self) -> tuple[str, ...]:
         """The assumptions as sentences, all checks in one."""
         return notes_of(self.assumptions)
+
+    @property
+    def constexprs(self) -> frozenset[str]:
+        """The constants that are no options, too."""
+        return frozenset(dict(self.constants)) - frozenset(dict(self.options))
 
     def option(self, name: str, default: Any = None) -> Any:
         """The value of one option, or `default`."""
@@ -365,7 +376,7 @@ class Capture:
         identity = [launch.kernel.name, text, launch.signature, launch.constants, launch.attributes, launch.options]
         identity += [str(self.target), str(self.plan), self.environment.triton_version]
         if self.environment.parts:
-            # Captures of before these were recorded keep the id they had.
+            # A capture of a dump has none.
             identity += [self.environment.parts, self.environment.variables]
         return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
 

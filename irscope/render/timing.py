@@ -1,4 +1,4 @@
-"""A predicted time: as text, as JSON, as a picture of its lines and its timeline, and as a Chrome trace."""
+"""Predicted times, of a launch and of configurations: as text, JSON, a picture with a timeline, and a Chrome trace."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from irscope.render.canvas import Canvas, Rect, theme_named
-from irscope.render.roofline import bytes_text, duration_text
-from irscope.render.text.tables import picked, table
+from irscope.render.roofline import bytes_text
+from irscope.render.text.tables import duration_text, picked, table
 from irscope.timing.predict import Prediction, Share
 from irscope.timing.simulate import Span
-
-__all__ = ["prediction_json", "prediction_svg", "prediction_text", "prediction_trace"]
+from irscope.timing.tuning import Size, Tuning, config_text
 
 _MOST_LINES = 10
 _LOOKS = {"execution": "bar", "copies in flight": "f2", "memory latency": "f2", "DRAM": "f3", "L2": "f3",
@@ -172,3 +171,80 @@ def _joined(spans: Sequence[Span], least: float) -> list[Span]:
         else:
             found.append(Span(span.warp, span.index, span.start, span.end, span.why))
     return found
+
+
+_MOST_ROWS = 20
+
+
+def tuning_text(tuning: Tuning, top: int, *, width: int | None = None, color: bool = False) -> str:
+    """The table of configurations, what failed, the best by size, and the fastest as triton.Config."""
+    if not tuning.rows:
+        return _failed(tuning)
+    parts = [
+        f"{tuning.kernel} on {tuning.part}: {len(tuning.rows)} configurations by predicted time, "
+        f"{len(tuning.failed)} failed\n",
+        _table(tuning, width, color),
+        _by_size(tuning, width, color) if len(tuning.sizes) > 1 else "",
+        _failed(tuning),
+        "".join(f"{config_text(row.candidate)},  # {duration_text(row.seconds)}\n" for row in tuning.rows[:top]),
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _size_text(size: Size) -> str:
+    return " ".join(f"{name}={value}" for name, value in size) or "time"
+
+
+def _table(tuning: Tuning, width: int | None, color: bool) -> str:
+    names = [name for name, _ in tuning.rows[0].candidate.config]
+    columns = [*names, *(_size_text(size) for size in tuning.sizes), "bound", "waves", "registers", "shared"]
+    rows: list[list[object]] = []
+    for row in tuning.rows[:_MOST_ROWS]:
+        config, held = dict(row.candidate.config), row.candidate.capture
+        first = row.predictions[0]
+        resources = held.resources if held is not None else None
+        rows.append(
+            [
+                *(config.get(name, "") for name in names), *(duration_text(one.seconds) for one in row.predictions),
+                first.bound, f"{first.waves:.2f}", resources and resources.registers,
+                resources and resources.shared_bytes,
+            ]
+        )  # fmt: skip
+    rest = (
+        f"… and {len(tuning.rows) - len(rows)} slower ones; --json has all.\n" if len(tuning.rows) > len(rows) else ""
+    )
+    return table(columns, rows, width=width, color=color) + rest
+
+
+def _by_size(tuning: Tuning, width: int | None, color: bool) -> str:
+    rows = [
+        [_size_text(size), tuning.best(number).candidate.name,
+         duration_text(tuning.best(number).predictions[number].seconds)]
+        for number, size in enumerate(tuning.sizes)
+    ]  # fmt: skip
+    return table(["size", "fastest by prediction", "time"], rows, width=width, color=color)
+
+
+def _failed(tuning: Tuning) -> str:
+    lines = [f"  {one.name}: {one.failure.splitlines()[0]}\n" for one in tuning.failed]
+    return "Not timed:\n" + "".join(lines) if lines else ""
+
+
+def tuning_json(tuning: Tuning) -> dict[str, Any]:
+    """As JSON."""
+    return picked(
+        tuning,
+        "kernel part",
+        sizes=[dict(size) for size in tuning.sizes],
+        configs=[
+            {
+                "config": dict(row.candidate.config),
+                "id": row.candidate.capture.id if row.candidate.capture is not None else "",
+                "seconds": [one.seconds for one in row.predictions],
+                "bounds": [one.bound for one in row.predictions],
+                "triton": config_text(row.candidate),
+            }
+            for row in tuning.rows
+        ],
+        failed=[{"config": dict(one.config), "reason": one.failure} for one in tuning.failed],
+    )

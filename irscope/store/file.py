@@ -251,8 +251,8 @@ def is_packed(path: str | Path) -> bool:
 
 
 def is_worse(path: Path, capture: Capture) -> bool:
-    """Whether a capture was interrupted, but the one of the same compile that a file holds was not."""
-    if capture.failure is None or capture.failure.kind != "interrupt" or not path.is_file():
+    """Whether a compile was ended from outside, but the capture of the same compile that a file holds is complete."""
+    if capture.failure is None or capture.failure.kind not in ("interrupt", "resources") or not path.is_file():
         return False
     try:
         return read_manifest(path).get("status") == "ok"

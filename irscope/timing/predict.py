@@ -179,7 +179,7 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
             ceil(len(work) / max(1, slots / scale)), 1
         )
         cycles *= balance
-    demand = demand_of(execution, clock, rates_of(clock, active, resident))
+    demand = demand_of(execution, clock, rates_of(clock, active))
     mean = float(work.mean()) if work.size else 1.0
     share = ctas / active * mean
     # No unit does more than it can: what queues leave out of sight in skipped iterations shows here.

@@ -51,6 +51,8 @@ DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
 QUICK_ELEMENTS = 1 << 20
 """Where the verdict is a line among others."""
+_BYTES_PER_ELEMENT = 64
+"""Of memory that are made in the time that following one element takes."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
 
@@ -410,12 +412,21 @@ class _Verifier:
         # Every kernel once, for what waits in vain: the others only where threads may meet.
         self._run(text, Listener(), [0])
         own = sorted(self._own)
-        most = len(own) if self.elements is None else max(self.elements // self._each, 1)
-        for program in own[:most]:
+        # Each runs alone, in memory of its own: that of large tensors costs more than the accesses.
+        record = self.capture.launch.record
+        storages = sum(one.storage_bytes or 0 for one in record.arguments) if record is not None else 0
+        cost = self._each + storages // _BYTES_PER_ELEMENT
+        most = len(own) if self.elements is None else max(self.elements // cost, 1)
+        own = [own[place] for place in _spread(len(own), most)] if most < len(own) else own
+        for program in own:
             if not self.violations:
                 self._check_one(text, program)
-        if most < len(own) and not self.violations:
-            self.undecided.append(f"the threads of {len(own) - most} programs were not followed")
+        left = len(self._own) - len(own)
+        if left and not self.violations:
+            self.undecided.append(
+                f"{left} more programs read what they write themselves, and their threads were not followed "
+                "(--all-programs follows them)"
+            )
 
     def _check_shared(self) -> None:
         texts = self.capture.texts
@@ -461,9 +472,12 @@ class _Verifier:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
         self._check_order(text, program)
-        barriers = Barriers(self.capture)
         for conflict in threads.found.values():
-            self._judge(text, conflict, barriers)
+            self._judge(text, conflict)
+
+    @cached_property
+    def _barriers(self) -> Barriers:
+        return Barriers(self.capture)
 
     def _check_order(self, text: _Text, program: int) -> None:
         before = self._reads(self._front, program)
@@ -504,10 +518,10 @@ class _Verifier:
                 if ir is not None:
                     yield snapshot.label, ir
 
-    def _judge(self, text: _Text, conflict: ThreadConflict, barriers: Barriers) -> None:
+    def _judge(self, text: _Text, conflict: ThreadConflict) -> None:
         """Ask the assembly whether a barrier stands between two accesses."""
         first, second = (text.origin(operation)[:1] for operation in (conflict.first, conflict.second))
-        missing = barriers.may_be_missing(first[0], second[0]) if first and second else None
+        missing = self._barriers.may_be_missing(first[0], second[0]) if first and second else None
         if conflict.by_copies and missing is not False:
             reader = conflict.first if conflict.second.kind == "store" else conflict.second
             if stays_in_thread(text.module, reader):

@@ -36,7 +36,7 @@ from irscope.ir.mlir.edits import factor_sites
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.types import element_bits, parse_type
 from irscope.layout.maps import ThreadMap
-from irscope.memory.access import Access
+from irscope.memory.access import GlobalAccess
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
@@ -56,7 +56,7 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
     The addresses of the whole launch are evaluated only where an access may be a finding.
     """
     for operation, _ in studied.operations.values():
-        if ACCESSES.get(operation.name, "atomic") == "atomic":
+        if ACCESSES.get(operation.opcode, "atomic") == "atomic":
             continue
         layout = studied.layout_of(operation)
         if layout is None or layout.threads is None or _is_wide(studied, operation, layout.threads):
@@ -270,7 +270,7 @@ class _AccessReader:
         return [self._studied.logged(one) for one in found[:1]]
 
     def _narrow(self, wide: int, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
-        stores = ACCESSES[self._operation.name] == "store"
+        stores = ACCESSES[self._operation.opcode] == "store"
         widths = ", ".join(f"{number} of {width} bits" for width, number in sorted(self._widths.items()))
         stage = self._studied.machine.text_stage
         many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
@@ -320,7 +320,7 @@ class _AccessReader:
             suggestions,
         )
 
-    def _stride_causes(self, access: Access) -> tuple[list[Cause], list[Suggestion]] | None:
+    def _stride_causes(self, access: GlobalAccess) -> tuple[list[Cause], list[Suggestion]] | None:
         along = fastest_dimension(self._threads)
         strides = access.strides
         if along >= len(strides) or (stride := strides[along]) is None or not self._is_apart(stride):
@@ -363,7 +363,7 @@ class _AccessReader:
             f"{CHOSEN_BY} cannot derive from the arguments that dimension {axis} is contiguous: it takes "
             f"dimension {along} then"
         )
-        is_store = ACCESSES[self._operation.name] == "store"
+        is_store = ACCESSES[self._operation.opcode] == "store"
         text = (
             f"index the tile the other way, what is contiguous along dimension {along}, and tl.trans what is "
             f"{'stored' if is_store else 'loaded'}; what is compiled is another layout of this access alone, in the IR "

@@ -113,7 +113,6 @@ def _widening(studied: Studied, value: Value) -> Operation | None:
 
 
 def _in_float64(studied: Studied) -> Iterator[Finding]:
-    """The first operation in float64, of a kernel that neither reads nor writes it."""
     kinds = [kind for _, kind in studied.capture.launch.signature]
     if any("fp64" in kind or "f64" in kind for kind in kinds if kind.startswith("*")):
         return

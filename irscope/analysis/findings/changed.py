@@ -177,7 +177,7 @@ def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
     accesses = [
         (one, depth)
         for one, depth in studied.operations.values()
-        if one.name in ACCESSES and (layout := studied.layout_of(one)) is not None and layout.encoding.text == given
+        if one.opcode in ACCESSES and (layout := studied.layout_of(one)) is not None and layout.encoding.text == given
     ]
     return bool(accesses) and all(depth < loops or _is_access_as_good(studied, one, kept) for one, depth in accesses)
 

@@ -108,13 +108,12 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
 
 
 def _threads(studied: Studied) -> Iterator[Finding]:
-    """More threads than the tiles of a kernel have work for."""
     warps = studied.capture.launch.option("num_warps", 4)
     if not isinstance(warps, int) or warps < 2 or any(one.kind == "dot" for one, _ in studied.operations.values()):
         return
     sizes: dict[int, tuple[int, int]] = {}
     for line, (operation, _) in studied.operations.items():
-        layout = studied.layout_of(operation) if operation.name in ACCESSES else None
+        layout = studied.layout_of(operation) if operation.opcode in ACCESSES else None
         if layout is not None and layout.shape:
             elements = prod(layout.shape)
             sizes[line] = elements, elements * studied.limits.element_bits(operation) // 8
@@ -209,7 +208,6 @@ def _reductions(studied: Studied) -> Iterator[Finding]:
 
 
 def _atomics(studied: Studied, model: Model) -> Iterator[Finding]:
-    """Atomics in place of stores."""
     distinct = model.execution.distinct
     shared = {one.array: distinct.get(one.array, 1.0) for _, one in model.accesses if one.kind == "atomic"}
     conflicts = max((one.conflicts for _, one in model.accesses if one.kind == "atomic"), default=1.0)

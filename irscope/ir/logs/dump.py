@@ -98,15 +98,6 @@ def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnap
     return snapshots
 
 
-def _first_llvm_kernel(text: str) -> str:
-    """The first function defined in a log of LLVM's passes; empty if there is none."""
-    return next((name for name, _, _ in _functions(text)), "")
-
-
-def _has_llvm_dump(text: str) -> bool:
-    return _HEADER.search(text) is not None
-
-
 def _split_at_code_generator(text: str) -> tuple[str, str]:
     """The log of the optimiser and that of the code generator, whose headers differ."""
     for match in _HEADER.finditer(text):
@@ -151,7 +142,6 @@ def _read(header: re.Match[str], body: str) -> _Dump:
 
 
 def _functions(text: str) -> Iterator[tuple[str, int, int]]:
-    """Name, start and end of each complete function definition of a text."""
     match = _DEFINITION.search(text)
     while match is not None:
         end = text.find("\n}", match.end())
@@ -250,7 +240,6 @@ def _plain(text: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """The basic blocks of a text, each with its label."""
     starts = [match.start() for match in _LABEL.finditer(text)]
     if not starts or starts[0] > 0:
         starts.insert(0, 0)
@@ -368,7 +357,7 @@ def _from_llvm_alone(text: str, path: str) -> tuple[Capture, ...]:
         module = next((snapshot.text for snapshot in snapshots if not snapshot.scope and snapshot.text), None)
         captures.append(
             Capture(
-                Launch(Kernel(_first_llvm_kernel(part))),
+                Launch(Kernel(next((name for name, _, _ in _functions(part)), ""))),
                 _target_of_llvm(part),
                 artifacts=(Artifact("llir", module),) if module else (),
                 snapshots=tuple(snapshots),
@@ -391,7 +380,7 @@ _CPU = re.compile(r'"target-cpu"="(?P<cpu>sm_\d+|gfx\w+)')
 def _llvm_parts(text: str) -> list[str]:
     matches = list(_MODULE_PASS.finditer(text))
     if not matches:
-        return [text] if _has_llvm_dump(text) else []
+        return [text] if _HEADER.search(text) else []
     starts = [match.start() for match in matches if match["name"] == matches[0]["name"]]
     starts[0] = 0
     return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from irscope.ir.mlir.attributes import parse_entries
+from irscope.ir.mlir.attributes import parse_attribute, parse_entries
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import VALUE_NAME
@@ -86,13 +86,18 @@ def factor_sites(module: MlirModule) -> Iterator[tuple[int, Operation, int]]:
                     yield value, one, index
 
 
+def known_divisor(attributes: str) -> int:
+    """What the compiler was told to divide a parameter with some attributes; 1 if nothing."""
+    value = parse_attribute(parse_entries(attributes).get(_DIVISIBILITY, "1"))
+    return value if isinstance(value, int) else 1
+
+
 _DIVISIBILITY = "tt.divisibility"
 _CONTIGUITY = "tt.contiguity"
 _CONVERT = "ttg.convert_layout"
 
 
 def _replace_value(text: str, name: str, other: str) -> str:
-    """The text with another name in place of a value's."""
     return VALUE_NAME.sub(lambda match: other if match[0] == name else match[0], text)
 
 
@@ -110,7 +115,6 @@ def _line(module: MlirModule, operation: Operation) -> str:
 
 
 def _with_attributes(text: str, module: MlirModule, number: int, entries: Mapping[str, str]) -> str | None:
-    """The text with these attributes of a parameter of the kernel, in place of those that it has."""
     if module.kernel is None:
         return None
     value, kind, given = module.kernel.parameters[number]

@@ -6,20 +6,17 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from irscope.ir.mlir.edits import factor_sites
+from irscope.ir.mlir.edits import factor_sites, known_divisor
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.types import parse_type
 from irscope.layout.maps import ThreadMap
 from irscope.machine.control import Step
 from irscope.machine.loops import Runner
-from irscope.machine.noted import Execution, Held
+from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import Number, Source, as_number, atom, bits_of, constant
 from irscope.machine.symbolic import Programs
 from irscope.machine.values import Array
-from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.counter import strides_of, widest_vector
-
-__all__ = ["Limits"]
 
 _ENOUGH = 16
 """The divisor that Triton specialises on."""
@@ -39,7 +36,7 @@ class Limits:
             if bits_of(parse_type(kind)) > 1
         ]
         self._loose = frozenset(value.name for value, _, divisor in self._parameters if divisor % _ENOUGH)
-        self._known: dict[tuple[frozenset[str], frozenset[str], _Factors], Mapping[int, Execution]] = {}
+        self._known: dict[tuple[frozenset[str], frozenset[str], _Factors], Mapping[int, AccessExecution]] = {}
 
     def arguments(self, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
         """The arguments without which being multiples of 16 an access cannot have `wanted` bits a lane.
@@ -109,12 +106,12 @@ class Limits:
         return strides_of(execution.addresses) if execution is not None and not execution.is_box else ()
 
     @property
-    def _as_told(self) -> Mapping[int, Execution]:
+    def _as_told(self) -> Mapping[int, AccessExecution]:
         return self._with(frozenset(), frozenset())
 
     def _supposing(
         self, operation: Operation, aligned: frozenset[str], ones: frozenset[str], factors: _Factors
-    ) -> Mapping[int, Execution]:
+    ) -> Mapping[int, AccessExecution]:
         """Executions, that of an operation as if these arguments were multiples of 16, and those were 1.
 
         What is supposed of other arguments makes no difference to it, so that operations share evaluations.
@@ -128,7 +125,9 @@ class Limits:
         own = {source.text for source in sources if source.kind == "argument"}
         return self._with(aligned & own | self._loose - own, ones & own, factors)
 
-    def _with(self, aligned: frozenset[str], ones: frozenset[str], factors: _Factors = ()) -> Mapping[int, Execution]:
+    def _with(
+        self, aligned: frozenset[str], ones: frozenset[str], factors: _Factors = ()
+    ) -> Mapping[int, AccessExecution]:
         """The first execution of each line, if some arguments were multiples of 16, some 1, and constants others."""
         key = (aligned - ones, ones, factors)
         if key not in self._known:

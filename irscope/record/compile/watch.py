@@ -32,8 +32,8 @@ from irscope.record.compile.launches import (
     with_constants,
 )
 from irscope.record.compile.watched_compile import LLVM_OPTIMISER, Watch, WatchedCompile
+from irscope.record.process import events
 from irscope.record.process.assembly import OpenCapture
-from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import configuration_under_way, note_deferred
 from irscope.record.triton.identity import code_variables, compiler_parts
@@ -150,7 +150,6 @@ class _TappedPassManager:
         return f"any({','.join(inner)})"
 
     def run(self, module: Any, tag: str) -> None:
-        """Run the passes one by one; leaves out what the plan skips."""
         steps, self._steps = self._steps, []
         for name, manager in steps:
             step = self._observer.pass_added(name, manager.get_pipeline_str())
@@ -288,8 +287,8 @@ def _report_missing_library(current: WatchedCompile, error: BaseException, optio
         return
     parsed = vars(triton_api.make_backend(current.target).parse_options(dict(options or {})))
     if str(error.filename) in [str(path) for _, path in parsed.get("extern_libs") or ()]:
-        current.report(OptionsKnown(current.number, plain(parsed)))
-        current.report(StageFailed(current.number, "llir"))
+        current.report(events.OptionsKnown(current.number, plain(parsed)))
+        current.report(events.StageFailed(current.number, "llir"))
 
 
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
@@ -305,12 +304,12 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
         known = vars(triton_api.make_backend(current.target).parse_options({}))
         metadata = cached.metadata._asdict()
         options = {name: metadata[name] for name in known if name in metadata}
-        current.report(OptionsKnown(current.number, plain(options)))
+        current.report(events.OptionsKnown(current.number, plain(options)))
         for stage, data in cached.asm.items():
-            current.report(ArtifactMade(current.number, stage, data))
+            current.report(events.ArtifactMade(current.number, stage, data))
     metadata.pop("target", None)
     log = "".join(current.printed)
-    current.report(CompileEnded(current.number, key, plain(metadata), log, cached=cached is not None))
+    current.report(events.CompileEnded(current.number, key, plain(metadata), log, cached=cached is not None))
 
 
 def _kernel_name_of(src: Any) -> str:
@@ -329,9 +328,9 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
             return result
         if current.job is None:
             current.given = current.given[0], options
-            current.report(OptionsKnown(current.number, plain(vars(options))))
+            current.report(events.OptionsKnown(current.number, plain(vars(options))))
             libraries = dict(getattr(options, "extern_libs", None) or ())
-            known = CompilerKnown(
+            known = events.CompilerKnown(
                 current.number,
                 parts=compiler_parts(current.target, backend, libraries.items()),
                 variables=code_variables(current.target.backend),
@@ -345,11 +344,11 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
     return add_stages
 
 
-def _id_of(current: WatchedCompile, options: dict[str, Any], known: CompilerKnown, source: str) -> str:
+def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.CompilerKnown, source: str) -> str:
     """The id of the capture of a compile, as far as its first stage."""
     compiler = Environment(triton_version=triton_version(), parts=known.parts, variables=known.variables)
     begun = OpenCapture(current.target, current.launch)
-    begun.take(OptionsKnown(current.number, options))
+    begun.take(events.OptionsKnown(current.number, options))
     plan, artifact = current.request.plan, Artifact(current.source_name, source)
     return Capture(begun.launch, current.target, plan, (artifact,), environment=compiler).id
 

@@ -31,8 +31,6 @@ from irscope.record.triton.reasons import as_printed, text_of_verified, write_er
 
 
 class _ProcessLog:
-    """The output, as it grows."""
-
     def __init__(self, path: str, *, is_held_back: bool) -> None:
         """`path`: of the file; empty where there is none. `is_held_back`: whether the compiler writes it in blocks."""
         self._path = path
@@ -40,7 +38,6 @@ class _ProcessLog:
         self._read_to = self.size()
 
     def size(self) -> int:
-        """Bytes printed so far; 0 without a file."""
         if self._is_held_back:
             write_errors()
         # Without a log the path is empty, and no file.
@@ -49,7 +46,6 @@ class _ProcessLog:
         return 0
 
     def since(self, offset: int, end: int | None = None) -> str:
-        """What was printed from one byte on, up to another or up to now."""
         if self._is_held_back:
             write_errors()
         sys.stderr.flush()
@@ -452,7 +448,6 @@ class WatchedCompile:
 
 
 def _errno_of(error: BaseException) -> int:
-    """The number of an error of the operating system."""
     if isinstance(error, MemoryError):
         return errno.ENOMEM
     return (error.errno or 0) if isinstance(error, OSError) else 0

@@ -269,8 +269,6 @@ class StageLeftOut(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class _PassEvent(CompileEvent):
-    """Something about one pass."""
-
     step: PassSnapshot
     """The pass as it stands before it runs."""
 
@@ -363,14 +361,5 @@ class CompileEnded(CompileEvent):
     cached: bool = False
     """Whether the kernel was in Triton's cache."""
 
-
-def event_kinds(namespace: dict[str, object]) -> tuple[type[RecordingEvent], ...]:
-    """The classes of events among the globals of a module."""
-    classes = (value for value in list(namespace.values()) if isinstance(value, type))
-    return tuple(kind for kind in classes if issubclass(kind, RecordingEvent))
-
-
-EVENTS = event_kinds(globals())
-"""What the stream of a recording process may hold."""
 
 EventSink = Callable[[RecordingEvent], None]

@@ -20,15 +20,8 @@ from irscope.errors import MissingTool
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import Environment, Target
 from irscope.record.compile.watch import Watch, watch_compiles
-from irscope.record.process.events import (
-    ArtifactMade,
-    Begun,
-    CompileBegun,
-    EventSink,
-    Note,
-    RecordingEvent,
-    SourceRead,
-)
+from irscope.record.process import events
+from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.identity import check_architecture
@@ -46,7 +39,7 @@ _LOCATION_FILE = re.compile(r'loc\("([^"\n]+(?:\.py|>|\.ipynb#cell\d+))":\d+:\d+
 @contextmanager
 def recording(
     request: RecordRequest, sink: EventSink, folder: Path, *, joined: bool = False
-) -> Iterator[tuple[Watch, Begun, Target]]:
+) -> Iterator[tuple[Watch, events.Begun, Target]]:
     """Report the compiles of this process until the end of the block; what it needs on disk is in `folder`.
 
     `joined`: whether this is a process of the program's own, which need not print to the log of the recording.
@@ -60,7 +53,7 @@ def recording(
 @contextmanager
 def _recording(
     request: RecordRequest, sink: EventSink, folder: Path, *, joined: bool
-) -> Iterator[tuple[Watch, Begun, Target]]:
+) -> Iterator[tuple[Watch, events.Begun, Target]]:
     if joined and not _prints_to(request.log_path):
         request = replace(request, log_path="")
     triton_api.silence_known_noise()
@@ -84,7 +77,7 @@ def _recording(
     sink(begun)
 
     if untried := untried_note():
-        sink(Note(untried))
+        sink(events.Note(untried))
     watch = Watch(
         SourceFiles(sink, request),
         request,
@@ -120,13 +113,12 @@ class SourceFiles:
         self._files: set[str] = set()
 
     def __call__(self, event: RecordingEvent) -> None:
-        """Pass an event on, and add what it names."""
         self._sink(event)
         if not self._is_wanted:
             return
-        if isinstance(event, CompileBegun):
+        if isinstance(event, events.CompileBegun):
             self._report(event.launch.kernel.file)
-        elif isinstance(event, ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
+        elif isinstance(event, events.ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
                 self._report(unescape_ir(path))
 
@@ -136,10 +128,10 @@ class SourceFiles:
         self._files.add(path)
         file = Path(path)
         if file.suffix == ".py" and file.is_file() and file.stat().st_size <= _MOST_SOURCE_BYTES:
-            self._sink(SourceRead(path, file.read_text("utf-8", "replace")))
+            self._sink(events.SourceRead(path, file.read_text("utf-8", "replace")))
         elif path in linecache.cache and (lines := linecache.getlines(path)):
             # A cell of a notebook, or standard input.
-            self._sink(SourceRead(path, "".join(lines)))
+            self._sink(events.SourceRead(path, "".join(lines)))
 
 
 def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractContextManager[None]:
@@ -150,18 +142,17 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
     if not real:
         return virtual_launches(target, request.config, watch.report, dict(request.assume), request.computes)
     if request.assume:
-        watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
+        watch.report(events.Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
     return real_launches(watch.report, request.data_limit_bytes)
 
 
 def _prints_to(log: str) -> bool:
-    """Whether the standard error of this process goes to a file."""
     with contextlib.suppress(OSError):
         return bool(log) and os.path.samestat(os.fstat(2), os.stat(log))
     return False
 
 
-def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -> Begun:
+def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -> events.Begun:
     """Versions, platform and tools of this process.
 
     `gpu`: the name of the GPU that runs the launches. `real`: whether there is one.
@@ -178,7 +169,7 @@ def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -
         tools=tuple(sorted(triton_api.tool_versions(target).items())),
         gpu=gpu,
     )
-    return Begun(environment, real, str(triton_api.nvidia_tools().get("nvdisasm", "")))
+    return events.Begun(environment, real, str(triton_api.nvidia_tools().get("nvdisasm", "")))
 
 
 def _gpu_name() -> str:

@@ -178,9 +178,9 @@ def _is_stored(capture: Capture) -> bool:
     )
 
 
-def tell_not_kept(error: OSError, tell: Tell = warned) -> None:
+def tell_not_kept(error: OSError, tell: Tell = warned, *, what: str = "The recording") -> None:
     """Tell why something could not be stored, once per process for each cause in a store."""
     cause, file = str(error.strerror or error), error.filename or ""
     if (key := (os.path.dirname(file), cause)) not in _told:
         _told.add(key)
-        tell(f"The recording is not kept: {': '.join(filter(None, [file, cause]))}")
+        tell(f"{what} is not kept: {': '.join(filter(None, [file, cause]))}")
