@@ -175,10 +175,7 @@ def _why(
     words = ["why", capture, f"--tries={tries if trusted else 0}"]
     words += _options(line=line, op=operation, value=value, ignore=ignore, grid=grid)
     words += [f"--size={name}={number}" for name, number in (sizes or {}).items()]
-    answer = _answer_of(capture, words, "findings", start)
-    if answer.rows:
-        return answer
-    return replace(answer, head={**answer.head, "next": call_of("time", {"capture": answer.head["id"]})})
+    return _answer_of(capture, words, "findings", start)
 
 
 def _layouts(
@@ -310,7 +307,10 @@ def _answer_of(capture: str, words: Sequence[str], key: str, start: int) -> Tool
     document, said = command_json(words)
     head, *others = rows_of(document if isinstance(document, list) else [document])
     _refuse_several(capture, [head, *others])
-    return ToolAnswer(head, key, head.pop(key), f"irscope {' '.join(words)} --json", start, notes=said)
+    rows = head.pop(key)
+    if not rows and words[0] == "why":
+        head["next"] = call_of("time", {"capture": head["id"]})
+    return ToolAnswer(head, key, rows, f"irscope {' '.join(words)} --json", start, notes=said)
 
 
 def _options(**values: str | int | Sequence[str] | None) -> list[str]:
