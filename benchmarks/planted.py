@@ -57,7 +57,9 @@ def edited(text: str) -> Iterator[tuple[str, str]]:
                 new = f"{{end = {end + end} : i32, start = {end} : i32}}"
             else:
                 begin = text.rfind("\n", 0, match.start()) + 1
-                added = f"    %planted1 = arith.constant 1 : i32\n    %planted = arith.addi {match[2]}, %planted1 : i32\n"
+                added = (
+                    f"    %planted1 = arith.constant 1 : i32\n    %planted = arith.addi {match[2]}, %planted1 : i32\n"
+                )
                 line = text[begin : match.end()].replace(f"to {match[2]} step", "to %planted step")
                 yield name, text[:begin] + added + line + text[match.end() :]
                 continue

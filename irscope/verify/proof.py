@@ -142,7 +142,9 @@ class _Launch:
         types = {value.name.lstrip("%"): module.type_of(value) for value in parameters}
         pointed = {name: kind.element for name, kind in types.items() if kind.form == "pointer"}
         grid = capture.launch.grid or ()
-        launch = _Launch(z3, grid=grid, bytes={name: max(kind.bits // 8, 1) for name, kind in pointed.items() if kind is not None})
+        launch = _Launch(
+            z3, grid=grid, bytes={name: max(kind.bits // 8, 1) for name, kind in pointed.items() if kind is not None}
+        )
         kinds, attributes = dict(capture.launch.signature), capture.launch.attributes
         for one in record.arguments:
             kind = kinds.get(one.path, "")
@@ -279,7 +281,9 @@ class _Terms:
     def fresh(self, kind: Type | None = None) -> Term:
         """A symbol of which nothing is known."""
         self._count += 1
-        is_condition = kind is not None and kind.text.endswith("i1") or kind is not None and _element(kind).text == "i1"
+        is_condition = (kind is not None and kind.text.endswith("i1")) or (
+            kind is not None and _element(kind).text == "i1"
+        )
         return self.z3.Bool(f"any {self._count}") if is_condition else self.z3.Int(f"any {self._count}")
 
     def at(self, value: Value, index: tuple[Term, ...]) -> Any:
