@@ -372,19 +372,20 @@ class _Verifier:
         )  # fmt: skip
 
     def _is_equal(self, text: _Text, conflict: Conflict, first: int, second: int) -> bool:
-        """Whether two programs leave the same bytes at a place, each run alone, with all values computed."""
-        left: list[bytes] = []
+        """Whether two programs leave the same bytes wherever both write, each run alone, with all values computed."""
+        left: list[dict[int, int]] = []
         whole = replace(text.slices, skipped=frozenset())
         for program in (first, second):
             inputs = captured_inputs(self.capture, self.values)
-            peek = _Peek(conflict.address, text.granule)
-            tracer = Tracer(text.module, whole, peek)
+            written = _Written()
+            tracer = Tracer(text.module, whole, written)
             try:
                 self._execute(text, inputs, tracer, [program])
             except IrscopeError:
                 return False
-            left.append(peek.contents)
-        return left[0] == left[1]
+            left.append(written.contents)
+        both = left[0].keys() & left[1].keys()
+        return conflict.address in both and all(left[0][address] == left[1][address] for address in both)
 
     def _witness(self, text: _Text, operation: Operation, program: int, element: tuple[int, ...]) -> AccessWitness:
         return AccessWitness(
@@ -575,20 +576,28 @@ class _Verifier:
         return ""
 
 
-class _Peek(Listener):
-    """The bytes of one place after a run."""
+class _Written(Listener):
+    """The bytes that a program stores, after it ran."""
 
-    def __init__(self, address: int, size: int) -> None:
-        self._address, self._size = address, size
+    def __init__(self) -> None:
+        self._places: list[Array] = []
         self._memory: GlobalMemory | None = None
 
     @property
-    def contents(self) -> bytes:
-        """What stands there now."""
-        return b"" if self._memory is None else self._memory.peek(self._address, self._size)
+    def contents(self) -> dict[int, int]:
+        """Address → byte."""
+        memory = self._memory
+        if memory is None or not self._places:
+            return {}
+        addresses = np.unique(np.concatenate(self._places)).tolist()
+        return {address: memory.peek(address, 1)[0] for address in addresses}
 
     def begin(self, memory: GlobalMemory) -> None:
         self._memory = memory
+
+    def observe(self, observed: Observed) -> None:
+        if observed.kind == "store":
+            self._places.append((observed.addresses[:, None] + np.arange(observed.element_bytes)).reshape(-1))
 
 
 def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:

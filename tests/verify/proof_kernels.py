@@ -1,4 +1,4 @@
-"""Kernels whose accesses are proved for all arguments, each with a twin that has a counterexample."""
+"""Kernels that are right for all arguments, each with a twin for which some arguments are a counterexample."""
 
 import torch
 import triton
