@@ -181,13 +181,18 @@ def refuse_lost(
     `tried`: the texts that were compiled. `unread`: those that MLIR does not read. `made`: what the last gave.
     """
     if not tried:
-        why = (
-            f"MLIR does not read {' and '.join(unread)} with Triton as it is installed here, and only what it reads is "
-            "reduced"
-            if unread
-            else "the capture holds no IR"
-        )
-        advice = " --python FILE reduces the Python text of the kernel." if capture.launch.kernel.source else ""
+        failure = capture.failure
+        does_not_parse = failure is not None and failure.kind == "parse"
+        names = [f"the {failure.stage}"] if failure is not None and does_not_parse else unread
+        why = "the capture holds no IR"
+        if names:
+            why = (
+                f"MLIR does not read {' and '.join(names)} with Triton as it is installed here, and only IR that it "
+                "reads is reduced"
+            )
+        advice = ""
+        if capture.launch.kernel.source and not does_not_parse:
+            advice = " irscope reduce --python-output FILE reduces the Python text of the kernel."
         return RecordingError(f"{capture.name} ({capture.id[:8]}): {what}, but {why}: nothing to reduce.{advice}")
     return RecordingError(
         f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
