@@ -42,7 +42,7 @@ class _Options:
     """The options of an ablation, next to those of the recording.
 
     Options:
-        --stage, -s STAGE: Whose passes: ttir, ttgir (the default without --pass and --check), llir, cubin, or all;
+        --stage, -s STAGE: Whose passes: ttir, ttgir (default without --pass and --check), llir, llvm, cubin, or all;
             repeatable. all includes the optimisers of LLVM and ptxas, which --check otherwise leaves on.
         one_pass = --pass [STAGE:]NAME[#N]: Only these passes; repeatable.
         --pairs: Also two at a time: the passes that each change the binary, or those that --pass names.

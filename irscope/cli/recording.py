@@ -11,7 +11,7 @@ from irscope.cli.captures import refuse_unknown_names
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import STAGE_NAMES
 from irscope.model.recording_options import Option, RecordingOptions
-from irscope.plan import PassPlan, PassRule
+from irscope.plan import LLVM, PassPlan, PassRule
 
 _OF_STAGES = ("stage",)
 _OF_PASSES = ("after", "before", "one_pass", "between", "at")
@@ -61,7 +61,9 @@ def _refuse_unknown_names(values: Mapping[str, Any], record_options: RecordingOp
     passes = [value for name in _OF_PASSES for value in _texts(values.get(name)) if value not in STAGE_NAMES]
     if stages or passes or record_options.plan:
         for subject in [*_texts(values.get("subjects"))] or [values.get("subject") or values.get("left")]:
-            refuse_unknown_names(subject, record_options, stages=split_words(stages), passes=passes)
+            # LLVM's passes are a stage to plans alone, which `ablate` makes.
+            names = [name for name in split_words(stages) if name != LLVM or "pairs" not in values]
+            refuse_unknown_names(subject, record_options, stages=names, passes=passes)
 
 
 def _texts(value: Any) -> Sequence[str]:
