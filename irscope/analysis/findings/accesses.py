@@ -525,7 +525,7 @@ def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
     reported = set[int]()
     for operation, _ in studied.operations.values():
         pointer = operation.operand("ptr") or (operation.operands[0] if operation.operands else None)
-        if operation.name not in ACCESSES or pointer is None or not large:
+        if operation.opcode not in ACCESSES or pointer is None or not large:
             continue
         *_, first = (operation, *makers(module, pointer))
         into = large.get(first.operands[0]) if first.operands else None

@@ -343,7 +343,7 @@ def _operand_loads(studied: Studied, dot: Operation, inside: set[int]) -> list[l
         chain = _chain(studied, load.first_line) if load is not None else ()
         found.append([
             line for line, (one, _) in studied.operations.items()
-            if chain and line in inside and one.name in ACCESSES and studied.chain_at(line) == chain
+            if chain and line in inside and one.opcode in ACCESSES and studied.chain_at(line) == chain
         ])  # fmt: skip
     return found
 
