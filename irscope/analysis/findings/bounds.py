@@ -10,7 +10,7 @@ from irscope.model.capture import Launch
 Bounds = tuple[int, int]
 GREATEST = (1 << 31) - 1
 """Of 32 bits."""
-SAME_NUMBERS = (
+_SAME = (
     "splat", "unsplat", "expand_dims", "broadcast", "reshape", "trans", "convert_layout",
     "arith.extsi", "arith.index_cast",
 )  # fmt: skip
@@ -81,7 +81,7 @@ def _of(one: Operation, operands: Sequence[Bounds | None], launch: Launch) -> Bo
     known = [bounds for bounds in operands if bounds is not None]
     if len(known) < len(operands) or not known:
         return None
-    if one.opcode in SAME_NUMBERS:
+    if one.opcode in _SAME:
         return known[0]
     return _of_two(one.name, known[0], known[1]) if len(known) == 2 else None
 
