@@ -142,9 +142,8 @@ class _Launch:
         types = {value.name.lstrip("%"): module.type_of(value) for value in parameters}
         pointed = {name: kind.element for name, kind in types.items() if kind.form == "pointer"}
         grid = capture.launch.grid or ()
-        launch = _Launch(
-            z3, grid=grid, bytes={name: max(kind.bits // 8, 1) for name, kind in pointed.items() if kind is not None}
-        )
+        sizes = {name: max(kind.bits // 8, 1) for name, kind in pointed.items() if kind is not None}
+        launch = _Launch(z3, grid=grid, bytes=sizes)
         kinds, attributes = dict(capture.launch.signature), capture.launch.attributes
         for one in record.arguments:
             kind = kinds.get(one.path, "")

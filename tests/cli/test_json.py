@@ -442,6 +442,7 @@ def test_what_is_printed_without_triton(
             "`ablate`",
             "`ablate --check`",
             "`why --variants`",
+            "`why A B`",
             "`sweep`, `sweep --show`",
             "`tune`",
             "`check`",
