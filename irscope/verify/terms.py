@@ -1,0 +1,401 @@
+"""A kernel's integers, conditions and pointers as terms of z3, over arguments, programs, iterations and elements."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportMissingParameterType=false
+# z3 states no types.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.types import Type
+
+Term = Any
+"""An expression of z3."""
+
+
+class Launched(Protocol):
+    """What terms need of a launch."""
+
+    @property
+    def scalars(self) -> Mapping[str, Term]:
+        """The values of integer arguments."""
+        ...
+
+    @property
+    def extents(self) -> Mapping[str, Term]:
+        """Tensor → one past the greatest element that it has."""
+        ...
+
+
+class Unread(Exception):
+    """Something of an access is no term; the text says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermPointer:
+    path: str
+    offset: Term
+    """In elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTerm:
+    """A term and how it is written."""
+
+    text: str
+    term: Term
+
+
+class Terms:
+    """The values of a kernel's TTIR as terms, each at an index of an element."""
+
+    def __init__(self, z3: Any, launch: Launched, module: MlirModule, grid: tuple[NamedTerm, ...]) -> None:
+        self.z3, self.launch, self.module, self.grid = z3, launch, module, grid
+        # A GPU takes no more programs.
+        self.facts: list[Term] = [size.term < 1 << 31 for size in grid]
+        """What holds of the symbols that stand for ids, iterations, quotients and remainders."""
+        self.narrow: list[tuple[Operation, Term]] = []
+        """Results of 32-bit operations that addresses and masks are computed by."""
+        self._known: dict[Any, Any] = {}
+        self._count = 0
+        self.programs = [z3.Int(f"program {axis}") for axis in "xyz"]
+        for program, size in zip(self.programs, grid, strict=True):
+            self.facts += [program >= 0, program < size.term]
+        kernel = module.kernel
+        self._parameters = {
+            value.number: value.name for value in (kernel.regions[0].blocks[0].arguments if kernel is not None else ())
+        }
+
+    def fresh(self, kind: Type | None = None) -> Term:
+        """A symbol of which nothing is known."""
+        self._count += 1
+        is_condition = (kind is not None and kind.text.endswith("i1")) or (
+            kind is not None and element_of(kind).text == "i1"
+        )
+        return self.z3.Bool(f"any {self._count}") if is_condition else self.z3.Int(f"any {self._count}")
+
+    def at(self, value: Value, index: tuple[Term, ...]) -> Any:
+        """The element of a value; raises Unread where it is no term."""
+        key = (value.number, tuple(place.get_id() for place in index))
+        if key not in self._known:
+            self._known[key] = self._made(value, index)
+        return self._known[key]
+
+    def _made(self, value: Value, index: tuple[Term, ...]) -> Any:
+        owner = self.module.owners.get(value.number)
+        if isinstance(owner, Operation):
+            rule = _RULES.get(owner.opcode)
+            if rule is not None:
+                return rule(self, owner, index)
+            if owner.opcode == "scf.for":
+                return self._carried(owner, owner.results.index(value), index, self.trips(owner))
+            if owner.opcode == "scf.if":
+                return self._chosen(owner, owner.results.index(value), index)
+            return self._unknown(value, owner)
+        parent = self.module.parents.get(value.number)
+        if parent is self.module.kernel and value.number in self._parameters:
+            return self._parameter(value)
+        if parent is not None and parent.opcode == "scf.for":
+            place = parent.regions[0].blocks[0].arguments.index(value)
+            iteration = self.iteration(parent)
+            if place == 0:
+                begin, _, step = (self.at(one, ()) for one in parent.operands[:3])
+                return begin + iteration * step
+            return self._carried(parent, place - 1, index, iteration)
+        return self._unknown(value, parent)
+
+    def _unknown(self, value: Value, owner: Operation | None) -> Any:
+        kind = self.module.type_of(value)
+        if element_of(kind).form in ("pointer", "descriptor"):
+            raise Unread(f"the pointer that {owner.name if owner is not None else 'a block'} gives is not followed")
+        return self.fresh(kind)
+
+    def _parameter(self, value: Value) -> Any:
+        name = value.name.lstrip("%")
+        kind = self.module.type_of(value)
+        if kind.form == "pointer":
+            if name not in self.launch.extents:
+                raise Unread(f"{name} is no tensor of the launch")
+            return TermPointer(name, self.z3.IntVal(0))
+        known = self.launch.scalars.get(name)
+        return known if known is not None else self.fresh(kind)
+
+    # ── control flow ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def iteration(self, loop: Operation) -> Term:
+        """The number of an iteration of a loop that is executed."""
+        key = ("iteration", id(loop))
+        if key not in self._known:
+            self._count += 1
+            number = self._known[key] = self.z3.Int(f"iteration {self._count}")
+            begin, end, step = (self.at(one, ()) for one in loop.operands[:3])
+            self.facts += [number >= 0, step >= 1, begin + number * step < end]
+        return self._known[key]
+
+    def trips(self, loop: Operation) -> Term:
+        """How many iterations a loop has."""
+        key = ("trips", id(loop))
+        if key not in self._known:
+            self._count += 1
+            count = self._known[key] = self.z3.Int(f"trips {self._count}")
+            begin, end, step = (self.at(one, ()) for one in loop.operands[:3])
+            ends = [begin + count * step >= end, begin + (count - 1) * step < end]
+            self.facts += [count >= 0, self.z3.If(begin < end, self.z3.And(*ends), count == 0)]
+        return self._known[key]
+
+    def _carried(self, loop: Operation, place: int, index: tuple[Term, ...], iteration: Term) -> Any:
+        """A carried value after some iterations: where each adds the same to it."""
+        body = loop.regions[0].blocks[0]
+        own, first = body.arguments[place + 1], loop.operands[3 + place]
+        passed = body.operations[-1].operands[place]
+        added: list[tuple[Value, int]] = []
+        inner = {id(one) for one in loop.walk()}
+        while passed != own:
+            owner = self.module.definition(passed)
+            if owner is None or id(owner) not in inner or owner.opcode not in ("addptr", "arith.addi", "arith.subi"):
+                return self._unknown(own, loop)
+            left, right = owner.operands
+            sign = -1 if owner.opcode == "arith.subi" else 1
+            if owner.opcode == "arith.addi" and not self._leads_to(left, own, inner):
+                left, right = right, left
+            if self._depends(right, inner, {*body.arguments}):
+                return self._unknown(own, loop)
+            added.append((right, sign))
+            passed = left
+        start = self.at(first, index)
+        change = sum([sign * self.at(step, index) for step, sign in added], self.z3.IntVal(0)) * iteration
+        return replace(start, offset=start.offset + change) if isinstance(start, TermPointer) else start + change
+
+    def _leads_to(self, value: Value, own: Value, inner: set[int]) -> bool:
+        if value == own:
+            return True
+        owner = self.module.definition(value)
+        return (
+            owner is not None
+            and id(owner) in inner
+            and owner.opcode in ("arith.addi", "arith.subi")
+            and any(self._leads_to(one, own, inner) for one in owner.operands)
+        )
+
+    def _depends(self, value: Value, inner: set[int], arguments: set[Value]) -> bool:
+        if value in arguments:
+            return True
+        owner = self.module.definition(value)
+        if owner is None or id(owner) not in inner:
+            return False
+        return bool(owner.regions) or any(self._depends(one, inner, arguments) for one in owner.operands)
+
+    def _chosen(self, choice: Operation, place: int, index: tuple[Term, ...]) -> Any:
+        sides = [region.blocks[0].operations[-1].operands[place] for region in choice.regions if region.blocks]
+        if len(sides) != 2:
+            raise Unread("a branch without a value")
+        return self.either(self.at(choice.operands[0], ()), *(self.at(side, index) for side in sides))
+
+    def either(self, condition: Term, left: Any, right: Any) -> Any:
+        """One of two values by a condition."""
+        if isinstance(left, TermPointer) or isinstance(right, TermPointer):
+            if isinstance(left, TermPointer) and isinstance(right, TermPointer) and left.path == right.path:
+                return TermPointer(left.path, self.z3.If(condition, left.offset, right.offset))
+            raise Unread("a pointer into one of two tensors")
+        return self.z3.If(condition, left, right)
+
+    # ── arithmetic ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def noted(self, operation: Operation, term: Term) -> Term:
+        """The result of an operation that wraps where it is too large."""
+        if element_of(operation.result_types[0]).bits == 32:
+            self.narrow.append((operation, term))
+        return term
+
+    def divided(self, left: Term, right: Term) -> tuple[Term, Term]:
+        """Quotient and remainder of what is not negative by what is positive; of others nothing is known."""
+        z3 = self.z3
+        if z3.is_int_value(z3.simplify(right)) and z3.simplify(right).as_long() > 0:
+            quotient = z3.If(left >= 0, left / right, -((-left) / right))
+            return quotient, left - quotient * right
+        key = ("divided", left.get_id(), right.get_id())
+        if key not in self._known:
+            quotient, rest = self._known[key] = self.fresh(), self.fresh()
+            is_plain = z3.And(left >= 0, right > 0)
+            parts = [left == quotient * right + rest, rest >= 0, rest < right, quotient >= 0, quotient <= left]
+            self.facts.append(z3.Implies(is_plain, z3.And(*parts)))
+        return self._known[key]
+
+
+def element_of(kind: Type) -> Type:
+    return kind.element if kind.form == "tensor" and kind.element is not None else kind
+
+
+_Rule = Callable[[Terms, Operation, "tuple[Term, ...]"], Any]
+
+
+def _pairwise(compute: Callable[[Any, Any], Any], *, wraps: bool = False) -> _Rule:
+    def rule(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+        left, right = (terms.at(value, index) for value in operation.operands)
+        if terms.z3.is_bool(left) or terms.z3.is_bool(right):
+            return terms.fresh(operation.result_types[0])
+        term = compute(left, right)
+        return terms.noted(operation, term) if wraps else term
+
+    return rule
+
+
+def _divide(which: int, *, up: bool = False) -> _Rule:
+    def rule(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+        left, right = (terms.at(value, index) for value in operation.operands)
+        return terms.divided(left + right - 1 if up else left, right)[which]
+
+    return rule
+
+
+def _bits(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    z3 = terms.z3
+    left, right = (terms.at(value, index) for value in operation.operands)
+    if z3.is_bool(left) and z3.is_bool(right):
+        joined = {"arith.andi": z3.And, "arith.ori": z3.Or, "arith.xori": z3.Xor}
+        return joined[operation.opcode](left, right)
+    number = terms.z3.simplify(right)
+    mask = number.as_long() if z3.is_int_value(number) else -1
+    if operation.opcode == "arith.andi" and mask >= 0 and mask & (mask + 1) == 0:
+        return left % (mask + 1)
+    return terms.fresh(operation.result_types[0])
+
+
+def _shift(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    left, right = (terms.at(value, index) for value in operation.operands)
+    number = terms.z3.simplify(right)
+    if not terms.z3.is_int_value(number) or not 0 <= number.as_long() < 32:
+        return terms.fresh()
+    factor = 1 << number.as_long()
+    return terms.noted(operation, left * factor) if operation.opcode == "arith.shli" else left / factor
+
+
+def _compare(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    z3 = terms.z3
+    left, right = (terms.at(value, index) for value in operation.operands)
+    predicate = str(operation.attribute("predicate"))
+    if z3.is_bool(left) or isinstance(left, TermPointer):
+        return terms.fresh(operation.result_types[0])
+    plain = {"eq": left == right, "ne": left != right, "slt": left < right, "sle": left <= right,
+             "sgt": left > right, "sge": left >= right}  # fmt: skip
+    if predicate in plain:
+        return plain[predicate]
+    signed = plain.get(f"s{predicate[1:]}")
+    answer = terms.fresh(operation.result_types[0])
+    if signed is not None:
+        terms.facts.append(z3.Implies(z3.And(left >= 0, right >= 0), answer == signed))
+    return answer
+
+
+def _select(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    condition, left, right = operation.operands
+    place = index if terms.module.type_of(condition).form == "tensor" else ()
+    return terms.either(terms.at(condition, place), terms.at(left, index), terms.at(right, index))
+
+
+def _constant(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    value = operation.constant
+    if isinstance(value, bool) or (isinstance(value, int) and element_of(operation.result_types[0]).text == "i1"):
+        return terms.z3.BoolVal(bool(value))
+    return terms.z3.IntVal(value) if isinstance(value, int) else terms.fresh(operation.result_types[0])
+
+
+def _program(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    axis = "xyz".index(str(operation.attribute("axis")))
+    return terms.programs[axis] if operation.opcode == "get_program_id" else terms.grid[axis].term
+
+
+def _broadcast(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    shape = operation.operand_types[0].shape
+    zero = terms.z3.IntVal(0)
+    return terms.at(operation.operands[0], tuple(zero if n == 1 else i for n, i in zip(shape, index, strict=True)))
+
+
+def _expand(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    axis = operation.attribute("axis")
+    if not isinstance(axis, int):
+        raise Unread("an axis is not read")
+    return terms.at(operation.operands[0], index[:axis] + index[axis + 1 :])
+
+
+def _transpose(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    order = operation.attribute("order")
+    if not isinstance(order, tuple):
+        raise Unread("the order of a transposition is not read")
+    places = [terms.z3.IntVal(0)] * len(index)
+    for own, place in enumerate(order):
+        places[int(place)] = index[own]  # pyright: ignore[reportArgumentType]
+    return terms.at(operation.operands[0], tuple(places))
+
+
+def _reshape(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    flat = terms.z3.IntVal(0)
+    for size, place in zip(operation.result_types[0].shape, index, strict=True):
+        flat = flat * size + place
+    places: list[Term] = []
+    for size in reversed(operation.operand_types[0].shape):
+        places.append(flat % size)
+        flat = flat / size
+    return terms.at(operation.operands[0], tuple(reversed(places)))
+
+
+def _range(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    start = operation.attribute("start")
+    return index[0] + (start if isinstance(start, int) else 0)
+
+
+def _add_pointer(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    pointer, offset = (terms.at(value, index) for value in operation.operands)
+    return replace(pointer, offset=pointer.offset + offset)
+
+
+def _same(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    return terms.at(operation.operands[0], index)
+
+
+def _splat(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    return terms.at(operation.operands[0], ())
+
+
+def _extend(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    inner = terms.at(operation.operands[0], index)
+    if terms.z3.is_bool(inner):
+        return terms.z3.If(inner, 1 if operation.opcode == "arith.extui" else -1, 0)
+    if operation.opcode == "arith.extui":
+        bits = element_of(operation.operand_types[0]).bits
+        return terms.z3.If(inner >= 0, inner, inner + (1 << bits))
+    return inner
+
+
+def _truncate(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    inner = terms.at(operation.operands[0], index)
+    bits = element_of(operation.result_types[0]).bits
+    if terms.z3.is_bool(inner) or bits < 2:
+        return terms.fresh(operation.result_types[0])
+    fits = terms.z3.And(inner >= -(1 << (bits - 1)), inner < 1 << (bits - 1))
+    return terms.z3.If(fits, inner, terms.fresh())
+
+
+_RULES: Mapping[str, _Rule] = {
+    "arith.addi": _pairwise(lambda left, right: left + right, wraps=True),
+    "arith.subi": _pairwise(lambda left, right: left - right, wraps=True),
+    "arith.muli": _pairwise(lambda left, right: left * right, wraps=True),
+    "arith.divsi": _divide(0), "arith.divui": _divide(0), "arith.remsi": _divide(1), "arith.remui": _divide(1),
+    "arith.ceildivsi": _divide(0, up=True), "arith.ceildivui": _divide(0, up=True),
+    "arith.andi": _bits, "arith.ori": _bits, "arith.xori": _bits, "arith.shli": _shift, "arith.shrsi": _shift,
+    "arith.minsi": lambda terms, one, at: _least(terms, one, at, least=True),
+    "arith.maxsi": lambda terms, one, at: _least(terms, one, at, least=False),
+    "arith.cmpi": _compare, "arith.select": _select, "arith.constant": _constant, "arith.extsi": _extend,
+    "arith.extui": _extend, "arith.trunci": _truncate, "arith.index_cast": _same, "make_range": _range,
+    "splat": _splat, "broadcast": _broadcast, "expand_dims": _expand, "trans": _transpose, "reshape": _reshape,
+    "convert_layout": _same, "addptr": _add_pointer, "get_program_id": _program, "get_num_programs": _program,
+}  # fmt: skip
+
+
+def _least(terms: Terms, operation: Operation, index: tuple[Term, ...], *, least: bool) -> Any:
+    left, right = (terms.at(value, index) for value in operation.operands)
+    return terms.z3.If(left <= right if least else left >= right, left, right)
