@@ -33,13 +33,13 @@ _FORMATS = ("text", "github")
 class _Asserted:
     """What must hold of each kernel."""
 
-    max_regs: Annotated[int | None, Option("--max-regs", metavar="N", min=0, help="At most N registers a thread.")] = (
-        None
-    )
+    max_regs: Annotated[
+        int | None, Option("--max-regs", metavar="N", min=0, help="At most N registers per thread.")
+    ] = None
     no_spills: Annotated[bool, Option("--no-spills", help="No register is spilled.")] = False
     max_shared: Annotated[
         str | None,
-        Option("--max-shared", metavar="BYTES", help="At most so much shared memory a block: 49152, or 100k (KiB)."),
+        Option("--max-shared", metavar="BYTES", help="At most this much shared memory per CTA: 49152, or 100k (KiB)."),
     ] = None
     uses: Annotated[
         list[str] | None,
@@ -55,12 +55,12 @@ class _Asserted:
         Option(
             "--min-width",
             metavar="OP[@LINE]=BITS",
-            help="Each access of tensors in global memory moves so many bits a thread at once: tl.load=128, of line 31 "
-            "tl.store@31=64; repeatable.",
+            help="Each access of tensors in global memory moves at least this many bits per thread: tl.load=128, of "
+            "line 31 tl.store@31=64; repeatable.",
         ),
     ] = None
     pipelined: Annotated[
-        bool, Option("--pipelined", help="Loads that the dots of a loop read are begun in an iteration before.")
+        bool, Option("--pipelined", help="Loads that the dots of a loop read are issued in an earlier iteration.")
     ] = False
     safe: Annotated[
         bool,

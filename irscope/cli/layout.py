@@ -56,7 +56,7 @@ def layout(
     ] = None,
     value: Annotated[str | None, Option("--value", metavar="%NAME", help="The layout of a value.")] = None,
     operation: Annotated[str | None, Option("--op", metavar="tt.dot", help="The layouts of an operation.")] = None,
-    line: Annotated[int | None, Option("--line", metavar="N", help="The layouts of a Python line.")] = None,
+    line: Annotated[int | None, Option("--line", metavar="N", min=1, help="The layouts of a Python line.")] = None,
     after: Annotated[str | None, Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.")] = None,
     compare: Annotated[
         str | None,
@@ -69,7 +69,9 @@ def layout(
     ] = None,
     shape: Annotated[
         str | None,
-        Option("--shape", metavar="128x64[xf16]", help="Of an encoding that is given: its shape and element type."),
+        Option(
+            "--shape", metavar="128x64[xf16]", help="The shape and element type of an encoding given with --layout."
+        ),
     ] = None,
     aliases: Annotated[
         Path | None,

@@ -57,9 +57,9 @@ class Values:
     program: Annotated[
         str | None, Option("--program", metavar="X[,Y[,Z]]", help="Run only this program of the grid.")
     ] = None
-    line: Annotated[int | None, Option("--line", metavar="N", help="Only what comes from this line of the file.")] = (
-        None
-    )
+    line: Annotated[
+        int | None, Option("--line", metavar="N", min=1, help="Only what comes from this line of the file.")
+    ] = None
     at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass.")] = None
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ def passes(
             "--stage",
             "-s",
             metavar="STAGE",
-            help="Only the passes of this stage; repeatable. With --op and --value: at whose end to look.",
+            help="Only the passes of this stage; repeatable. With --op and --value: look at the end of this stage.",
         ),
     ] = None,
     match: Annotated[
@@ -38,7 +38,7 @@ def passes(
     ] = None,
     log: Annotated[
         bool,
-        Option("--log", help="Show what the compiler says of its reasons; it compiles again to say so."),
+        Option("--log", help="Show the compiler's own log, with its reasons; compiles again to get it."),
     ] = False,
     operation: Annotated[
         str | None,

@@ -46,8 +46,8 @@ def reduce(
         Option(
             "--check",
             metavar="CMD",
-            help="This shell command exits with 0; as of ablate. {capture} and $IRSCOPE_CAPTURE are the candidate's "
-            "file: irscope show {capture} --stage ptx | grep -q wgmma",
+            help="This shell command exits with 0, as for ablate --check. {capture} and $IRSCOPE_CAPTURE are the "
+            "candidate's file: irscope show {capture} --stage ptx | grep -q wgmma",
         ),
     ] = None,
     finding: Annotated[
@@ -79,7 +79,7 @@ def reduce(
     ] = "outcome",
     result: Annotated[
         bool,
-        Option("--result", help="--vs: on one side it writes what the launch writes, on the other not."),
+        Option("--result", help="With --vs: one side writes the launch's results, the other does not."),
     ] = False,
     stage: Annotated[
         str | None,
@@ -103,7 +103,7 @@ def reduce(
             help="Time limit of a candidate. Default: 20; of a hang 2, or ten times what the rest took.",
         ),
     ] = None,
-    fresh: Annotated[bool, Option("--fresh", help="Forget what an earlier call found out of candidates.")] = False,
+    fresh: Annotated[bool, Option("--fresh", help="Judge the candidates of an earlier call again.")] = False,
     output: Output = None,
     markdown: Annotated[
         Path | None, Option("--markdown", metavar="FILE", help="Write a text for an issue: IR, commands, versions.")
@@ -122,10 +122,10 @@ def reduce(
     as_json: AsJson = False,
     record_options: RecordingOptions,
 ) -> int:
-    """Make the smallest IR of which one thing is still true: a failure, a finding, or what a command checks.
+    """Reduce a kernel to the smallest IR that still has a failure, a finding, or what a command checks.
 
-    Operations, regions, arguments, attributes and passes go as long as it stays so. Every candidate is verified by
-    MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
+    Operations, regions, arguments, attributes and passes are removed while it stays true. Every candidate is verified
+    by MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
     """
     from irscope.cli.texts import one_pass
     from irscope.render.text.searches import (

@@ -50,12 +50,12 @@ def sweep(
         bool, Option("--verify", help="A column `meaning`: does each compile mean the same as its IR? docs/verify.md.")
     ] = False,
     fresh: Annotated[
-        bool, Option("--fresh", help="Compile all of it, also what the table has already, or an ended run began.")
+        bool, Option("--fresh", help="Compile everything again, also what the table or an interrupted run has.")
     ] = False,
     output: Annotated[
         Path, Option("--output", "-o", metavar="TABLE", help="The table: .parquet, .csv or .json.")
     ] = Path("sweep.parquet"),
-    show: Annotated[Path | None, Option("--show", metavar="TABLE", help="Summarise a table that is there.")] = None,
+    show: Annotated[Path | None, Option("--show", metavar="TABLE", help="Summarise an existing table.")] = None,
     by: Annotated[
         str, Option("--by", metavar="FIGURE", help="What compiles are ranked by: registers, spilled_bytes, ….")
     ] = "registers",

@@ -43,10 +43,12 @@ def upgrade(
         str | None,
         Option("--from", metavar="ENV", help="An environment with a Triton, or its Python. Default: this one."),
     ] = None,
-    to_python: Annotated[str | None, Option("--to", metavar="ENV", help="That with the other Triton.")] = None,
+    to_python: Annotated[
+        str | None, Option("--to", metavar="ENV", help="An environment with the other Triton, or its Python.")
+    ] = None,
     blame: Annotated[
         bool,
-        Option("--blame/--no-blame", help="Whether the stage and the pass are found that a change comes from."),
+        Option("--blame/--no-blame", help="Find the stage and the pass that a change comes from."),
     ] = True,
     every: Annotated[bool, Option("--all", help="Also the variants in which nothing got worse or better.")] = False,
     verify: Annotated[
@@ -55,7 +57,7 @@ def upgrade(
     ] = False,
     time: Annotated[
         bool,
-        Option("--time", help="On a GPU: make each launch of a FILE by both, compare the results and time them."),
+        Option("--time", help="On a GPU: run each launch of a FILE with both, compare the results and the times."),
     ] = False,
     rounds: Annotated[int, Option("--rounds", metavar="N", min=6, help="With --time: launches of each.")] = 100,
     warm: Annotated[bool, Option("--warm", help="With --time: do not flush the L2 cache before each launch.")] = False,
@@ -73,7 +75,7 @@ def upgrade(
 ) -> int:
     """Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.
 
-    The blame is found by grafting: what one version made of a kernel up to a stage is compiled on by the other.
+    The blame is found by grafting: the artifact of a stage by one version is compiled on by the other.
     """
     from irscope.render.text.upgrade import render_upgrade, upgrade_json
 

@@ -39,7 +39,11 @@ def verify(
         bool, Option("--passes", help="Name the first pass of TTIR or TTGIR that changed what the kernel means.")
     ] = False,
     bits: Annotated[
-        bool, Option("--bits", help="With another side: do both give the same bits, summing in the same order?")
+        bool,
+        Option(
+            "--bits",
+            help="With --vs or a second capture: whether both give the same bits, with sums in the same order.",
+        ),
     ] = False,
     all_programs: Annotated[
         bool, Option("--all-programs", help="Execute all programs of a launch, however many there are.")
