@@ -1,4 +1,4 @@
-"""The predicted time of a launch, and of a kernel's configurations, without a GPU."""
+"""The predicted time of a launch, and its roofline, without a GPU."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
-from irscope.analysis.roofline import Roofline
-from irscope.api.rooflines import counted_roofline
+from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.device.clocks import CLOCKS, clock_of
 from irscope.device.occupancy import occupancy_of
-from irscope.errors import IrscopeError, UsageError
+from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
+from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
-from irscope.record.variants.completing import warned, with_sass
+from irscope.record.variants.completing import warned, with_layouts, with_sass
+from irscope.store.baseline import load_ceilings
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
-
-__all__ = ["predict", "with_floor"]
 
 
 def predict(
@@ -102,3 +101,29 @@ def with_floor(capture: Capture, prediction: Prediction) -> tuple[Roofline | Non
         return None, None
     floor = roofline.floor_s
     return roofline, floor[0] if floor is not None and floor[0] < inf else None
+
+
+def counted_roofline(capture: Capture, part: str | None = None) -> Roofline:
+    """Count what a launch computes and moves.
+
+    Args:
+        capture: a launch.
+        part: whose peaks, such as `h100`; None for the GPU that was measured, or the first of the target.
+
+    Raises UsageError for a part that is unknown, or of another target.
+    """
+    ceilings = next((one for one in load_ceilings() if one.target == str(capture.target)), None)
+    known = peaks_of_target(capture.target)
+    if part is None:
+        measured = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
+        return roofline_of(with_layouts(capture), measured or next(iter(known), None), ceilings)
+    if (chosen := PEAKS.get(part.lower())) is None:
+        raise UsageError(f"--part {part!r}: no peaks of it are known.{did_you_mean(part, [*PEAKS])}")
+    if chosen not in known:
+        names = ", ".join(one.part for one in known) or "none"
+        raise UsageError(
+            f"--part {part!r} is a {chosen.target}, and this launch was compiled for {capture.target}, with the parts "
+            f"{names}. --target {chosen.target} compiles it for that."
+        )
+    mine = ceilings if ceilings is not None and peaks_of_device(ceilings.device, capture.target) == chosen else None
+    return roofline_of(with_layouts(capture), chosen, mine)

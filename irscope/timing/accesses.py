@@ -14,7 +14,7 @@ from irscope.device.clocks import Clock
 from irscope.ir.asm.instructions import Instruction
 from irscope.timing.scalars import State, address_of, predicate
 
-__all__ = ["ARRAY_BITS", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "TileWatch"]
+__all__ = ["ARRAY_BITS", "GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "TileWatch"]
 
 Array = NDArray[Any]
 
@@ -23,6 +23,10 @@ _LINE = 128
 _BANKS = 32
 SPILLS = -3
 """What stands for an argument where registers are spilled."""
+GRANULE = 512
+"""Bytes that lie in one slice of L2: what the times of atomics on tensors of 64 bytes to 4 MiB tell of an H100."""
+_FLOAT_COLLISION = 2.5
+"""A further lane of one address costs floating point so many passes."""
 ARRAY_BITS = 36
 """Each argument lies at a multiple of 2**36."""
 KINDS = {
@@ -62,6 +66,12 @@ class Access:
     lanes: float = 32.0
     conflicts: float = 1.0
     """Of an atomic: the lanes of a warp that access one address, at most."""
+    passes: float = 0.0
+    """Of an atomic: how often L2 passes over the sectors of a warp, where lanes of one address go one after another."""
+    place: int = 0
+    """The first address."""
+    is_random: bool = False
+    """Whether data decide the address, in whose place random numbers stand."""
     is_on: float = 1.0
     """The part of the warps that execute it: a predicate may turn it off."""
 
@@ -94,6 +104,8 @@ class CtaWatch:
         self._spills_missed = max(0.0, 1 - cache / spilled) if spilled else 0.0
         self._most_seen = cache // SECTOR // max(resident, 1)
         self._seen: set[int] = set()
+        self.granules: dict[int, set[int]] = {}
+        """Argument → what atomics access of it, in parts that lie in one slice of L2."""
 
     def __call__(self, _: int, item: Instruction, state: State, lanes: Array | None, __: int) -> Access | None:
         base = item.opcode.partition(".")[0]
@@ -134,8 +146,11 @@ class CtaWatch:
         address = address_of(operand)
         value = address.value(state) if address is not None else None
         if value is None:
-            state.assumed.add("addresses that depend on data are taken to be far apart")
-            return Access(kind, 32.0, float(width), 32.0, 1.0)
+            state.assumed.notes.add("addresses that depend on data are taken to be far apart")
+            return Access(kind, 32.0, float(width), 32.0, 1.0, passes=32.0, is_random=True)
+        is_random = bool(address.origins(state)) if address is not None else False
+        if is_random:
+            state.assumed.notes.add("indices that are data are taken to be random, each as likely, within their tensor")
         shape = np.broadcast_shapes(
             value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
         )
@@ -155,11 +170,13 @@ class CtaWatch:
         lanes = mask.sum() / live
         array = int(value[mask][0] >> ARRAY_BITS) if mask.any() else -1
         ideal = lanes * width / SECTOR
-        conflicts = 1.0
+        conflicts, passes = 1.0, 0.0
         missed = 1.0
         if kind == "atomic":
-            first = np.sort(np.where(mask, value, -1)[:1], axis=1)[0]
-            conflicts = float(max(np.unique(first[first >= 0], return_counts=True)[1], default=1))
+            conflicts, passes = _collisions(value, mask, live)
+            if any(part in item.opcode for part in (".F32", ".F16", ".BF16", ".F64")):
+                passes += (_FLOAT_COLLISION - 1) * (passes - float(count))
+            self.granules.setdefault(array, set()).update((value[mask] // GRANULE).tolist())
         elif kind == "load" and "STRONG" not in item.opcode:
             distinct = set(ordered[fresh].tolist())
             new = distinct - self._seen
@@ -170,8 +187,22 @@ class CtaWatch:
         distinct_lanes = ideal
         return Access(
             kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live), missed, array=array,
-            lanes=float(lanes), conflicts=conflicts,
+            lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
+            place=int(value[mask][0]) if lanes else 0,
         )  # fmt: skip
+
+
+def _collisions(value: Array, mask: Array, live: int) -> tuple[float, float]:
+    """Of a warp's atomics: lanes of one address at most, and passes over its sectors, each as many as lanes collide."""
+    most = passes = 0
+    for row in range(len(value)):
+        places, counts = np.unique(value[row][mask[row]], return_counts=True)
+        if not places.size:
+            continue
+        most = max(most, int(counts.max()))
+        _, begins = np.unique(places // SECTOR, return_index=True)
+        passes += int(np.maximum.reduceat(counts, begins).sum())
+    return float(max(most, 1)), passes / live
 
 
 def _wavefronts(value: Array | None, width: int, active: Array | None, lanes: int) -> tuple[float, float]:
@@ -239,6 +270,24 @@ def _bulk(item: Instruction, state: State, kind: str) -> Access:
     return Access(kind, array=-2, barrier=barrier)
 
 
+class DataWatch:
+    """Sees which accesses depend on data, in one lane."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, tuple[int, frozenset[int]]] = {}
+        """Instruction → (address, the loads that decide it) of its first execution."""
+
+    def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
+        if count or KINDS[item.opcode.partition(".")[0]] not in ("load", "store", "copy", "atomic"):
+            return
+        operand = [one for one in item.operands if "[" in one][-1 if item.opcode.startswith("LDGSTS") else 0 :][:1]
+        address = address_of(operand[0]) if operand else None
+        if address is not None and (origins := address.origins(state)):
+            value = address.value(state)
+            if value is not None:
+                self.places[index] = int(value.flat[0]), origins
+
+
 class TileWatch:
     """Sees where CTAs access global memory, by one lane of each kind of warp."""
 
@@ -247,6 +296,8 @@ class TileWatch:
         """(argument, whether it is stored to) → (CTAs, a number for the tile of each) of each access.
 
         The argument of a bulk copy is -2 less its instruction."""
+        self.granules: dict[int, list[tuple[Array, Array]]] = {}
+        """Argument → (CTAs, the part of it in one slice of L2) of each atomic."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
         kind = KINDS[item.opcode.partition(".")[0]]
@@ -266,6 +317,8 @@ class TileWatch:
         # Warps of one CTA have tiles of their own.
         tile = (value if kind.startswith("bulk") else value >> 5) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
         self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
+        if kind == "atomic":
+            self.granules.setdefault(array, []).append((ctas[:, 0], value // GRANULE))
 
 
 def _tile_of(item: Instruction, state: State, kind: str) -> Array | None:

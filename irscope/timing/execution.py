@@ -26,8 +26,8 @@ from irscope.ir.mlir.types import parse_type
 from irscope.machine.numbers import Number
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.model.capture import Capture
-from irscope.timing.accesses import ARRAY_BITS, KINDS, SECTOR, SPILLS, CtaWatch, TileWatch
-from irscope.timing.scalars import State
+from irscope.timing.accesses import ARRAY_BITS, GRANULE, KINDS, SECTOR, SPILLS, CtaWatch, DataWatch, TileWatch
+from irscope.timing.scalars import Assumptions, SharedWords, State
 from irscope.timing.walk import Observed, Program, Walked, walk
 
 __all__ = ["Execution", "execute"]
@@ -40,6 +40,12 @@ _PARAMETERS = {7: 0x160, 8: 0x160, 9: 0x210, 10: 0x380, 12: 0x380}
 """Major compute capability → where the parameters of a kernel begin in the constant bank."""
 _GRID = {7: (0x0, 0xC), 8: (0x0, 0xC), 9: (0x0, 0xC), 10: (0x360, 0x370), 12: (0x360, 0x370)}
 """Likewise the sizes of a CTA, and of the grid."""
+_KEPT = 0.6
+"""The part of L2 that holds what is accessed again: its halves hold copies of what both access."""
+_FETCHED = 2.0
+"""Sectors that DRAM gives for one that is alone: it is read in 64 bytes."""
+_UNKNOWN_BYTES = 64 << 20
+"""Of a tensor whose size is not known, where data decide what is accessed of it."""
 _SIZES = {"i64": 8, "f64": 8, "i32": 4, "f32": 4, "i16": 2, "f16": 2, "bf16": 2}
 """Bytes of a scalar parameter; 1 of any other."""
 
@@ -68,6 +74,8 @@ class Execution:
     """The same of stores."""
     distinct: Mapping[int, float]
     """Argument → the distinct tiles that CTAs at the same time access, for each that is accessed."""
+    atomic_granules: Mapping[int, float]
+    """Argument → how many parts of it, each in one slice of L2, atomics access at the same time."""
     assumed: set[str] = field(default_factory=set[str])
 
     @property
@@ -91,7 +99,8 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     function = _kernel_of(capture)
     program = Program(function, lambda item: item.opcode.partition(".")[0] in KINDS)
     launch = _Launch(capture, grid)
-    warps = launch.warps
+    assumed, warps = launch.assumed, launch.warps
+    launch.has_shared_addresses = program.addresses_need_shared
     occupied = occupancy_of(capture)
     if occupied is None:
         # A capture without its binary's figures: the registers that its code names.
@@ -105,9 +114,10 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     stages = max(int(capture.launch.option("num_stages", 3) or 1), 1) if is_pipelined else 1
     # One CTA with all lanes: one from the middle of each axis is as most are.
     middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
+    assumed.ranges = _ranges(program, launch, middle)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
     watch = CtaWatch(clock, resident, launch.shared_bytes, launch.stack_bytes * warps * 32)
-    groups, assumed = walk(program, state, watch, stages)
+    groups = walk(program, state, watch, stages)
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
     at_once = min(resident * clock.units, ctas)
@@ -115,7 +125,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     tiles = TileWatch()
     rows_cta, rows_warp = np.repeat(shown, len(leaders)), np.tile(np.array(leaders), len(shown))
     _with_bytes(groups)
-    others, more = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, stages)
+    others = walk(program, launch.state(rows_cta, rows_warp, 1), tiles, stages)
     work = np.zeros(len(shown))
     for walked in others:
         np.add.at(work, np.searchsorted(shown, rows_cta[walked.rows]), walked.instructions)
@@ -128,7 +138,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     from_dram[SPILLS] = written[SPILLS] = max(0.0, 1 - clock.l2_size / spilled) if spilled else 0.0
     return Execution(
         program, function, grid, warps, resident, groups, work, launch.names, launch.array_bytes, from_dram, written,
-        together, assumed | more | launch.assumed,
+        together, _atomic_granules(watch, tiles, launch), assumed.notes,
     )  # fmt: skip
 
 
@@ -138,6 +148,40 @@ def _kernel_of(capture: Capture) -> SassFunction:
         raise UsageError(f"{capture.name} has no SASS: nvdisasm, which Triton brings along, makes it.")
     chosen = next((one for one in functions if one.name == capture.name), functions[0])
     return chosen.without_padding()
+
+
+def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
+    """Offset of a load → how many values it has, where they are indices: what they address lies within its tensor."""
+    if not program.addresses_need_data:
+        return {}
+    places: list[dict[int, tuple[int, frozenset[int]]]] = []
+    for value in (0, 1):
+        probe = DataWatch()
+        assumed = replace(launch.assumed, value=value, notes=set(), iterations={})
+        walk(program, launch.state(np.array([middle]), np.zeros(1, np.int64), 1, assumed), probe)
+        places.append(probe.places)
+    ranges: dict[int, int] = {}
+    for index, (place, origins) in places[0].items():
+        step = abs(places[1].get(index, (place, origins))[0] - place)
+        size = launch.array_bytes.get(place >> ARRAY_BITS, _UNKNOWN_BYTES)
+        if not 0 < step < 1 << ARRAY_BITS:
+            continue
+        for load in origins:
+            ranges[load] = min(ranges.get(load, 1 << 31), max(size // step, 1))
+    return ranges
+
+
+def _atomic_granules(watch: CtaWatch, tiles: TileWatch, launch: _Launch) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for array, own in watch.granules.items():
+        count = float(len(own))
+        if parts := tiles.granules.get(array):
+            owners, values = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+            ctas = max(len(np.unique(owners)), 1)
+            count *= len(np.unique(values)) * ctas / max(_pairs(owners, values), 1)
+        size = launch.array_bytes.get(array)
+        found[array] = max(min(count, size / GRANULE) if size is not None else count, 1.0)
+    return found
 
 
 def _with_bytes(groups: Iterable[Walked]) -> None:
@@ -177,7 +221,6 @@ class _Launch:
 
     def __init__(self, capture: Capture, grid: tuple[int, int, int]) -> None:
         self.grid = grid
-        self.assumed: set[str] = set()
         self.warps = int(capture.launch.option("num_warps", 4) or 4)
         # A warp-specialised kernel has more warps than its option says.
         module = parse_mlir(capture.texts.get("ttgir", ""))
@@ -192,6 +235,9 @@ class _Launch:
         self.constants |= {grid_at + 4 * axis: size for axis, size in enumerate(grid)}
         self.array_bytes: dict[int, int] = {}
         self.names = self._place(capture, module, begin)
+        self.has_shared_addresses = False
+        """Whether addresses go through shared memory."""
+        self.assumed = Assumptions(array_bytes=self.array_bytes, ctas=prod(grid))
 
     def _place(self, capture: Capture, module: MlirModule, at: int) -> tuple[str, ...]:
         kernel = module.kernel
@@ -241,7 +287,7 @@ class _Launch:
             part = value >> shift if shift >= 0 else value << -shift
             self.constants[word] = self.constants.get(word, 0) | part & 0xFFFFFFFF
 
-    def state(self, ctas: Array, warps: Array, lanes: int) -> State:
+    def state(self, ctas: Array, warps: Array, lanes: int, assumed: Assumptions | None = None) -> State:
         """Warps of CTAs before their first instruction."""
         x, y, _ = self.grid
         ctas, warps = ctas[:, None].astype(np.int64), warps[:, None].astype(np.int64)
@@ -252,7 +298,8 @@ class _Launch:
             "SR_CTAID.X": ctas % x, "SR_CTAID.Y": ctas // x % y, "SR_CTAID.Z": ctas // (x * y), "SR_CgaCtaId": zero,
             "SR_CgaCtaIdX": zero, "SRZ": zero, "SR_CgaSize": zero + 1, "CTA": ctas, "WARP": warps,
         }  # fmt: skip
-        return State(len(ctas), lanes, {}, self.constants, special)
+        shared = SharedWords(self.shared_bytes, lanes) if self.has_shared_addresses else None
+        return State(len(ctas), lanes, {}, self.constants, special, assumed or self.assumed, shared=shared)
 
 
 def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:
@@ -290,6 +337,19 @@ def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:
             total[0] += amount
             total[1] += amount * access.missed
     return {key: missed / every for key, (every, missed) in sums.items() if every and missed}
+
+
+def _random_arrays(groups: Iterable[Walked]) -> dict[int, bool]:
+    """Arguments of which data decide what is accessed → whether most of their sectors are alone in their line."""
+    sums: dict[int, list[float]] = {}
+    for group in groups:
+        for entry in group.trace:
+            access = entry.payload if isinstance(entry, Observed) else None
+            if access is not None and access.is_random and access.kind in ("load", "store", "copy"):
+                total = sums.setdefault(access.array, [0.0, 0.0])
+                total[0] += access.sectors
+                total[1] += access.lines
+    return {array: sectors < 1.5 * lines for array, (sectors, lines) in sums.items()}
 
 
 def _traffic(
@@ -344,6 +404,8 @@ def _traffic(
         footprint += min(mine, size) if size is not None else mine
     fits = max(0.0, min(1.0, 1.0 - (footprint - 0.6 * clock.l2_size) / (0.6 * clock.l2_size)))
     result: tuple[dict[int, float], dict[int, float]] = ({}, {})
+    random = _random_arrays(groups)
+    everything = sum(amount for amount, _, _ in sums.values())
     together: dict[int, float] = {}
     for (array, is_store), (amount, wave, whole) in sums.items():
         if not amount:
@@ -353,6 +415,11 @@ def _traffic(
         if size is not None:
             cold = min(cold, size / (amount * SECTOR * ctas))
         moving = max(min(wave / amount, 1.0), cold)
+        if array in random and size is not None:
+            # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.
+            moving = max(cold, 1 - _KEPT * clock.l2_size * amount / everything / size)
+        if random.get(array) and not is_store:
+            cold, moving = cold * _FETCHED, moving * _FETCHED
         result[is_store][array] = fits * cold + (1 - fits) * moving
         together[array] = min(together.get(array, 1.0), wave / amount)
     return (*result, together)

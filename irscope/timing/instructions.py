@@ -275,11 +275,14 @@ def _packed_predicates(item: Instruction) -> Step:
     return unpack
 
 
-def _loaded(item: Instruction) -> Step:
-    """A load of data: a small number that its address decides, in place of what is not known.
+_VALUES = 1024
+"""Different values of a load whose use does not tell more."""
 
-    So lanes that read one index get one, and what they address by it lies together. The walker marks what comes of it:
-    it decides no branch.
+
+def _loaded(item: Instruction) -> Step:
+    """A load of data: a random number that its address decides, in place of what is not known.
+
+    So lanes that read one index get one. The walker marks what comes of it: it decides no branch.
     """
     names = [name for name in item.writes if not name.startswith("P")]
     address = next((found for one in item.operands if (found := address_of(one)) is not None), None)
@@ -288,14 +291,19 @@ def _loaded(item: Instruction) -> Step:
     is_wide = ".64" in item.opcode
 
     def run(state: State) -> None:
-        value = address.value(state)
+        value, assumed = address.value(state), state.assumed
+        values = assumed.ranges.get(item.offset, _VALUES)
         for number, name in enumerate(names):
             if value is None:
                 state.registers[name] = None
             elif is_wide and number % 2:
                 state.registers[name] = ZERO
+            elif assumed.value is not None:
+                state.registers[name] = np.full_like(value, assumed.value)
             else:
-                state.registers[name] = ((value >> 2) + number) * 40503 >> 5 & 1023
+                mixed = ((value >> 2) + number) * 0x1E3779B97F4A7C15
+                mixed = (mixed ^ mixed >> 32) * 0x14D049BB133111EB
+                state.registers[name] = (mixed >> 33 & 0x7FFFFFFF) % values
 
     return run
 
@@ -323,6 +331,32 @@ def _spilled(item: Instruction) -> Step:
     return run
 
 
+def _shared(item: Instruction) -> Step:
+    """A store to shared memory, or a load of it."""
+    is_store = item.opcode.startswith("STS")
+    place, register = item.operands if is_store else item.operands[::-1]
+    address = address_of(place)
+    words = 4 if ".128" in item.opcode else 2 if ".64" in item.opcode else 1
+    names = [next_register(register, number) if number else register for number in range(words)]
+    is_whole = not any(one in item.opcode for one in (".U8", ".S8", ".U16", ".S16", ".TRANS"))
+    active = predicate(item.predicate) if item.predicate else None
+
+    def run(state: State) -> None:
+        shared = state.shared
+        where = address.value(state) if address is not None and shared is not None else None
+        if is_store:
+            if shared is not None:
+                values = [state.registers.get(name) if name != "RZ" else ZERO for name in names]
+                origins = frozenset().union(*(state.data.get(name, frozenset()) for name in names))
+                mask = active(state) if active is not None else None
+                shared.store(where, values if is_whole else [None] * words, mask, origins)
+            return
+        for number, name in enumerate(names):
+            put(state, name, shared.load(where, number) if shared is not None and is_whole else None)
+
+    return run
+
+
 def _waited(item: Instruction) -> Step:
     """A wait for a phase, which ends here at once: how long it takes is the clock's matter."""
     target = item.operands[0]
@@ -334,7 +368,8 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
     **dict.fromkeys(("MOV", "UMOV"), _moved),
     "CS2R": _zeros,
     **dict.fromkeys(("LDG", "LD"), _loaded),
-    **dict.fromkeys(("LDGSTS", "STG", "ST", "STS", "STSM", "RED", "BAR", "UTMALDG", "UTMASTG", "LDGDEPBAR"), _stored),
+    **dict.fromkeys(("STS", "LDS"), _shared),
+    **dict.fromkeys(("LDGSTS", "STG", "ST", "STSM", "RED", "BAR", "UTMALDG", "UTMASTG", "LDGDEPBAR"), _stored),
     "HFMA2": _half_constants,
     **dict.fromkeys(("S2R", "S2UR"), _special),
     **dict.fromkeys(("LDC", "ULDC", "LDCU"), _loaded_constant),

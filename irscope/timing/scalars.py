@@ -10,7 +10,7 @@ A register holds an array of rows (warps) by lanes, each dimension of size 1 whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
 
 __all__ = [
-    "MASK", "TRUE", "ZERO", "Array", "Read", "Registers", "State", "Step", "Value", "address_of",
-    "constant", "next_register", "operand", "predicate", "signed32", "wide",
+    "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step", "Value",
+    "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -36,6 +36,64 @@ _FALSE = np.zeros((1, 1), np.bool_)
 
 
 @dataclass(slots=True)
+class Assumptions:
+    """What stands for data, which a capture does not hold; the walks of one launch share it."""
+
+    notes: set[str] = field(default_factory=set[str])
+    ranges: dict[int, int] = field(default_factory=dict[int, int])
+    """Offset of a load → how many different values it gives, from 0 on: uniformly distributed ones."""
+    value: int | None = None
+    """What every load gives, in place of these."""
+    iterations: dict[int, int] = field(default_factory=dict[int, int])
+    """Branch that ends a loop where data decide → how often the loop runs."""
+    array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
+    ctas: int = 1
+
+
+class SharedWords:
+    """The shared memory of one CTA, for the integers that go through it: addresses change their layout there.
+
+    Where a state has one lane of a warp, a load gives what the lane stored last: other lanes' values are not known.
+    """
+
+    def __init__(self, size: int, lanes: int) -> None:
+        # What a kernel declares begins behind 1 KiB that is the system's.
+        count = (size + 1024) // 4 + 4
+        self.words = np.zeros(count, np.int64) if lanes > 1 else None
+        self.is_known = np.zeros(count, np.bool_)
+        self.last: Sequence[Value] = ()
+        self.origins: frozenset[int] = frozenset()
+        """The loads that what is stored comes from."""
+
+    def store(self, address: Value, values: Sequence[Value], active: Value, origins: frozenset[int]) -> None:
+        self.origins |= origins
+        if self.words is None:
+            self.last = values
+            return
+        if address is None:
+            self.is_known[:] = False
+            return
+        for number, value in enumerate(values):
+            places = np.minimum((address >> 2) + number, len(self.words) - 1)
+            mask = np.broadcast_to(TRUE if active is None else active, np.broadcast_shapes(places.shape, (1, 32)))
+            places = np.broadcast_to(places, np.broadcast_shapes(places.shape, mask.shape))
+            mask = np.broadcast_to(mask, places.shape)
+            self.is_known[places[mask]] = value is not None
+            if value is not None:
+                shape = np.broadcast_shapes(places.shape, value.shape)
+                chosen = np.broadcast_to(mask, shape)
+                self.words[np.broadcast_to(places, shape)[chosen]] = np.broadcast_to(value, shape)[chosen]
+
+    def load(self, address: Value, number: int) -> Value:
+        if self.words is None:
+            return self.last[number % len(self.last)] if self.last else None
+        if address is None:
+            return None
+        places = np.minimum((address >> 2) + number, len(self.words) - 1)
+        return self.words[places] if self.is_known[places].all() else None
+
+
+@dataclass(slots=True)
 class State:
     """The registers of some warps that take the same way, and what they are launched with."""
 
@@ -46,7 +104,11 @@ class State:
     """Offset in the bank of parameters → the 32 bits there."""
     special: Mapping[str, Array]
     """SR_TID.X, SR_CTAID.X, … → their values."""
-    assumed: set[str] = field(default_factory=set[str])
+    assumed: Assumptions = field(default_factory=Assumptions)
+    data: dict[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
+    """Register that holds what a load gave, or what was computed of it → the offsets of these loads."""
+    shared: SharedWords | None = None
+    """Where addresses go through shared memory."""
 
 
 Step = Callable[[State], None]
@@ -137,6 +199,14 @@ class Address:
 
     parts: tuple[Read, ...]
     offset: int
+    names: tuple[str, ...] = ()
+    """The registers that are read."""
+
+    def origins(self, state: State) -> frozenset[int]:
+        """The loads that decide the address; none where it does not depend on data."""
+        if not state.data:
+            return frozenset()
+        return frozenset().union(*(state.data.get(name, frozenset()) for name in self.names))
 
     def value(self, state: State) -> Value:
         """The address in each lane; None if it is not known."""
@@ -155,6 +225,7 @@ def address_of(text: str) -> Address | None:
     if match is None:
         return None
     parts: list[Read] = []
+    names: list[str] = []
     offset = 0
     for piece in match["inside"].replace("+-", "+~-").split("+"):
         piece = piece.replace("~-", "-")
@@ -164,14 +235,16 @@ def address_of(text: str) -> Address | None:
         name, *rest = piece.split(".")
         if name in ("RZ", "URZ"):
             continue
+        names.append(name)
         if "64" in rest:
+            names.append(next_register(name))
             parts.append(wide(name))
         elif scale := next((int(one[1:]) for one in rest if one.startswith("X") and one[1:].isdecimal()), 0):
             parts.append(_scaled(operand(name), scale))
         else:
             # A uniform register beside a descriptor is 64 bits wide where the vector register is absent or narrow.
             parts.append(operand(name))
-    return Address(tuple(parts), offset)
+    return Address(tuple(parts), offset, tuple(names))
 
 
 def _scaled(read: Read, scale: int) -> Read:

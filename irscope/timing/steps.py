@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from irscope.device.clocks import Clock
@@ -280,9 +281,10 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     use[L2] = beyond / rates.l2
     use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)
     if kind == "atomic":
-        alone = execution.distinct.get(access.array, 1.0)
-        serial = clock.atomic_cycles * access.conflicts / max(alone * rates.resident, 1e-9)
-        use[ATOMICS] = max(access.sectors * clock.atomics, serial) * on
+        # A slice of L2 takes one pass after another; what lies close together is in few slices.
+        slices = 1 / execution.atomic_granules.get(access.array, inf) + 1 / clock.l2_slices
+        everywhere = clock.atomic_sector * access.sectors + clock.atomic_lane * access.lanes
+        use[ATOMICS] = max(everywhere, clock.atomic_pass * access.passes * slices) * rates.active * on
     return use
 
 
@@ -293,16 +295,16 @@ class Rates:
     l2: float
     dram: float
     written: float
-    resident: int
+    active: int
 
 
-def rates_of(clock: Clock, active: int, resident: int) -> Rates:
+def rates_of(clock: Clock, active: int) -> Rates:
     """`active`: multiprocessors that run CTAs at the same time."""
     active = max(active, 1)
     dram = clock.dram_bytes_per_s / clock.clock_hz / active
     return Rates(
         clock.l2_bytes_per_s / clock.clock_hz / active, dram * clock.dram_efficiency, dram * clock.write_efficiency,
-        resident,
+        active,
     )  # fmt: skip
 
 

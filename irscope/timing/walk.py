@@ -10,8 +10,8 @@ many are skipped: a `Skip` in the trace says how many.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from math import lcm
+from dataclasses import dataclass, field, replace
+from math import ceil, lcm
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
 from irscope.timing.instructions import compiled
-from irscope.timing.scalars import Registers, State, Step, predicate
+from irscope.timing.scalars import Registers, State, Step, address_of, predicate
 
 __all__ = ["Observed", "Program", "Skip", "Walked", "walk"]
 
@@ -31,6 +31,7 @@ _MOST_STEPS = 40_000
 _MOST_GROUPS = 24
 _MOST_STEPPED = 4096
 _ENDLESS = 1 << 30
+_TO_GLOBAL = ("STG", "ST", "ATOMG", "ATOM", "RED", "REDG", "LDGSTS")
 _UNKNOWN_ITERATIONS = 8
 """Iterations of a loop whose end depends on data."""
 
@@ -105,9 +106,26 @@ class Program:
                 name = item.operands[-1].strip("`()") if item.operands else ""
                 self.targets[index] = labels.get(name, index + 1)
         self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
+        self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
+        self.addresses_need_shared = self._reaches_addresses(self.shared_loads)
+        self.addresses_need_data = self.addresses_need_shared or self._reaches_addresses(self.loads)
         self.control = {
             index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
         }
+
+    def _reaches_addresses(self, sources: set[int]) -> bool:
+        """Whether what instructions give goes into an address of global memory, by the order of the code."""
+        data: set[str] = set()
+        for index, item in enumerate(self.code):
+            if index in self.loads or self.bases[index] in _TO_GLOBAL:
+                addresses = [address_of(one) for one in item.operands if "[" in one]
+                if any(one is not None and not data.isdisjoint(one.names) for one in addresses):
+                    return True
+            if index in sources or not data.isdisjoint(self.reads[index]):
+                data |= self.writes[index]
+            elif not item.predicate:
+                data -= self.writes[index]
+        return False
 
 
 def _reads(item: Instruction) -> Sequence[str]:
@@ -123,8 +141,8 @@ def _reads(item: Instruction) -> Sequence[str]:
     return names
 
 
-def walk(program: Program, state: State, observe: _Observe, stages: int = 1) -> tuple[list[Walked], set[str]]:
-    """The ways of all warps from the kernel's beginning; also what was assumed, in words.
+def walk(program: Program, state: State, observe: _Observe, stages: int = 1) -> list[Walked]:
+    """The ways of all warps from the kernel's beginning; what is assumed is noted in the state.
 
     Args:
         program: the code.
@@ -141,7 +159,7 @@ def walk(program: Program, state: State, observe: _Observe, stages: int = 1) -> 
             groups += more
         else:
             done.append(Walked(group.rows, group.trace, group.is_cut))
-    return done, state.assumed
+    return done
 
 
 @dataclass(slots=True)
@@ -164,8 +182,12 @@ class _Group:
         self.counts: dict[int, int] = {}
         self.active: list[tuple[int, Array]] = []
         """(index up to which, lanes that are on)."""
-        self.data: set[str] = set()
-        """Registers that hold what a load gave, or what was computed of it."""
+        self.iterated: dict[int, int] = {}
+        """Head of a loop that data end → iterations so far."""
+        self.bounds: dict[int, int] = {}
+        """Likewise how often it runs; 0 where nothing says it."""
+        self.begun: dict[int, tuple[int, dict[int, float]]] = {}
+        """Likewise where its trace begins, and the bytes that were read of each argument before."""
 
     def run(self, allow_split: bool) -> list[_Group]:
         program, state = self.program, self.state
@@ -193,13 +215,15 @@ class _Group:
                     append(at)
                 steps[at](state)
                 if at in program.loads:
-                    self.data |= program.writes[at]
-                elif self.data:
+                    state.data |= dict.fromkeys(program.writes[at], frozenset((code[at].offset,)))
+                elif at in program.shared_loads and state.shared is not None and state.shared.origins:
+                    state.data |= dict.fromkeys(program.writes[at], state.shared.origins)
+                elif state.data:
                     self._follow_data(at)
                 self.at = at + 1
             if len(trace) > _MOST_STEPS:
                 self.is_cut = True
-                state.assumed.add("the kernel's way was followed for its first part only")
+                state.assumed.notes.add("the kernel's way was followed for its first part only")
                 break
         return []
 
@@ -216,7 +240,7 @@ class _Group:
             return at + 1
         taken: Array | None = np.ones((1, 1), np.bool_)
         for one in conditions:
-            value = predicate(one)(self.state) if one.lstrip("@!") not in self.data else None
+            value = predicate(one)(self.state) if one.lstrip("@!") not in self.state.data else None
             taken = None if value is None or taken is None else taken & value
         if taken is None:
             return self._unknown(at, base, target)
@@ -243,12 +267,16 @@ class _Group:
         return at + 1
 
     def _follow_data(self, at: int) -> None:
-        writes = self.program.writes[at]
-        if self.data.isdisjoint(self.program.reads[at]):
-            self.data -= writes
-        else:
-            registers = self.state.registers
-            self.data |= {name for name in writes if registers.get(name) is not None}
+        data, writes = self.state.data, self.program.writes[at]
+        sources = data.keys() & self.program.reads[at]
+        if not sources:
+            for name in writes & data.keys():
+                del data[name]
+            return
+        origins = frozenset().union(*(data[name] for name in sources))
+        for name in writes:
+            if self.state.registers.get(name) is not None:
+                data[name] = origins
 
     def _mask(self, until: int, lanes: Array) -> None:
         if self.active:
@@ -261,17 +289,47 @@ class _Group:
         if base == "EXIT" or target > at:
             # What the program goes on with is the greater part, as a rule.
             if base == "BRA" or line:
-                self.state.assumed.add(f"a branch at {place} depends on data: it is taken not to be left out")
+                self.state.assumed.notes.add(f"a branch at {place} depends on data: it is taken not to be left out")
             return at + 1
-        self.state.assumed.add(f"a loop at {place} ends where data say: {_UNKNOWN_ITERATIONS} iterations are assumed")
-        visits = self.visits.get(target, [])
-        return self._went(at, target) if len(visits) < _UNKNOWN_ITERATIONS - 1 else at + 1
+        done = self.iterated[target] = self.iterated.get(target, 0) + 1
+        assumed = self.state.assumed
+        if done <= 3:
+            self.bounds[target] = assumed.iterations.get(at) or self._iterations_for_all(target, done)
+        count = self.bounds[target]
+        if done < (count or _UNKNOWN_ITERATIONS):
+            return self._went(at, target)
+        del self.iterated[target]
+        assumed.iterations.setdefault(at, done)
+        how = ", so many that all CTAs together read a tensor once" if count else ""
+        assumed.notes.add(f"a loop at {place} ends where data decide: {done} iterations are assumed{how}")
+        return at + 1
+
+    def _iterations_for_all(self, head: int, done: int) -> int:
+        """How often a loop runs if all CTAs together read the longest tensor once that it goes through in order.
+
+        0 where it goes through none, or the tensor's size is not known.
+        """
+        assumed = self.state.assumed
+        if done == 1:
+            places = range(len(self.trace) - 1, -1, -1)
+            begin = next((place for place in places if _index_of(self.trace[place]) == head), 0)
+            weights = Walked(self.rows, self.trace).weights()
+            self.begun[head] = begin, _bytes_read(self.trace[:begin], weights, len(self.rows))
+        begin, before = self.begun[head]
+        loop = [entry for entry in self.trace[begin:] if _is_regular(entry, self.trace[begin:])]
+        counts = [
+            (assumed.array_bytes[array] / assumed.ctas - before.get(array, 0.0)) / amount * done
+            for array, amount in _bytes_read(loop, [1.0] * len(loop), len(self.rows)).items()
+            if amount and array in assumed.array_bytes
+        ]
+        return min(max(ceil(max(counts) - 0.01), 1), _MOST_STEPPED) if counts else 0
 
     def _went(self, at: int, target: int) -> int:
         if target > at:
             return target
         for head in [head for head in self.visits if target < head <= at]:
             del self.visits[head]
+            self.iterated.pop(head, None)
         visits = self.visits.setdefault(target, [])
         visits.append(_Visit(len(self.trace), dict(self.state.registers)))
         count = len(visits)
@@ -287,7 +345,8 @@ class _Group:
             group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen])
             group.trace = list(self.trace)
             group.counts = dict(self.counts)
-            group.data = set(self.data)
+            group.iterated = dict(self.iterated)
+            group.bounds, group.begun = dict(self.bounds), dict(self.begun)
             group.visits = {
                 head: [_Visit(one.place, self._registers(one.registers, chosen)) for one in visits]
                 for head, visits in self.visits.items()
@@ -304,7 +363,9 @@ class _Group:
         state = self.state
         special = {name: self._chosen(value, chosen) for name, value in state.special.items()}
         registers = self._registers(state.registers, chosen)
-        return State(len(chosen), state.lanes, registers, state.constants, special, state.assumed)
+        return State(
+            len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data), state.shared
+        )
 
     def _registers(self, registers: Registers, chosen: Array) -> Registers:
         return {name: value if value is None else self._chosen(value, chosen) for name, value in registers.items()}
@@ -324,7 +385,7 @@ class _Group:
         turning = False
         for name, value in last.registers.items():
             one, two = first.registers.get(name), second.registers.get(name)
-            if value is None or one is None or two is None or name in self.data:
+            if value is None or one is None or two is None or name in state.data:
                 growth[name] = None
                 continue
             if value.dtype == np.bool_:
@@ -336,6 +397,10 @@ class _Group:
             else:
                 turning = True
         count = self._same(path, growth, last.registers)
+        if head in self.iterated:
+            count = min(count, self.bounds[head] - self.iterated[head] - 1)
+        if count >= _ENDLESS:
+            return
         # Buffers and their phases come round: what looks like growth over a few iterations need not be.
         step = lcm(2, 2 * self.stages) if turning or self.stages > 1 else 1
         count = count // step * step
@@ -354,11 +419,13 @@ class _Group:
             if grown is not None and value is not None and grown.any():
                 registers[name] = value + grown * count & 0xFFFFFFFF
         state.registers = registers
+        if head in self.iterated:
+            self.iterated[head] += count
         visits.clear()
 
     def _same(self, path: tuple[int, ...], growth: dict[str, Array | None], registers: Registers) -> int:
         """How many more iterations go this way in all warps."""
-        program = self.program
+        program, data = self.program, self.state.data.keys()
         inner = _inner(path, program)
         own = [place for place in range(len(path)) if not inner[place]]
         branches = {
@@ -366,7 +433,7 @@ class _Group:
             for place in own
             if path[place] in program.control
             and program.code[path[place]].predicate
-            and self.data.isdisjoint(program.reads[path[place]])
+            and data.isdisjoint(program.reads[path[place]])
         }
         # The predicates of branches, and what they come from.
         chosen: set[int] = set()
@@ -388,26 +455,31 @@ class _Group:
                 break
         order = sorted(chosen | branches)
         follows = {place: path[(place + 1) % len(path)] for place in branches}
-        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special, set())
+        sub = State(self.state.rows, self.state.lanes, dict(registers), self.state.constants, self.state.special)
+        sub.assumed = replace(self.state.assumed, notes=set())
 
-        def goes_on() -> bool:
+        def goes_on(side_by_side: bool = False) -> Array:
+            """Whether an iteration goes this way; of several next to one another in place of lanes, each."""
+            alive = np.ones(1, np.bool_)
             for place in order:
                 index = path[place]
                 if place not in branches:
                     program.steps[index](sub)
                     continue
-                item = program.code[index]
-                taken = predicate(item.predicate)(sub)
+                taken = predicate(program.code[index].predicate)(sub)
                 if taken is None:
                     continue
                 target = program.targets.get(index, -1)
-                some = taken.any(axis=1) if target <= index and program.bases[index] == "BRA" else taken.all(axis=1)
+                if not side_by_side:
+                    is_back = target <= index and program.bases[index] == "BRA"
+                    taken = taken.any(axis=1, keepdims=True) if is_back else taken.all(axis=1, keepdims=True)
                 was_taken = follows[place] == target and follows[place] != index + 1
-                if not (some == was_taken).all():
-                    return False
-            return True
+                alive = alive & (taken == was_taken).all(axis=0)
+                if not alive.any():
+                    break
+            return alive
 
-        known = {name: registers[name] for name in carried if registers.get(name) is not None}
+        known = {name: registers[name] for name in carried - data if registers.get(name) is not None}
         linear = all(
             growth.get(name) is not None
             for name, value in known.items()
@@ -415,30 +487,63 @@ class _Group:
         )
         if not linear:
             count = 0
-            while count < _MOST_STEPPED and goes_on():
+            while count < _MOST_STEPPED and goes_on().all():
                 count += 1
             return count
 
-        def at(iteration: int) -> bool:
+        def at(iteration: int | Array) -> Array:
             for name in carried:
                 value, grown = registers.get(name), growth.get(name)
                 if value is not None and grown is not None:
                     sub.registers[name] = value + grown * iteration & 0xFFFFFFFF
                 elif name in registers:
                     sub.registers[name] = value
-            return goes_on()
+            return goes_on(not isinstance(iteration, int))
 
-        low, high = 0, 1
-        if not at(0):
+        low, high, begin = 0, 1, 0
+        is_uniform = all(value is None or value.shape[1] == 1 for value in map(registers.get, carried))
+        if is_uniform and not any(program.bases[path[place]] in ("S2R", "S2UR") for place in order):
+            # A counter that ends a loop at one value alone would be passed over by larger steps.
+            for begin in range(0, _MOST_STEPPED * 8, _MOST_STEPPED):
+                alive = at(np.arange(begin, begin + _MOST_STEPPED)[None, :])
+                if not alive.all():
+                    return begin + int(alive.argmin())
+                if alive.size == 1:
+                    return _ENDLESS
+            low, high = begin, 2 * begin
+        elif not at(0).all():
             return 0
-        while at(high):
+        while at(high).all():
             low, high = high, high * 2
             if high > _ENDLESS:
-                return 0
+                return _ENDLESS
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if at(middle) else (low, middle)
+            low, high = (middle, high) if at(middle).all() else (low, middle)
         return low + 1
+
+
+def _index_of(entry: _Entry) -> int:
+    return entry.index if isinstance(entry, Observed) else -1 if isinstance(entry, Skip) else entry
+
+
+def _bytes_read(entries: Sequence[_Entry], weights: Sequence[float], rows: int) -> dict[int, float]:
+    """Argument → bytes that loads take of it and find in no cache of the multiprocessor."""
+    read: dict[int, float] = {}
+    for entry, weight in zip(entries, weights, strict=False):
+        access = entry.payload if isinstance(entry, Observed) else None
+        if access is not None and access.kind in ("load", "copy"):
+            amount = access.sectors * access.missed * access.is_on * 32 * weight * rows
+            read[access.array] = read.get(access.array, 0.0) + amount
+    return read
+
+
+def _is_regular(entry: _Entry, loop: Sequence[_Entry]) -> bool:
+    """Whether an access of a loop goes on as far in each iteration."""
+    if not isinstance(entry, Observed) or entry.payload is None:
+        return False
+    places = [one.payload.place for one in loop if isinstance(one, Observed) and one.index == entry.index][-3:]
+    return len(places) < 3 or places[2] - places[1] == places[1] - places[0] != 0
 
 
 def _path(entries: list[_Entry]) -> tuple[int, ...]:

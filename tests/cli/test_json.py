@@ -310,6 +310,8 @@ def _verdicts(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     save(attention(stretched=2), path)
     (found,) = check(reference, irscope, "verify", "verify", path, code=1)
     assert found["violations"][0]["code"] == "IRS901"
+    (proof,) = check(reference, irscope, "verify --for-all-arguments", "verify", path, "--for-all-arguments")
+    assert proof["answer"] == "not decided"
     _meanings(reference, irscope, path)
 
 
@@ -440,6 +442,7 @@ def test_what_is_printed_without_triton(
             "`ablate`",
             "`ablate --check`",
             "`why --variants`",
+            "`why A B`",
             "`sweep`, `sweep --show`",
             "`tune`",
             "`check`",

@@ -24,7 +24,7 @@ from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Failure, PassSnapshot
 from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Judge
+from irscope.record.variants.pool import Judge
 from irscope.store.file import SUFFIX, save
 
 
@@ -93,7 +93,6 @@ def kept_failure(capture: Capture, failure: Failure | None = None) -> Kept:
 
 
 def _failure_text(failure: Failure) -> str:
-    """A failure in words, with the figures of what failed."""
     if failure.kind == "timeout":
         return f"it hangs in {failure.where}"
     return f"it {failure.verdict}: {without_place(failure.headline)}"
@@ -277,8 +276,6 @@ def _arguments(request: RecordRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """How two sides differ."""
-
     text: str
     sides: tuple[Likeness | None, Likeness | None] = (None, None)
     """How each fails; None for one that compiles."""
@@ -292,7 +289,6 @@ def _failing(capture: Capture, figure: str) -> Likeness | None:
 
 
 def _difference(one: Capture, other: Capture, figure: str, session: Session | None) -> _Difference | None:
-    """How two sides differ; None if they do not."""
     sides = left, right = _failing(one, figure), _failing(other, figure)
     if left != right:
         if session is not None or any(side is not None and side.kind == "parse" for side in sides):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 _told: set[tuple[str, str]] = set()
-_FOUND_LATER = ("snapshots", "layouts", "operations", "log")
+_FOUND_LATER = ("snapshots", "layouts", "operations", "log", "times")
 """Fields that a capture may lack, and get when something needs them."""
 Run = Callable[["RecordRequest"], Capture]
 """Compiles one request."""
@@ -110,6 +110,25 @@ def with_log(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> C
     if log.differing:
         tell(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(log.differing)}.")
     full = replace(capture, log=log)
+    update_stored(capture, full, tell)
+    return full
+
+
+def with_times(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+    """A capture with the times of another compile of its own source, which are kept; without its front end.
+
+    Raises RecordingError where it cannot be compiled again here, and what `run` raises.
+    """
+    from irscope.model.recording_options import RecordingOptions
+    from irscope.record.process.requests import request_from_capture
+
+    tell_origin(capture, tell)
+    asked = RecordingOptions(plan=capture.plan, snapshots="none", disassemble=False, layouts=False, times=True)
+    times = run(request_from_capture(capture, asked)).times
+    if times is not None:
+        note = f"Compiled again from the capture's {capture.begun_from}: the front end is not among the parts."
+        times = replace(times, notes=(note, *times.notes))
+    full = replace(capture, times=times)
     update_stored(capture, full, tell)
     return full
 

@@ -12,8 +12,7 @@ from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
-from irscope.record.triton.patches import Patches
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches
 from irscope.record.virtual.numbers import operators_named, plain
 from irscope.record.virtual.placeholders import PlaceholderText, current_following, measured
 from irscope.record.virtual.places import is_called_by_program

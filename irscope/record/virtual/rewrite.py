@@ -86,8 +86,6 @@ def _is_future(node: ast.stmt) -> bool:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Inserts the calls."""
-
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("format", "join") and _is_text(node.func.value):

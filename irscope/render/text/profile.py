@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
-from irscope.analysis.counters.predicted import CounterComparison, Quantity
+from irscope.analysis.counters.operations import CountedLaunch, CountedOperation, CounterComparison, Quantity
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
-from irscope.render.text.figures import percent
-from irscope.render.text.tables import picked, table
+from irscope.render.text.tables import percent, picked, table
 
 _REASONS = {
     "barrier": "a barrier",
@@ -130,7 +128,6 @@ def stall_text(counters: Counters) -> str:
 
 
 def _waits(row: CountedOperation, names: Mapping[int, str]) -> str:
-    """What warps waited for most, and the operation whose global memory it was."""
     text = stall_text(row.counters)
     for line in row.awaited[:1]:
         others = ", …" if len(row.awaited) > 1 else ""
@@ -186,8 +183,7 @@ def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") ->
     profile = capture.profile
     return picked(
         capture,
-        "id kernel=name grid=launch.grid",
-        target=str(capture.target),
+        "id kernel=name grid=launch.grid target",
         variant=variant,
         device=profile.device if profile else "",
         tool=profile.tool if profile else "",
