@@ -34,14 +34,14 @@ class _Asserted:
     """What must hold of each kernel.
 
     Options:
-        --max-regs (0..): At most N registers a thread.
+        --max-regs (0..): At most N registers per thread.
         --no-spills: No register is spilled.
-        --max-shared BYTES: At most so much shared memory a block: 49152, or 100k (KiB).
+        --max-shared BYTES: At most this much shared memory per CTA: 49152, or 100k (KiB).
         --uses NAME[,NAME]: It has instructions of this family (wgmma, mma, tma.load, cp.async.128), or this operation
             of the IR (tt.dot_scaled); repeatable.
-        --min-width OP[@LINE]=BITS: Each access of tensors in global memory moves so many bits a thread at once:
+        --min-width OP[@LINE]=BITS: Each access of tensors in global memory moves at least this many bits per thread:
             tl.load=128, of line 31 tl.store@31=64; repeatable.
-        --pipelined: Loads that the dots of a loop read are begun in an iteration before.
+        --pipelined: Loads that the dots of a loop read are issued in an earlier iteration.
         --safe: `irscope verify` finds nothing wrong in the launch; what it cannot decide fails, too.
         --no-finding CODE[,CODE]|any: `irscope why` finds nothing of these kinds: IRS101, or narrow-load; repeatable.
         --filecheck FILE:STAGE: FileCheck, of Triton's wheel, accepts the text of a stage by the patterns of FILE;

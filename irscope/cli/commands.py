@@ -46,7 +46,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "draw": "Draw a kernel: dataflow, control-flow, passes, warps, loop, poster, movie or roofline.",
         "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
         "export": "Write captures for another tool: --tritonparse, a trace that tritonparse's parser and viewer read.",
-        "serve": "Serve captures, passes, findings and layouts to other programs: mcp, for agents.",
+        "serve": "Serve captures, passes, findings and layouts to other programs: mcp, for agents; lsp, for editors.",
     },
     "Explain": {
         "why": "Report what is slow in a kernel: the line, the cause, and fixes that were compiled.",
@@ -60,15 +60,14 @@ _GROUPS: dict[str, dict[str, str]] = {
         "not count.",
         "edit": "Edit a text of a capture in your editor, compile on from it, and show what that changed.",
         "ablate": "Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.",
-        "run": "Run a script's kernels and check their results, with a GPU or without: under a plan against every pass "
-        "on.",
+        "run": "Run a script's kernels and check their results, with a GPU or without: a "
+        "plan is compared with every pass on.",
         "bench": "Time a launch and its variants on the GPU.",
         "tune": "Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.",
         "sweep": "Compile captures in every combination of options and targets, on all cores or a cluster, into one "
         "table.",
         "upgrade": "Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.",
-        "reduce": "Make the smallest IR of which one thing is still true: a failure, a finding, or what a command "
-        "checks.",
+        "reduce": "Reduce a kernel to the smallest IR that still has a failure, a finding, or what a command checks.",
         "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.",
     },
     "Guard": {

@@ -69,11 +69,11 @@ def layout(
             too.
         --value %NAME: The layout of a value.
         operation = --op tt.dot: The layouts of an operation.
-        --line: The layouts of a Python line.
+        --line (1..): The layouts of a Python line.
         --after PASS[#N]: Layouts as a pass left them.
         --compare '#B': Compare the one of --layout, or the encoding that is given, with another layout of its shape:
             what moves, or its accesses of shared memory and their bank conflicts.
-        --shape 128x64[xf16]: Of an encoding that is given: its shape and element type.
+        --shape 128x64[xf16]: The shape and element type of an encoding given with --layout.
         aliases = --ttgir X.ttgir: Layouts of a TTGIR file, or its aliases for an encoding.
         --costs: Rank global and shared accesses and conversions by what they waste.
         --memory: Shared and tensor memory over time: its buffers, and the peak.

@@ -56,7 +56,7 @@ class Values:
         --values: Run the launch on the CPU, and print what each operation gave, by line of Python.
         --value %NAME: Only this value, such as %acc, with its elements.
         --program X[,Y[,Z]]: Run only this program of the grid.
-        --line: Only what comes from this line of the file.
+        --line (1..): Only what comes from this line of the file.
         --at PASS[#N]: Run the IR after a pass.
     """
 

@@ -42,9 +42,10 @@ def passes(
 
     Options:
         --changed: Hide the passes that changed nothing.
-        --stage, -s STAGE: Only the passes of this stage; repeatable. With --op and --value: at whose end to look.
+        --stage, -s STAGE: Only the passes of this stage; repeatable. With --op and --value: look at the
+            end of this stage.
         --match TEXT: Only passes whose name or MLIR argument contains this.
-        --log: Show what the compiler says of its reasons; it compiles again to say so.
+        --log: Show the compiler's own log, with its reasons; compiles again to get it.
         operation = --op NAME: Which pass made each convert_layout (or other operation), which removed it.
         --line (1..): With --op: only those of this line of the Python.
         --value %V: Follow this value back to the pass that made it, and on to its end.

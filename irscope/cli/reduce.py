@@ -58,26 +58,26 @@ def reduce(
     as_json: AsJson = False,
     record_options: RecordingOptions,
 ) -> int:
-    """Make the smallest IR of which one thing is still true: a failure, a finding, or what a command checks.
+    """Reduce a kernel to the smallest IR that still has a failure, a finding, or what a command checks.
 
-    Operations, regions, arguments, attributes and passes go as long as it stays so. Every candidate is verified by
-    MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
+    Operations, regions, arguments, attributes and passes are removed while it stays true. Every candidate is verified
+    by MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
 
     Options:
-        --check CMD: This shell command exits with 0; as of ablate. {capture} and $IRSCOPE_CAPTURE are the candidate's
-            file: irscope show {capture} --stage ptx | grep -q wgmma
+        --check CMD: This shell command exits with 0, as for ablate --check. {capture} and $IRSCOPE_CAPTURE are the
+            candidate's file: irscope show {capture} --stage ptx | grep -q wgmma
         --finding CODE: irscope why has this finding: IRS401, spills, …
         --meaning PASS[#N]: This pass changes what the kernel means, as verify --passes says.
         versus = --vs KEY=VALUE: It differs from the same text compiled with plan='-coalesce -pipeline', num_warps=8,
             target=cuda:80 or triton=PYTHON; repeatable.
         --differs FIGURE: --vs: what differs, where both compile: outcome (nothing: one must fail), ttir, ttgir, ptx,
             amdgcn, instructions, registers, spills or shared.
-        --result: --vs: on one side it writes what the launch writes, on the other not.
+        --result: With --vs: one side writes the launch's results, the other does not.
         --stage, -s source|ttir|ttgir: Reduce this stage's IR. Default: the IR before the pass that fails, else the
             latest from which it still does.
         --before PASS[#N]: Reduce the IR as this pass finds it.
         --limit SECONDS (0.1..): Time limit of a candidate. Default: 20; of a hang 2, or ten times what the rest took.
-        --fresh: Forget what an earlier call found out of candidates.
+        --fresh: Judge the candidates of an earlier call again.
         --markdown FILE: Write a text for an issue: IR, commands, versions.
         python = --python-output FILE: Also reduce the kernel's Python text, by the same rule, and write it here.
         --trust: Let --python-output run the text of a capture that was not recorded here.

@@ -29,7 +29,7 @@ def run(
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Run a script's kernels and check their results, with a GPU or without: under a plan against every pass on.
+    """Run a script's kernels and check their results, with a GPU or without: a plan is compared with every pass on.
 
     Each launch is first run on copies of its inputs, with its outputs poisoned; the script then continues with the
     results of the plan, so that its own checks count as well. A NaN never passes. The exit code is 0 only if every

@@ -46,9 +46,9 @@ def sweep(
             or environment; repeatable. Every combination is compiled, with the capture's own values too.
         --scheduler tcp://HOST:PORT: A dask cluster. Default: processes here.
         --verify: A column `meaning`: does each compile mean the same as its IR? docs/verify.md.
-        --fresh: Compile all of it, also what the table has already, or an ended run began.
+        --fresh: Compile everything again, also what the table or an interrupted run has.
         --output, -o TABLE: The table: .parquet, .csv or .json.
-        --show TABLE: Summarise a table that is there.
+        --show TABLE: Summarise an existing table.
         --by FIGURE: What compiles are ranked by: registers, spilled_bytes, ….
     """
     from irscope.analysis.sweep import CRITERIA, summary_of

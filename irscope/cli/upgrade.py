@@ -51,15 +51,15 @@ def upgrade(
 ) -> int:
     """Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.
 
-    The blame is found by grafting: what one version made of a kernel up to a stage is compiled on by the other.
+    The blame is found by grafting: the artifact of a stage by one version is compiled on by the other.
 
     Options:
         from_python = --from ENV: An environment with a Triton, or its Python. Default: this one.
-        to_python = --to ENV: That with the other Triton.
-        --blame/--no-blame: Whether the stage and the pass are found that a change comes from.
+        to_python = --to ENV: An environment with the other Triton, or its Python.
+        --blame/--no-blame: Find the stage and the pass that a change comes from.
         every = --all: Also the variants in which nothing got worse or better.
         --verify: Run the IR of both on the CPU, and compare what it means; docs/verify.md.
-        --time: On a GPU: make each launch of a FILE by both, compare the results and time them.
+        --time: On a GPU: run each launch of a FILE with both, compare the results and the times.
         --rounds (6..): With --time: launches of each.
         --warm: With --time: do not flush the L2 cache before each launch.
         --fail-on FACT[,FACT]|worse|never: What ends with exit code 3: any fact that got worse, or one of these:

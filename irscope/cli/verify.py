@@ -39,7 +39,7 @@ def verify(
         versus = --vs KEY=VALUE: Compare with a variant: plan=-pipeline (a pass off), target=hip:gfx942, num_warps=8,
             BLOCK_K=32, triton=PYTHON; repeatable.
         --passes: Name the first pass of TTIR or TTGIR that changed what the kernel means.
-        --bits: With another side: do both give the same bits, summing in the same order?
+        --bits: With --vs or a second capture: whether both give the same bits, with sums in the same order.
         --all-programs: Execute all programs of a launch, however many there are.
         --for-all-arguments: Prove with z3 that no access is out of bounds whatever the integer arguments are, or find
             some.

@@ -44,6 +44,7 @@ def test_commands_are_few_and_in_five_groups() -> None:
 def test_the_help_of_a_command_shows_few_options(name: str) -> None:
     """The options of a recording stand in the help of `record` alone."""
     assert len(shown_options(name)) <= MOST_OPTIONS, [one.name for one in shown_options(name)]
+    assert "None" not in command(name).get_help(click.Context(command(name)))
 
 
 def test_an_option_has_one_meaning() -> None:
