@@ -164,7 +164,7 @@ class CtaWatch:
         value = np.broadcast_to(value, shape)
         mask = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
         sectors = np.where(mask, value >> 5, -1)
-        ordered = np.sort(sectors, axis=1)
+        ordered = sectors if (sectors[:, 1:] >= sectors[:, :-1]).all() else np.sort(sectors, axis=1)
         fresh = np.ones(shape, np.bool_)
         fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
         fresh &= ordered >= 0

@@ -321,7 +321,8 @@ def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:
 
 def _pairs(owners: Array, values: Array) -> int:
     """How many different tiles CTAs access, each by itself."""
-    return np.unique(np.stack([owners, values]), axis=1).shape[1]
+    # Pairs that differ are one number with a chance of one in 2**63 alone, which sorts faster than two.
+    return len(np.unique(values * 0x1E3779B97F4A7C15 + owners))
 
 
 def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:

@@ -22,14 +22,14 @@ from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
 
-_MOST_STEPS = 30_000
+_MOST_STEPS = 24_000
 """Steps of warps that are simulated: with more, one CTA stands for several."""
 _BUSY = 0.6
 """A unit bounds a launch that keeps it busy for this part of the time."""
 _WAITING = 0.3
-_INTERVAL = (0.75, 1.4)
-"""Where eight of ten measured times lie, in times the predicted one (docs/timing.md)."""
-_ASSUMED_INTERVAL = (0.2, 10.0)
+_INTERVAL = (0.75, 1.5)
+"""Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
+_ASSUMED_INTERVAL = (0.3, 4.0)
 """Likewise where data decide a loop, a branch or an address."""
 _ANALYTIC_INTERVAL = (0.5, 3.0)
 
