@@ -16,7 +16,7 @@ from irscope.model.launch_record import LaunchRecord
 from irscope.record.variants.completing import warned, with_sass
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
 
-__all__ = ["predict", "with_floor"]
+__all__ = ["predict", "predicted_for", "with_floor"]
 
 
 def predict(
@@ -91,6 +91,19 @@ def _analytic(stated: Capture, part: str | None) -> Prediction:
         stated, clock, stated.launch.grid, held.blocks_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
         notes,
     )  # fmt: skip
+
+
+def predicted_for(capture: Capture, device: str) -> Prediction | None:
+    """The prediction of a launch for the GPU of a name, next to what was measured there; None where there is none."""
+    from irscope.device.parts import peaks_of_device
+
+    peaks = peaks_of_device(device, capture.target)
+    if peaks is None or peaks.part not in CLOCKS or capture.target.backend != "cuda":
+        return None
+    try:
+        return predict(capture, part=peaks.part)
+    except IrscopeError:
+        return None
 
 
 def with_floor(capture: Capture, prediction: Prediction) -> tuple[Roofline | None, float | None]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 from irscope.cli.captures import captures_of
+from irscope.cli.launches import script_of
 from irscope.cli.output import Destination
 from irscope.cli.parameters import Option, Subject
 from irscope.cli.streams import progress_bar, say
@@ -18,6 +19,10 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Point
 from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.record.process.requests import RecordRequest
+    from irscope.timing.tuning import Candidate
 
 
 def tune(
@@ -44,6 +49,9 @@ def tune(
         Option("--grid", metavar="EXPRESSION", help="The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'."),
     ] = None,
     top: Annotated[int, Option("--top", metavar="N", min=1, help="How many are printed as triton.Config.")] = 5,
+    time: Annotated[
+        bool, Option("--time", help="Measure the first --top on the GPU, with the launch that the FILE makes.")
+    ] = False,
     perf_model: Annotated[
         bool, Option("--perf-model", help="Print the predictions as a perf_model for prune_configs_by instead.")
     ] = False,
@@ -52,15 +60,18 @@ def tune(
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.
+    """Compile the configurations of a kernel and rank them by predicted time; only --time runs some, on a GPU.
 
     Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
     """
-    from irscope.api.tuning import ranked, sizes_of
+    from irscope.api.tuning import clock_on_gpu, measured, ranked, sizes_of
     from irscope.render.tuning import tuning_json, tuning_text
     from irscope.timing.tuning import perf_model_text
 
     points = sizes_of(size or ())
+    if time and size:
+        raise UsageError("--time measures the launch that the FILE makes, at its own sizes: it takes no --size.")
+    script = script_of(subject, record_options, "tune --time") if time else None
     record_options = replace(record_options, layouts=False)
     captures = _of_one_kernel(_compiled(subject, versus or [], record_options))
     with progress_bar() as bar:
@@ -68,6 +79,12 @@ def tune(
         tuning = ranked(
             captures, points, grid or "", part, lambda done, total: bar.update(task, completed=done, total=total)
         )
+        if script is not None:
+            task = bar.add_task("measurements", total=None)
+            request_of = _Requests(script, versus or [], captures, record_options)
+            tuning = measured(
+                tuning, top, clock_on_gpu(request_of), lambda done, total: bar.update(task, completed=done, total=total)
+            )
     if not tuning.rows:
         say(f"No configuration of {tuning.kernel} can be timed.")
     if perf_model and tuning.rows:
@@ -78,6 +95,34 @@ def tune(
             lambda width, color: tuning_text(tuning, top, width=width, color=color),
         )
     return 0 if tuning.rows else 1
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """The script with one configuration: that of its `@triton.autotune`, or constants and options that are set."""
+
+    script: tuple[str, str]
+    versus: Sequence[str]
+    captures: Sequence[Capture]
+    record_options: RecordingOptions
+
+    def __call__(self, candidate: Candidate) -> tuple[RecordRequest, int | None]:
+        from irscope.record.process.requests import request_for
+        from irscope.timing.tuning import OPTIONS
+
+        plain = replace(self.record_options, snapshots="none", disassemble=False)
+        launch = plain.launch
+        if self.versus:
+            named = {text.partition("=")[0].replace("-", "_") for text in self.versus}
+            chosen = [(name, value) for name, value in candidate.config if name in named]
+            options = tuple((name, value) for name, value in chosen if name in OPTIONS)
+            constants = tuple((name, repr(value)) for name, value in chosen if name not in OPTIONS)
+            plain = replace(plain, options=(*plain.options, *options), constants=(*plain.constants, *constants))
+        else:
+            ids = [one.id for one in self.captures]
+            launch = ids.index(candidate.capture.id) + 1 if candidate.capture is not None else None
+        file, kernel = self.script
+        return request_for(file, plain, kernel=kernel), launch
 
 
 def _compiled(subject: str | None, versus: Sequence[str], record_options: RecordingOptions) -> list[Capture]:

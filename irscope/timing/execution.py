@@ -422,8 +422,9 @@ def _traffic(
         if size is not None:
             cold = min(cold, size / (amount * SECTOR * ctas))
         moving = max(min(wave / amount, 1.0), cold)
-        # What a CTA itself accesses again, and L1 no longer has, comes back after what all of a wave access meanwhile.
-        again = hits(wave_bytes)
+        # What a CTA itself loads again, and L1 no longer has, comes back after what all of a wave access meanwhile;
+        # what it stores again in a sector follows at once.
+        again = 1.0 if is_store else hits(wave_bytes)
         moving *= again + (1 - again) * amount / max(within, amount * moving)
         if array in random and size is not None:
             # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.

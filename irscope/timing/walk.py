@@ -114,7 +114,6 @@ class Program:
             index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
         }
 
-
     def _reaches_addresses(self, sources: set[int]) -> bool:
         """Whether what instructions give goes into an address of global memory, by the order of the code."""
         data: set[str] = set()
@@ -372,7 +371,9 @@ class _Group:
         state = self.state
         special = {name: self._chosen(value, chosen) for name, value in state.special.items()}
         registers = self._registers(state.registers, chosen)
-        return State(len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data), state.shared)
+        return State(
+            len(chosen), state.lanes, registers, state.constants, special, state.assumed, dict(state.data), state.shared
+        )
 
     def _registers(self, registers: Registers, chosen: Array) -> Registers:
         return {name: value if value is None else self._chosen(value, chosen) for name, value in registers.items()}
