@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
+from pathlib import Path
+from typing import Any
 
 from irscope.analysis.roofline import Roofline
 from irscope.api.rooflines import counted_roofline
-from irscope.device.clocks import CLOCKS, clock_of
+from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.device.occupancy import occupancy_of
-from irscope.errors import IrscopeError, UsageError
+from irscope.errors import IrscopeError, NoDevice, UsageError
 from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
 from irscope.record.variants.completing import warned, with_sass
+from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
 
-__all__ = ["predict", "predicted_for", "with_floor"]
+__all__ = ["calibrate", "calibrated_clock", "predict", "predicted_for", "with_floor"]
 
 
 def predict(
@@ -51,8 +57,52 @@ def predict(
     if capture.target.backend == "cuda":
         full = with_sass(capture, tell=warned)
         if "sass" in full.stages:
-            return predict_with(full, part=part, what_if=what_if)
+            return predict_with(full, clock=calibrated_clock(full.target, part), what_if=what_if)
     return _analytic(capture, part)
+
+
+def calibrated_clock(target: Target, part: str | None) -> Clock:
+    """The constants of a part, those among them that `calibrate` measured here; raises UsageError."""
+    from irscope.store.baseline import load_clocks
+
+    clock = clock_of(target, part)
+    return clock.calibrated(load_clocks().get(clock.part, {}))
+
+
+def calibrate(interpreter: str, measure: Callable[[str], Mapping[str, Any]] | None = None) -> tuple[str, str, Path]:
+    """Measure the timing constants of the GPU that is there, for all predictions from now on.
+
+    Args:
+        interpreter: a Python with Triton and torch; irscope is imported into it.
+        measure: what runs the microbenchmarks in it; another one in tests.
+
+    Returns the part, the device's name and the file in the user's folder.
+    Raises NoDevice where there is no GPU or it cannot be measured, and UsageError for a part without constants.
+    """
+    from irscope.device.parts import peaks_of_device
+    from irscope.store.baseline import save_clock
+
+    measured = (measure or _measured_constants)(interpreter)
+    device = str(measured["device"])
+    parts = {row.target: peaks_of_device(device, Target.parse(row.target)) for row in CLOCKS.values()}
+    part = next((peaks.part for peaks in parts.values() if peaks is not None and peaks.part in CLOCKS), None)
+    if part is None:
+        raise UsageError(f"{device!r} is none of the parts with timing constants: {', '.join(CLOCKS)}.")
+    return part, device, save_clock(part, measured["constants"])
+
+
+def _measured_constants(interpreter: str) -> Mapping[str, Any]:
+    command = [interpreter, "-m", "irscope.record.gpu.microbench"]
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
+        if not done.returncode:
+            return json.loads(done.stdout.splitlines()[-1])
+        reason = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        reason = str(error)
+    raise NoDevice(f"The GPU could not be measured: {reason}")
 
 
 def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None) -> Capture:
@@ -79,7 +129,7 @@ def _measured_part(capture: Capture) -> str | None:
 
 
 def _analytic(stated: Capture, part: str | None) -> Prediction:
-    clock = clock_of(stated.target, part)
+    clock = calibrated_clock(stated.target, part)
     if stated.launch.grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     roofline = counted_roofline(stated, None)

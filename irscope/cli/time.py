@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,10 @@ def time(
             help="Instead: what the launch computes and moves, and its minimum time at the part's peaks.",
         ),
     ] = False,
+    calibrate: Annotated[
+        bool,
+        Option("--calibrate", help="Instead: measure this GPU's timing constants, for all predictions from now on."),
+    ] = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -55,6 +60,16 @@ def time(
 
     Nothing is run. -o FILE.svg draws the lines and one CTA's timeline, -o FILE.trace.json writes it for Perfetto.
     """
+    if calibrate:
+        if subject is not None or roofline or size or grid or part is not None:
+            raise UsageError("--calibrate measures the GPU that is there: it takes no capture and no other option.")
+        from irscope.api.timing import calibrate as calibrated
+
+        name, device, path = calibrated(record_options.interpreter or sys.executable)
+        to.emit(
+            lambda: {"part": name, "device": device, "file": str(path)}, lambda _, __: f"{device} is {name}: {path}\n"
+        )
+        return 0
     if roofline:
         if size or grid:
             raise UsageError("--roofline counts the launch as it was recorded: it takes no --size and no --grid.")

@@ -100,12 +100,23 @@ class Clock:
     """Bytes of code in a cycle that a multiprocessor fetches for the first time."""
     launch_s: float = 3.0e-6
     """Time of a launch that does nothing, between two events of the stream."""
+    is_calibrated: bool = False
+    """Whether `irscope time --calibrate` measured constants of it here."""
+
+    def calibrated(self, constants: Mapping[str, float]) -> Clock:
+        """The same part with constants that were measured on one; names that are none of a clock's are left out."""
+        known = {name: value for name, value in constants.items() if name in _MEASURED and value > 0}
+        whole = {name: int(value) for name, value in known.items() if name in ("units", "l2_size")}
+        return replace(self, **(known | whole), is_calibrated=bool(known))  # pyright: ignore[reportArgumentType]
 
     def cycles(self, seconds: float) -> float:
         """Seconds in cycles."""
         return seconds * self.clock_hz
 
 
+_MEASURED = ("clock_hz", "launch_s", "l2_latency", "dram_latency", "dram_bytes_per_s", "l2_bytes_per_s", "units",
+             "l2_size")  # fmt: skip
+"""Constants that are measured on the user's own part."""
 _HOPPER = Clock(
     "h100",
     "cuda:90",

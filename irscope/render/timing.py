@@ -47,6 +47,8 @@ def _answer(one: Prediction, floor_s: float | None) -> str:
 
 def _notes(one: Prediction) -> Sequence[str]:
     notes = [f"Assumed: {note}." if one.method == "simulated" else note for note in one.notes]
+    if one.is_calibrated:
+        notes.append(f"Constants of {one.part} as measured here by irscope time --calibrate.")
     if not one.is_validated:
         notes.append(f"Predictions for {one.part} were not compared with measured times.")
     notes.append("The L2 cache is taken to hold nothing of the operands at the start.")
@@ -85,8 +87,8 @@ def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, 
     """As JSON."""
     return picked(
         one,
-        "id=capture_id kernel part seconds bound method is_validated grid ctas_per_unit waves launch_seconds "
-        "dram_bytes l2_bytes notes",
+        "id=capture_id kernel part seconds bound method is_validated is_calibrated grid ctas_per_unit waves "
+        "launch_seconds dram_bytes l2_bytes notes",
         interval_s=list(one.interval),
         roofline_s=floor_s,
         busy=dict(one.busy),

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from irscope.errors import NoDevice, UsageError
 from irscope.store.file import load, save
 from tests.cli.product import ROOT, Run
 
@@ -108,3 +109,26 @@ def test_what_is_measured_is_the_launch_of_a_script_at_its_own_sizes(irscope: Ru
     code, _, err = irscope("tune", MATMUL, "--time", "--size", "m=512", "--grid", "m")
     assert code == 2
     assert "--size" in err
+
+
+def test_what_is_calibrated_is_used_and_named(irscope: Run) -> None:
+    from irscope.api.timing import calibrate
+
+    code, _, err = irscope("time", MATMUL, "--calibrate")
+    assert code == 2
+    assert "--calibrate" in err
+    (before,) = json.loads(irscope("time", MATMUL, "--part", "h100", "--json")[1])
+    assert not before["is_calibrated"]
+    constants = {"launch_s": 1e-3, "units": 132.0, "unknown": 1.0}
+    part, _, path = calibrate("python", lambda _: {"device": "NVIDIA H100 80GB HBM3", "constants": constants})
+    assert part == "h100"
+    assert path.is_file()
+    (after,) = json.loads(irscope("time", MATMUL, "--part", "h100", "--json")[1])
+    assert after["is_calibrated"]
+    assert after["seconds"] - before["seconds"] == pytest.approx(1e-3, rel=0.01)
+    assert "--calibrate" in irscope("time", MATMUL, "--part", "h100")[1]
+    assert not json.loads(irscope("time", MATMUL, "--part", "h200", "--json")[1])[0]["is_calibrated"]
+    with pytest.raises(UsageError, match="none of the parts"):
+        calibrate("python", lambda _: {"device": "Unheard Of 1", "constants": constants})
+    with pytest.raises(NoDevice, match="could not be measured"):
+        calibrate("/nonexistent/python")
