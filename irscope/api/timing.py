@@ -32,6 +32,7 @@ def predict(
     sizes: Mapping[str, int] | None = None,
     grid: tuple[int, int, int] | None = None,
     what_if: bool = False,
+    must_fit: bool = True,
 ) -> Prediction:
     """Predict the time of a launch.
 
@@ -44,6 +45,7 @@ def predict(
         sizes: values of integer arguments, where the launch does not tell them, or instead of its own.
         grid: CTAs, likewise.
         what_if: whether to answer what perfect coalescing, no bank conflicts and twice the warps would bring.
+        must_fit: whether a size is refused that a launch would compile anew for, as it is no multiple of 16.
 
     Returns its seconds, the interval, what bounds it and the share of each line.
     Raises UsageError where a size or the grid is not known, or no constants of the part are.
@@ -51,7 +53,7 @@ def predict(
     if capture.failure is not None:
         raise UsageError(f"{capture.name} did not compile: there is nothing to time.")
     if sizes or grid:
-        capture = _stated(capture, sizes or {}, grid)
+        capture = _stated(capture, sizes or {}, grid, must_fit)
     if part is None:
         part = _measured_part(capture)
     if capture.target.backend == "cuda":
@@ -105,11 +107,11 @@ def _measured_constants(interpreter: str) -> Mapping[str, Any]:
     raise NoDevice(f"The GPU could not be measured: {reason}")
 
 
-def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None) -> Capture:
+def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None, must_fit: bool) -> Capture:
     """The capture as if launched otherwise: its tensors are no longer those that were recorded."""
     from irscope.api.explain import with_launch
 
-    stated = with_launch(capture, sizes, grid)
+    stated = with_launch(capture, sizes, grid, must_fit=must_fit)
     record = stated.launch.record
     if not sizes or record is None:
         return stated

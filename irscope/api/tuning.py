@@ -14,6 +14,7 @@ from irscope.device.measurement import Timing, timing_of
 from irscope.device.occupancy import excesses_of
 from irscope.errors import IrscopeError, RecordingError, UsageError
 from irscope.model.capture import Capture
+from irscope.model.telling import divisor_of
 from irscope.timing.predict import Prediction
 from irscope.timing.tuning import OPTIONS, Candidate, Ranked, Size, Tuning
 
@@ -155,7 +156,23 @@ def ranked(
     rows.sort(key=lambda row: row.seconds)
     name = next((one.capture.name for one in candidates if one.capture is not None), "")
     chosen = rows[0].predictions[0].part if rows else part or ""
-    return Tuning(name, chosen, sizes, tuple(rows), tuple(failed))
+    notes = _specialised(rows[0].candidate.capture, sizes) if rows else ()
+    return Tuning(name, chosen, sizes, tuple(rows), tuple(failed), notes)
+
+
+def _specialised(capture: Capture | None, sizes: Sequence[Size]) -> tuple[str, ...]:
+    """The sizes for which a launch would compile the kernel anew, in sentences."""
+    if capture is None:
+        return ()
+    divisors = {name: divisor_of(text) for name, text in capture.launch.attributes}
+    others = dict.fromkeys(
+        f"{name}={value}: no multiple of {divisors[name]}, which the kernel was compiled for here. A launch compiles "
+        "it anew, perhaps with narrower accesses than are predicted."
+        for size in sizes
+        for name, value in size
+        if value % divisors.get(name, 1)
+    )
+    return tuple(others)
 
 
 def measured(
@@ -227,4 +244,5 @@ def _predicted(
     if grid:
         x, y, z = (*evaluated(grid, names, "--grid"), 1, 1)[:3]
         shape = (x, y, z)
-    return predict(capture, part=part, sizes={name: names[name] for name in point}, grid=shape)
+    sizes = {name: names[name] for name in point}
+    return predict(capture, part=part, sizes=sizes, grid=shape, must_fit=False)

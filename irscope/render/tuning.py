@@ -23,6 +23,7 @@ def tuning_text(tuning: Tuning, top: int, *, width: int | None = None, color: bo
         _table(tuning, width, color),
         _by_size(tuning, width, color) if len(tuning.sizes) > 1 else "",
         _failed(tuning),
+        "".join(f"{note}\n" for note in tuning.notes),
         "".join(
             f"{row.candidate.name}: not measured: {row.why_not_measured}\n"
             for row in tuning.rows
@@ -105,5 +106,6 @@ def tuning_json(tuning: Tuning) -> dict[str, Any]:
             }
             for row in tuning.rows
         ],
+        "notes": list(tuning.notes),
         "failed": [{"config": dict(one.config), "reason": one.failure} for one in tuning.failed],
     }

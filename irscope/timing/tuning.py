@@ -60,6 +60,7 @@ class Tuning:
     sizes: tuple[Size, ...]
     rows: tuple[Ranked, ...]
     failed: tuple[Candidate, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def fastest_first(self) -> tuple[Ranked, ...]:

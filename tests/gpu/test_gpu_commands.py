@@ -191,7 +191,7 @@ def test_doctor() -> None:
 
 
 def test_predictions_stand_next_to_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("IRSCOPE_STORE", str(tmp_path))
+    monkeypatch.setenv("IRSCOPE_HOME", str(tmp_path))
     answer = irscope("tune", SCRIPTS / "row_sum.py", "--vs", "num_warps=2,4", "--top", "2", "--time", "--json")
     assert answer.returncode == 0, answer.stderr
     rows = json.loads(answer.stdout)["configs"]
