@@ -521,7 +521,7 @@ class _Group:
                     return begin + int(alive.argmin())
                 if alive.size == 1:
                     return _ENDLESS
-            low, high = begin, 2 * begin
+            low, high = 7 * _MOST_STEPPED, 14 * _MOST_STEPPED
         elif not at(0).all():
             return 0
         while at(high).all():
