@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import triton
+
+from irscope.record.triton import api as triton_api
 
 _LOOP = 16
 _REPEATS = 7
@@ -61,7 +62,7 @@ ret;
 
 def assemble(text: str) -> bytes:
     """Assemble PTX for the GPU that is there; raises RuntimeError with the assembler's message."""
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
+    tool = triton_api.nvidia_tools()["ptxas"]
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder, "k.ptx"), Path(folder, "k.cubin")
         major, minor = torch.cuda.get_device_capability()
@@ -168,7 +169,7 @@ def arithmetic(name: str, chains: int) -> Timed:
     return Timed(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains)
 
 
-def chase(cache: str, steps: int = 512) -> Timed:
+def _chase(cache: str, steps: int = 512) -> Timed:
     """Each load gives the address of the next: the latency of one level of memory."""
     lines = f"ld.global{cache}.u64 %rd10, [%rd10];\n" * 16
     body = looped(lines, steps // 16)
@@ -310,7 +311,7 @@ def latency(bench: Bench, name: str, cache: str, span: int, stride: int, warm: b
     places = torch.randperm(span // stride, device="cuda") * stride
     bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
     # The chase begins at offset 0, which the permutation holds. A launch begins with an empty L1: 16 misses among 4096.
-    timed = chase(cache, 4096 if cache == ".ca" else 512)
+    timed = _chase(cache, 4096 if cache == ".ca" else 512)
     program = Program.load(assemble(timed.text))
     values = []
     for repeat in range(_REPEATS + 1):
