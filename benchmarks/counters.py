@@ -27,8 +27,11 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
 from benchmarks.work import counted_work, predicted_work  # noqa: E402
-from irscope.analysis.counters.matched import kernel_of_page, matched_instructions  # noqa: E402
-from irscope.analysis.counters.operations import counted_launch  # noqa: E402
+from irscope.analysis.counters.operations import (  # noqa: E402
+    counted_launch,
+    kernel_of_page,
+    matched_instructions,
+)
 from irscope.errors import IrscopeError  # noqa: E402
 from irscope.ir.logs.source_page import CountedKernel, read_source_page  # noqa: E402
 from irscope.model.capture import Capture  # noqa: E402

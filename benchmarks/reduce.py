@@ -27,8 +27,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.requests import request_for
-from irscope.record.variants.grafts import own_request
-from irscope.record.variants.pool import VariantPool
+from irscope.record.variants.pool import VariantPool, own_request
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ("cuda:90", "hip:gfx942")

@@ -15,7 +15,7 @@ from irscope.analysis.upgrade.compare import compiled, upgraded
 from irscope.api import record_all
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.grafts import Compiler
+from irscope.record.variants.pool import Compiler
 from irscope.store.collection import Collection
 
 __all__ = ["main"]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from irscope.analysis.counters.matched import MatchedInstruction
+from irscope.analysis.counters.operations import MatchedInstruction
 from irscope.analysis.roofline import roofline_of
 from irscope.memory.programs.footprint import SECTOR_BYTES
 from irscope.model.capture import Capture

@@ -50,6 +50,7 @@ __all__ = [
     "report",
     "reproduce",
     "safety",
+    "safety_for_all_arguments",
     "same_bits",
     "save",
     "sweep",

@@ -13,11 +13,17 @@ from irscope.errors import PlanError, did_you_mean
 _RULE = re.compile(r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*)(?:#(?P<occurrence>[1-9]\d{0,8}))?$")
 
 
+LLVM = "llvm"
+"""The stage of a rule for LLVM's own passes: `llvm:licm#2`. A rule without a stage names none of them."""
+
+
 class NamedPass(Protocol):
     """What a rule is matched with: a snapshot, or a pass that is about to run."""
 
     @property
     def stage(self) -> str: ...
+    @property
+    def plan_stage(self) -> str: ...
     @property
     def name(self) -> str: ...
     @property
@@ -59,7 +65,7 @@ class PassRule:
 
     def matches(self, candidate: NamedPass) -> bool:
         """Whether the rule names a pass."""
-        if self.stage is not None and self.stage != candidate.stage:
+        if self.stage is not None and self.stage not in (candidate.stage, candidate.plan_stage):
             return False
         if self.occurrence is not None and self.occurrence != candidate.occurrence:
             return False
@@ -109,11 +115,17 @@ class PassPlan:
     def __bool__(self) -> bool:
         return bool(self.disabled or self.only)
 
+    @property
+    def names_llvm(self) -> bool:
+        """Whether it has rules for LLVM's own passes."""
+        return any(rule.stage == LLVM for rule in (*self.disabled, *self.only))
+
     def skips(self, candidate: NamedPass) -> bool:
         """Whether the plan switches a pass off."""
-        if any(rule.matches(candidate) for rule in self.disabled):
+        of_llvm = candidate.plan_stage == LLVM
+        if any(rule.matches(candidate) for rule in self.disabled if not of_llvm or rule.stage == LLVM):
             return True
-        kept = [rule for rule in self.only if rule.stage == candidate.stage]
+        kept = [rule for rule in self.only if rule.stage == candidate.plan_stage]
         return bool(kept) and not any(rule.matches(candidate) for rule in kept)
 
     def without(self, *rules: PassRule) -> PassPlan:

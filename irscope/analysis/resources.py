@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -10,6 +9,7 @@ from typing import Any
 
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, stage_named
+from irscope.model.plain import constant_value
 
 # The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
 KEY_FAMILIES = (
@@ -121,7 +121,7 @@ def _row(capture: Capture) -> dict[str, Any]:
         "target": str(capture.target),
         "plan": str(capture.plan),
         "triton": capture.environment.triton_version,
-        **{f"constants.{name}": _value(text) for name, text in launch.constants},
+        **{f"constants.{name}": constant_value(text) for name, text in launch.constants},
         **{f"options.{name}": _plain(value) for name, value in launch.options},
         **figures,
         **{f"counts.{name}": count for name, count in counts.items()},
@@ -139,15 +139,6 @@ def _is_telling(name: str, rows: list[dict[str, Any]]) -> bool:
 def _missing(name: str, row: dict[str, Any]) -> int | None:
     """Of an instruction that a compiled kernel does not have there are none; of any other column nothing is known."""
     return 0 if name.startswith("counts.") and row["instructions"] is not None else None
-
-
-def _value(text: str) -> Any:
-    """A constant as a value, where its text is one of Python's simple ones."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
-    return value if value is None or isinstance(value, (bool, int, float, str)) else text
 
 
 def _plain(value: Any) -> Any:

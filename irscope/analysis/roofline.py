@@ -11,22 +11,20 @@ sqrt): others, such as sin or erf, Triton takes from the device library, which c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 
 from irscope.device.parts import DEVICE_PARTS, Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
 from irscope.ir.locations.model import line_text
-from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import Type, parse_type, read_types
 from irscope.ir.mlir.uses import read_uses
-from irscope.layout.described import DescribedLayout
+from irscope.layout.described import CaptureLayouts
 from irscope.layout.maps import ThreadMap, eliminate
-from irscope.layout.rows import own_shape
-from irscope.memory.access import MOST, Access, Span
+from irscope.memory.access import MOST, GlobalAccess, Span
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
@@ -150,7 +148,6 @@ def _dot(module: MlirModule, operation: Operation) -> list[Work]:
 
 
 def _formats(operation: Operation) -> tuple[str, ...]:
-    """The attributes that name the formats of a scaled dot's operands."""
     if operation.opcode == "dot_scaled":
         return "a_elem_type", "b_elem_type"
     return ("a_type", "b_type") if operation.opcode == "tc_gen5_mma_scaled" else ()
@@ -163,7 +160,6 @@ def _scaled_type(types: list[str]) -> str:
 
 
 def _is_matrix(module: MlirModule, out: Type) -> bool:
-    """Whether a dot's result has the layout of tensor or matrix cores."""
     encoding = module.encoding_of(out)
     return encoding is not None and encoding.is_matrix
 
@@ -368,7 +364,7 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
     arguments = read_arguments(kernel, capture.launch)
     room = {one.path: one.storage_bytes for one in record.arguments if one.storage_bytes is not None}
     found = footprint_of(uses.module, arguments, grid, room)
-    copies = _Copies(capture, uses.module.resolve)
+    copies = _Copies(capture)
     rows = [
         OperationWork(
             one.first_line, one.name, line_text(uses.place_at(one.first_line)), work.unit, work.flops,
@@ -381,7 +377,7 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
     notes = [*found.notes, *_open_notes(rows, found.open), *_uncounted(_not_counted(uses.module))]
     notes += [f"{'' if one.argument == '' else one.argument + ': '}{why}" for one in found.touched
               for why in one.why_not if one.distinct_bytes[0] < one.distinct_bytes[1]]  # fmt: skip
-    costs = global_costs(capture, capture.text("ttgir"), uses, read_machine(capture))
+    costs = global_costs(capture, uses, read_machine(capture))
     accesses = [cost.access for cost in costs if cost.access is not None]
     target = str(capture.target)
     return Roofline(
@@ -448,7 +444,7 @@ def _units(rows: Iterable[OperationWork], peaks: Peaks | None, ceilings: Ceiling
     return tuple(sorted(found, key=lambda one: -one.flops[1]))
 
 
-def _requested(accesses: list[Access]) -> _Requested | None:
+def _requested(accesses: list[GlobalAccess]) -> _Requested | None:
     if not accesses:
         return None
     unit = accesses[0].unit_bytes
@@ -465,7 +461,7 @@ def _spilled_bytes(capture: Capture, programs: int) -> int | None:
     return None if each is None else each * threads * programs * int(capture.launch.option("num_ctas", 1) or 1)
 
 
-def _atomics(accesses: Iterable[Access]) -> Span:
+def _atomics(accesses: Iterable[GlobalAccess]) -> Span:
     """The elements of all atomics, those that a mask turns off left out."""
     low = high = 0
     for access in accesses:
@@ -478,11 +474,9 @@ def _atomics(accesses: Iterable[Access]) -> Span:
 class _Copies:
     """How many threads hold each element of a result, and so compute it."""
 
-    def __init__(self, capture: Capture, resolve: Callable[[str], str]) -> None:
-        self._resolve = resolve
+    def __init__(self, capture: Capture) -> None:
         self._threads = int(capture.launch.option("num_warps", 4) or 4) * capture.target.warp_size
-        rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
-        self._layouts = {(item.encoding.text, item.shape): item.threads for item in rows}
+        self._layouts = CaptureLayouts(capture)
 
     def of(self, operation: Operation) -> int:
         """1 where that is not known, and for what is no elementwise operation."""
@@ -491,9 +485,8 @@ class _Copies:
         kinds = read_types(operation.text.partition(" = ")[2])
         if not kinds:
             return self._threads
-        encoding = read_encoding(self._resolve(kinds[-1].encoding))
-        threads = self._layouts.get((encoding.text, own_shape(encoding, kinds[-1])[0]))
-        return _copies_of(threads) if threads is not None else 1
+        item = self._layouts.of(kinds[-1])
+        return _copies_of(item.threads) if item is not None and item.threads is not None else 1
 
 
 def _copies_of(threads: ThreadMap) -> int:

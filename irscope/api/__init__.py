@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from irscope.record.programs.in_process import Recorded
     from irscope.verify.bits import BitsVerdict
     from irscope.verify.meaning import MeaningVerdict
+    from irscope.verify.proof import ArgumentsVerdict
     from irscope.verify.verdict import SafetyVerdict
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "report",
     "reproduce",
     "safety",
+    "safety_for_all_arguments",
     "same_bits",
     "save",
     "sweep",
@@ -198,6 +200,20 @@ def safety(capture: Capture, *, all_programs: bool = False, values: Mapping[str,
     from irscope.verify.safety import DEFAULT_ELEMENTS, verify_launch
 
     return verify_launch(capture, elements=None if all_programs else DEFAULT_ELEMENTS, values=dict(values or {}))
+
+
+def safety_for_all_arguments(capture: Capture) -> ArgumentsVerdict:
+    """Whether an access is out of bounds for some integer arguments: proved by z3, or with a counterexample.
+
+    Args:
+        capture: of a launch that was recorded with its arguments.
+
+    Returns the verdict, with what the launch was taken to mean: which arguments are sizes, strides and the grid.
+    Raises MissingTool without z3.
+    """
+    from irscope.verify.proof import prove_bounds
+
+    return prove_bounds(capture)
 
 
 def meaning(

@@ -41,10 +41,8 @@ def compiled_variant(
 
     if variant.capture is not None:
         return variant.capture
-    constants = {name for name, _ in baseline.launch.constants}
-    known = {name for name, _ in baseline.launch.options}
     for name, _ in variant.options:
-        if name in constants and name not in known:
+        if name in baseline.launch.constexprs:
             raise UsageError(
                 f"--vs {name}=…: {name} is a tl.constexpr, and the launch's grid and inputs depend on it. Change it "
                 "in the script."

@@ -27,6 +27,7 @@ from irscope.render.capture.page import partitions_json
 from irscope.render.dot.flows import render_blocks, render_dataflow
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
+from irscope.render.text.tables import picked
 from irscope.render.warps import WarpsPicture, warps_picture
 
 if TYPE_CHECKING:
@@ -121,7 +122,6 @@ def _draws_blocks(wanted: GraphOptions, kind: StageKind) -> bool:
 
 
 def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[FoldedFlow, str]:
-    """The graphs, and the register of `--around` or an empty string."""
     flows = read_control_flow(text, kind)
     if not flows:
         raise UsageError(f"{capture.name} ({capture.target}): this text has no function with instructions.")
@@ -155,7 +155,6 @@ def _chosen(wanted: GraphOptions) -> list[str]:
 
 
 def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
-    """The text to draw, its language, and a title."""
     if wanted.after is not None:
         snapshot = one_pass(capture, wanted.after, wanted.tell)
         text = snapshot_text(capture, snapshot, before=False, run=wanted.run, tell=wanted.tell)
@@ -186,7 +185,6 @@ def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind
 
 
 def _selected(capture: Capture, lines: str, text: str, kind: StageKind) -> set[int]:
-    """The text lines that come from some lines of the kernel's file."""
     file = capture.launch.kernel.file
     locations = capture_locations(capture, text, kind)
     return lines_selected(locations, lambda path: path == file or not file, parse_lines(lines))
@@ -216,7 +214,7 @@ def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
 
 def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
     """The picture as JSON: nodes and edges, passes, or loops."""
-    head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
+    head = picked(capture, "id kernel=name target")
     if wanted.kind == "warps":
         _warps(capture)
         return head | {"warp_specialization": partitions_json(read_partitions(capture.text("ttgir")))}
@@ -227,10 +225,7 @@ def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
             "pipelined": [asdict(one) for one in found.pipelined],
         }
     if wanted.kind == "passes":
-        rows = [
-            {"pass": one.label, "outcome": one.outcome, "changed": one.changed, "duration_us": one.duration_us}
-            for one in capture.snapshots
-        ]
+        rows = [picked(one, "pass=label outcome changed duration_us") for one in capture.snapshots]
         return head | {"passes": rows}
     text, kind, what = _text(capture, wanted)
     if _draws_blocks(wanted, kind):
@@ -244,66 +239,31 @@ def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
 
 def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
 
-    return {
-        "function": flow.function,
-        "blocks": [
-            {
-                "id": block.number,
-                "labels": list(block.labels),
-                "instructions": len(block.instructions),
-                "text_lines": [item.line for item in block.instructions],
-                "parts": {row.name: row.count for row in parts_of(block.instructions, kind)},
-                "python": list(dict.fromkeys(lines[one.line] for one in block.instructions if one.line in lines)),
-                "ending": block.ending,
-                "calls": list(block.calls),
-                "basic_blocks": block.blocks,
-            }
-            for block in flow.blocks
-        ],
-        "jumps": [
-            {
-                "from": jump.source,
-                "to": jump.target if jump.target != UNKNOWN else None,
-                "kind": jump.kind,
-                "condition": jump.condition,
-                "back": jump.back,
-            }
-            for jump in flow.jumps
-        ],
-        "loops": [{"head": loop.head, "blocks": sorted(loop.body)} for loop in flow.loops],
-    }
+    blocks = [
+        picked(
+            block,
+            "id=number labels ending calls basic_blocks=blocks",
+            instructions=len(block.instructions),
+            text_lines=[item.line for item in block.instructions],
+            parts={row.name: row.count for row in parts_of(block.instructions, kind)},
+            python=list(dict.fromkeys(lines[one.line] for one in block.instructions if one.line in lines)),
+        )
+        for block in flow.blocks
+    ]
+    jumps = [
+        picked(jump, "from=source kind condition back", to=jump.target if jump.target != UNKNOWN else None)
+        for jump in flow.jumps
+    ]
+    loops = [picked(loop, "head", blocks=sorted(loop.body)) for loop in flow.loops]
+    return picked(flow, "function", blocks=blocks, jumps=jumps, loops=loops)
 
 
 def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:
+    names = "id=number operation=name role values type region text_line=line operations=size"
     return {
-        "nodes": [
-            {
-                "id": node.number,
-                "operation": node.name,
-                "role": node.role,
-                "values": list(node.values),
-                "type": node.type,
-                "region": node.region,
-                "text_line": node.line,
-                "python": lines.get(node.line, ""),
-                "operations": node.size,
-            }
-            for node in flow.nodes
-        ],
-        "edges": [
-            {"from": edge.source, "to": edge.target, "value": edge.value, "type": edge.type, "carried": edge.carried}
-            for edge in flow.edges
-        ],
-        "regions": [
-            {
-                "id": scope.number,
-                "parent": scope.parent,
-                "operation": scope.name,
-                "title": scope.title,
-                "text_line": scope.line,
-            }
-            for scope in flow.scopes
-        ],
+        "nodes": [picked(node, names, python=lines.get(node.line, "")) for node in flow.nodes],
+        "edges": [picked(edge, "from=source to=target value type carried") for edge in flow.edges],
+        "regions": [picked(scope, "id=number parent operation=name title text_line=line") for scope in flow.scopes],
     }
 
 

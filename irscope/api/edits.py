@@ -111,7 +111,7 @@ class EditPlace:
 
     def _compiled_ir(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
         from irscope.record.process.requests import request_from_capture, request_resumed
-        from irscope.record.variants.grafts import with_what_came_before
+        from irscope.record.variants.pool import with_what_came_before
 
         self._require_same_kernel(text, path)
         tell_origin(self.capture, self.tell)
@@ -168,7 +168,6 @@ class EditPlace:
     # ── Python ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _compiled_python(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
-        """The capture of a compile of the text with the launch's signature, constants, options and target."""
         from irscope.record.process.own_folder import own_folder
         from irscope.record.process.requests import request_for
         from irscope.render.reproduction.program import driver_of

@@ -30,7 +30,7 @@ class Explanation:
     """The worst first, each with its reasons, and with what each suggestion that was tried gave."""
     silenced: int = 0
     """How many more there are that comments in the kernel silence."""
-    time: Timed = Timed(None, None, "it was not predicted")  # noqa: RUF009 - a frozen value
+    time: Timed = Timed(None, None, why_not="it was not predicted")  # noqa: RUF009 - a frozen value
     """The predicted time of the launch, or why there is none."""
 
     def _repr_html_(self) -> str:
@@ -68,7 +68,7 @@ class Explainer:
         if compiles is not None:
             compiles.keep_for(capture)
             capture = with_layouts(capture)
-        capture = _with_sass(capture, self.launched(capture).launch.grid is not None)
+        capture = _with_sass(capture, self.launched(capture).launch.grid is not None, self.tell)
         studied = Studied(self.launched(capture))
         found = findings_of(studied)
         if compiles is not None:
@@ -144,14 +144,13 @@ class Explainer:
         return CompilerLog(tuple(item for log in logs for item in log.passes), differing)
 
 
-def _with_sass(capture: Capture, is_launched: bool) -> Capture:
+def _with_sass(capture: Capture, is_launched: bool, tell: Tell = warned) -> Capture:
     """A capture with what a prediction of its launch needs."""
     is_needed = is_launched and capture.target.backend == "cuda" and capture.failure is None
-    return with_sass(capture, tell=warned) if is_needed else capture
+    return with_sass(capture, tell=tell) if is_needed else capture
 
 
 def _predicted(capture: Capture) -> float | None:
-    """The predicted seconds of the launch of a capture that a trial compiled."""
     prediction = timed(_with_sass(capture, True)).prediction
     return prediction.seconds if prediction is not None else None
 

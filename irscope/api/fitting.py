@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from irscope.errors import IrscopeError
-from irscope.memory.allocation import Allocation
+from irscope.memory.allocation import AllocatedMemory
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest, request_from_capture
@@ -33,7 +33,7 @@ class Attempt:
     """Why it does not fit, or does not compile."""
 
 
-def does_not_fit(allocations: Sequence[Allocation]) -> bool:
+def does_not_fit(allocations: Sequence[AllocatedMemory]) -> bool:
     """Whether a memory asks for more than a block can have."""
     return any(one.limit is not None and one.total > one.limit for one in allocations)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from irscope.analysis.lives.identity import Step, Trail, trail_of
+from irscope.analysis.lives.identity import PassStep, Trail, trail_of
 from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent, is_named, operation_lives, value_lives
 from irscope.api.texts import one_pass
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
@@ -16,6 +16,7 @@ from irscope.ir.locations.model import is_library
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 from irscope.render.text.history import lives_json, render_lives, render_value, value_json
+from irscope.render.text.tables import picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Followed:
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
         body: dict[str, Any]
-        head = {"id": self.capture.id, "kernel": self.capture.name, "target": str(self.capture.target)}
+        head = picked(self.capture, "id kernel=name target")
         if self.question.operation is not None:
             body = lives_json(self.lives, self.at, self.where, self._file)
             body = {"operation": self.question.operation, "python_line": self.question.line, **body}
@@ -117,7 +118,7 @@ class Followed:
             text += "".join(f"\n{step.label}\n{hunks}" for step, hunks in self._hunks(color))
         return text
 
-    def _hunks(self, color: bool) -> Iterator[tuple[Step, str]]:
+    def _hunks(self, color: bool) -> Iterator[tuple[PassStep, str]]:
         """The changes around the operations that each step made, changed or removed."""
         from irscope.analysis.diff.texts import diff_texts
         from irscope.render.text.diff import render_around

@@ -10,7 +10,7 @@ from irscope.analysis.code import code_of
 from irscope.analysis.findings.arguments import not_so
 from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
 from irscope.analysis.upgrade.compare import with_measurement
-from irscope.analysis.upgrade.model import Row, Upgrade
+from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
 from irscope.device.measurement import Agreement, Measurement, measure_programs
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
 from irscope.model.capture import Capture
@@ -126,14 +126,14 @@ class PairTimer:
 
     def measured(self, upgrade: Upgrade, progress: Callable[[str, int, int], None]) -> Upgrade:
         """An upgrade whose rows hold what their launches do; where one cannot be made, why not."""
-        rows: list[Row] = []
+        rows: list[UpgradeRow] = []
         for row in upgrade.rows:
             rows.append(self._measured(row))
             progress("launches", len(rows), len(upgrade.rows))
         device = next((row.measured.device for row in rows if row.measured is not None), "the GPU")
         return replace(upgrade, rows=tuple(rows), device=device)
 
-    def _measured(self, row: Row) -> Row:
+    def _measured(self, row: UpgradeRow) -> UpgradeRow:
         if row.before is None or row.after is None:
             return row
         if not (row.before.has_compiled and row.after.has_compiled):

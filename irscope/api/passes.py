@@ -12,6 +12,7 @@ from irscope.analysis.passes.ablation import (
     AblationRow,
     measure_variant,
     pairs_worth_trying,
+    passes_that_may_be_off,
     passes_to_ablate,
     plan_without,
 )
@@ -32,7 +33,7 @@ from irscope.analysis.passes.bisection import (
 from irscope.device.measurement import Session, measure_programs
 from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture, PassSnapshot
-from irscope.plan import PassPlan, PassRule
+from irscope.plan import LLVM, PassPlan, PassRule
 from irscope.record.variants.compiles import Variants
 from irscope.record.variants.completing import Tell, tell_not_kept, warned
 from irscope.record.variants.pool import VariantPool, variant_request
@@ -41,20 +42,21 @@ _Off = tuple[str, ...]
 
 
 def _check_stages(capture: Capture, stages: Sequence[str]) -> None:
-    """Raise PlanError for a stage in which no pass of a capture ran."""
-    known = tuple(dict.fromkeys(snapshot.stage for snapshot in capture.passes()))
+    known = tuple(dict.fromkeys(snapshot.plan_stage for snapshot in passes_that_may_be_off(capture)))
     for stage in stages:
-        if stage not in known:
+        if stage not in (*known, LLVM):
             raise PlanError(f"no pass ran in stage {stage!r}: there are {', '.join(known) or 'none'}, or all.")
 
 
 def _check_rules(capture: Capture, stages: Sequence[str], rules: Sequence[PassRule]) -> None:
-    """Raise PlanError for a rule that names no pass of these stages."""
-    PassPlan(tuple(rules)).check(list(capture.passes()))
+    every = passes_that_may_be_off(capture)
+    rules = [rule for rule in rules if rule.stage != LLVM or any(one.group == "llvm" for one in every)]
+    PassPlan(tuple(rules)).check(every)
     for rule in rules:
-        matching = [one for one in capture.passes() if rule.matches(one)]
-        if not any(not stages or one.stage in stages for one in matching):
-            raise PlanError(f"'{rule}' is a pass of {matching[0].stage}: --stage {matching[0].stage} selects it.")
+        matching = [one for one in every if rule.matches(one)]
+        if not any(not stages or one.plan_stage in stages for one in matching):
+            stage = matching[0].plan_stage
+            raise PlanError(f"'{rule}' is a pass of {stage}: --stage {stage} selects it.")
 
 
 def _baseline_of(variants: Variants, plan: PassPlan, tell: Tell) -> Capture:
@@ -109,7 +111,8 @@ class AblationRun:
         """Compile every variant; those of an earlier call are taken from there unless `fresh` is set."""
         if capture.snapshots:
             self._check(capture)
-        variants = Variants(pool, capture, fresh=fresh)
+        names_llvm = LLVM in self._search.stages or any(rule.stage == LLVM for rule in self._search.rules)
+        variants = Variants(pool, capture, fresh=fresh, lists_llvm=names_llvm)
         baseline = _baseline_of(variants, capture.plan, self._tell)
         ablation = self._begun(capture, baseline)
         singles: list[_Off] = [
@@ -122,7 +125,6 @@ class AblationRun:
         return ablation
 
     def _check(self, capture: Capture) -> None:
-        """Raise PlanError for a stage or a rule that no pass of a capture fits."""
         _check_stages(capture, self._search.stages)
         _check_rules(capture, self._search.stages, self._search.rules)
 
@@ -215,7 +217,7 @@ def bisected(
     """
     if capture.snapshots:
         _check_stages(capture, stages)
-    variants = Variants(pool, capture, fresh=fresh)
+    variants = Variants(pool, capture, fresh=fresh, lists_llvm=LLVM in stages or (plan or PassPlan()).names_llvm)
     base = _baseline_of(variants, PassPlan(), tell)
     wanted = search(base)
     _check_stages(base, wanted.stages or ())
@@ -233,7 +235,7 @@ class _BisectionRun:
         progress: Callable[[str], None],
     ) -> None:
         """Search the passes that `search` chooses, or those of them that `plan` switches off; raises PlanError."""
-        every = list(base.passes())
+        every = passes_that_may_be_off(base)
         plan.check(every)
         self._variants = variants
         self._base = base
@@ -254,8 +256,8 @@ class _BisectionRun:
         stages = self._search.stages
         if stages is None:
             # A pass without MLIR argument is an optimiser of LLVM or ptxas; without it every result differs.
-            return bool(self._plan or snapshot.argument)
-        return not stages or snapshot.stage in stages
+            return bool(self._plan or (snapshot.argument and snapshot.group == "mlir"))
+        return snapshot.plan_stage in stages if stages else snapshot.group == "mlir"
 
     def run(self) -> Bisection:
         """Search, then judge both sides of the result a second time."""

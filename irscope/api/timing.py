@@ -1,4 +1,4 @@
-"""The predicted time of a launch, and of a kernel's configurations, without a GPU."""
+"""The predicted time of a launch, and its roofline, without a GPU."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from irscope.analysis.roofline import Roofline
-from irscope.api.rooflines import counted_roofline
+from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.device.occupancy import occupancy_of
-from irscope.errors import IrscopeError, NoDevice, UsageError
+from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
+from irscope.errors import IrscopeError, NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
-from irscope.record.variants.completing import warned, with_sass
+from irscope.record.variants.completing import warned, with_layouts, with_sass
+from irscope.store.baseline import load_ceilings
 from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
-
-__all__ = ["calibrate", "calibrated_clock", "predict", "predicted_for", "with_floor"]
 
 
 def predict(
@@ -59,11 +58,11 @@ def predict(
     if capture.target.backend == "cuda":
         full = with_sass(capture, tell=warned)
         if "sass" in full.stages:
-            return predict_with(full, clock=calibrated_clock(full.target, part), what_if=what_if)
+            return predict_with(full, clock=_calibrated_clock(full.target, part), what_if=what_if)
     return _analytic(capture, part)
 
 
-def calibrated_clock(target: Target, part: str | None) -> Clock:
+def _calibrated_clock(target: Target, part: str | None) -> Clock:
     """The constants of a part, those among them that `calibrate` measured here; raises UsageError."""
     from irscope.store.baseline import load_clocks
 
@@ -81,7 +80,6 @@ def calibrate(interpreter: str, measure: Callable[[str], Mapping[str, Any]] | No
     Returns the part, the device's name and the file in the user's folder.
     Raises NoDevice where there is no GPU or it cannot be measured, and UsageError for a part without constants.
     """
-    from irscope.device.parts import peaks_of_device
     from irscope.store.baseline import save_clock
 
     measured = (measure or _measured_constants)(interpreter)
@@ -131,7 +129,7 @@ def _measured_part(capture: Capture) -> str | None:
 
 
 def _analytic(stated: Capture, part: str | None) -> Prediction:
-    clock = calibrated_clock(stated.target, part)
+    clock = _calibrated_clock(stated.target, part)
     if stated.launch.grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     roofline = counted_roofline(stated, None)
@@ -147,8 +145,6 @@ def _analytic(stated: Capture, part: str | None) -> Prediction:
 
 def predicted_for(capture: Capture, device: str) -> Prediction | None:
     """The prediction of a launch for the GPU of a name, next to what was measured there; None where there is none."""
-    from irscope.device.parts import peaks_of_device
-
     peaks = peaks_of_device(device, capture.target)
     if peaks is None or peaks.part not in CLOCKS or capture.target.backend != "cuda":
         return None
@@ -167,3 +163,29 @@ def with_floor(capture: Capture, prediction: Prediction) -> tuple[Roofline | Non
         return None, None
     floor = roofline.floor_s
     return roofline, floor[0] if floor is not None and floor[0] < inf else None
+
+
+def counted_roofline(capture: Capture, part: str | None = None) -> Roofline:
+    """Count what a launch computes and moves.
+
+    Args:
+        capture: a launch.
+        part: whose peaks, such as `h100`; None for the GPU that was measured, or the first of the target.
+
+    Raises UsageError for a part that is unknown, or of another target.
+    """
+    ceilings = next((one for one in load_ceilings() if one.target == str(capture.target)), None)
+    known = peaks_of_target(capture.target)
+    if part is None:
+        measured = peaks_of_device(ceilings.device, capture.target) if ceilings is not None else None
+        return roofline_of(with_layouts(capture), measured or next(iter(known), None), ceilings)
+    if (chosen := PEAKS.get(part.lower())) is None:
+        raise UsageError(f"--part {part!r}: no peaks of it are known.{did_you_mean(part, [*PEAKS])}")
+    if chosen not in known:
+        names = ", ".join(one.part for one in known) or "none"
+        raise UsageError(
+            f"--part {part!r} is a {chosen.target}, and this launch was compiled for {capture.target}, with the parts "
+            f"{names}. --target {chosen.target} compiles it for that."
+        )
+    mine = ceilings if ceilings is not None and peaks_of_device(ceilings.device, capture.target) == chosen else None
+    return roofline_of(with_layouts(capture), chosen, mine)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Annotated, cast
+from typing import cast
 
 from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey
 from irscope.analysis.passes.bisection import (
@@ -20,10 +20,10 @@ from irscope.analysis.passes.bisection import (
     time_check,
 )
 from irscope.api.passes import AblationRun, AblationSearch, bisected
+from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import kept_captures
 from irscope.cli.launches import one_capture, program_request, session_without_gpu, split_stages, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, Destination, emit_report, is_page
-from irscope.cli.parameters import Context, Option, Subject
 from irscope.cli.streams import counted, echo, progress, say
 from irscope.errors import NoDevice, UsageError
 from irscope.interruption import Interrupted, exit_code
@@ -39,69 +39,38 @@ _LIMITED = ("registers", "spills", "time")
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of an ablation, next to those of the recording."""
+    """The options of an ablation, next to those of the recording.
 
-    stage: Annotated[
-        list[str] | None,
-        Option(
-            "--stage",
-            "-s",
-            metavar="STAGE",
-            help="Whose passes: ttir, ttgir (the default without --pass and --check), llir, cubin, or all; repeatable. "
-            "all includes the optimisers of LLVM and ptxas, which --check otherwise leaves on.",
-        ),
-    ] = None
-    one_pass: Annotated[
-        list[str] | None, Option("--pass", metavar="[STAGE:]NAME[#N]", help="Only these passes; repeatable.")
-    ] = None
-    pairs: Annotated[
-        bool,
-        Option(
-            "--pairs", help="Also two at a time: the passes that each change the binary, or those that --pass names."
-        ),
-    ] = False
-    sort: Annotated[
-        str | None,
-        Option(
-            "--sort",
-            metavar="KEY",
-            help="effect, time, pass, instructions, registers, spills, shared, occupancy or convert_layouts. "
-            "Default: time if it was measured, else effect.",
-        ),
-    ] = None
-    every: Annotated[bool, Option("--all", help="Also show the passes that change nothing.")] = False
-    check: Annotated[
-        str | None,
-        Option(
-            "--check",
-            metavar="CHECK",
-            help="Find by halves the pass that flips this: registers=N or spills=N (at most), compiles, result (as "
-            "with every pass on), on a GPU time=RATIO (at most), or else a shell command that exits with 0. 125, "
-            "or no end within --timeout, means that it cannot judge; 1 to 124 is bad. {capture} and $IRSCOPE_CAPTURE "
-            "are the variant's file, $IRSCOPE_PLAN its plan, $IRSCOPE_PASSES_OFF the passes that are off: "
-            "'irscope show {capture} --stage ptx | grep -q wgmma'.",
-        ),
-    ] = None
-    mode: Annotated[
-        str,
-        Option(
-            "--mode",
-            metavar="off|first",
-            help="With --check. off: find the fewest passes that flip it when they are off and all others on. first: "
-            "find the pass that flips it when the passes before it are on and those after it off.",
-        ),
-    ] = "off"
-    partial: Annotated[
-        bool,
-        Option(
-            "--partial",
-            help="With --check CMD: also judge failed compiles, by the stages they reached; keep no pass on.",
-        ),
-    ] = False
-    fresh: Annotated[bool, Option("--fresh", help="Compile again what an earlier call compiled.")] = False
-    rounds: Annotated[
-        int, Option("--rounds", metavar="N", min=6, help="On a GPU: how many launches of each to time.")
-    ] = 50
+    Options:
+        --stage, -s STAGE: Whose passes: ttir, ttgir (default without --pass and --check), llir, llvm, cubin, or all;
+            repeatable. all includes the optimisers of LLVM and ptxas, which --check otherwise leaves on.
+        one_pass = --pass [STAGE:]NAME[#N]: Only these passes; repeatable.
+        --pairs: Also two at a time: the passes that each change the binary, or those that --pass names.
+        --sort KEY: effect, time, pass, instructions, registers, spills, shared, occupancy or convert_layouts. Default:
+            time if it was measured, else effect.
+        every = --all: Also show the passes that change nothing.
+        --check CHECK: Find by halves the pass that flips this: registers=N or spills=N (at most), compiles, result (as
+            with every pass on), on a GPU time=RATIO (at most), or else a shell command that exits with 0. 125, or no
+            end within --timeout, means that it cannot judge; 1 to 124 is bad. {capture} and $IRSCOPE_CAPTURE are the
+            variant's file, $IRSCOPE_PLAN its plan, $IRSCOPE_PASSES_OFF the passes that are off: 'irscope show {capture}
+            --stage ptx | grep -q wgmma'.
+        --mode off|first: With --check. off: find the fewest passes that flip it when they are off and all others on.
+            first: find the pass that flips it when the passes before it are on and those after it off.
+        --partial: With --check CMD: also judge failed compiles, by the stages they reached; keep no pass on.
+        --fresh: Compile again what an earlier call compiled.
+        --rounds (6..): On a GPU: how many launches of each to time.
+    """
+
+    stage: list[str] | None = None
+    one_pass: list[str] | None = None
+    pairs: bool = False
+    sort: str | None = None
+    every: bool = False
+    check: str | None = None
+    mode: str = "off"
+    partial: bool = False
+    fresh: bool = False
+    rounds: int = 50
     context: Context = 3
 
     def __post_init__(self) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
 
 from irscope.api.benching import Variant, compiled_variant, measured, with_predictions, with_rates
-from irscope.cli.captures import check_plan
+from irscope.cli.captures import check_plan, stored_capture
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.parameters import Argument, Option
-from irscope.cli.recording import option_value
+from irscope.cli.recording import option_value, versus_pair
 from irscope.cli.streams import progress, say
-from irscope.cli.subject import stored_capture
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -23,27 +20,13 @@ from irscope.render.text.failure import failure_text
 
 
 def bench(
-    subject: Annotated[str | None, Argument("FILE[::KERNEL]", "The Python script that makes the launches.")] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="VARIANT",
-            help="A plan (-combine), compile options (num_warps=8, several separated by commas), or a capture of the "
-            "same launch; repeatable.",
-        ),
-    ] = None,
-    warm: Annotated[bool, Option("--warm", help="Do not flush the L2 cache before each launch.")] = False,
-    rounds: Annotated[int, Option("--rounds", metavar="N", min=6, help="Launches of each variant.")] = 100,
-    known_bytes: Annotated[
-        float | None, Option("--bytes", metavar="N", min=1, help="Bytes that a launch reads and writes.")
-    ] = None,
-    known_flops: Annotated[
-        float | None, Option("--flops", metavar="N", min=1, help="Floating-point operations per launch.")
-    ] = None,
-    launch_timeout: Annotated[
-        float, Option("--launch-timeout", metavar="SECONDS", min=0.1, help="Time limit for one launch on the GPU.")
-    ] = 30.0,
+    subject: str | None = None,
+    versus: list[str] | None = None,
+    warm: bool = False,
+    rounds: int = 100,
+    known_bytes: float | None = None,
+    known_flops: float | None = None,
+    launch_timeout: float = 30.0,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -53,6 +36,16 @@ def bench(
     The launch is the script's first, or the one that --launch chooses, with the inputs that it had; variants are
     interleaved, and each ratio has a confidence interval. With nothing to compare the launch is timed against itself,
     which shows the noise.
+
+    Options:
+        subject = FILE[::KERNEL]: The Python script that makes the launches.
+        versus = --vs VARIANT: A plan (-combine), compile options (num_warps=8, several separated by commas), or a
+            capture of the same launch; repeatable.
+        --warm: Do not flush the L2 cache before each launch.
+        --rounds (6..): Launches of each variant.
+        known_bytes = --bytes (1..): Bytes that a launch reads and writes.
+        known_flops = --flops (1..): Floating-point operations per launch.
+        --launch-timeout SECONDS (0.1..): Time limit for one launch on the GPU.
     """
     if record_options.targets:
         raise UsageError(
@@ -105,28 +98,13 @@ def variants_of(plan: PassPlan, versus: list[str]) -> list[Variant]:
         if text.lstrip()[:1] in ("-", "+"):
             variants.append(Variant(text.strip(), PassPlan.parse(text)))
         elif "=" in text:
-            variants.append(Variant(text, options=_options(text)))
+            pairs = (versus_pair(part) for part in text.split(","))
+            variants.append(Variant(text, options=tuple((name, option_value(value)) for name, value in pairs)))
         else:
-            variants.append(Variant(text, capture=_capture(text)))
+            try:
+                variants.append(Variant(text, capture=stored_capture(text)))
+            except CaptureNotFound as error:
+                raise CaptureNotFound(
+                    f"--vs {text!r} is not a plan (-combine), an option (num_warps=8) or a capture: {error}"
+                ) from None
     return variants
-
-
-def _options(text: str) -> tuple[tuple[str, Any], ...]:
-    rows: list[tuple[str, Any]] = []
-    for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if not equals or not name or not value:
-            raise UsageError(
-                f"--vs {text!r}: write KEY=VALUE, several separated by commas, such as num_warps=8,num_stages=4."
-            )
-        rows.append((name.replace("-", "_"), option_value(value)))
-    return tuple(rows)
-
-
-def _capture(text: str) -> Capture:
-    try:
-        return stored_capture(text)
-    except CaptureNotFound as error:
-        raise CaptureNotFound(
-            f"--vs {text!r} is not a plan (-combine), an option (num_warps=8) or a capture: {error}"
-        ) from None

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from irscope import __version__
-from irscope.cli.captures import captures_of, tell_unknown
+from irscope.cli.captures import captures_of, is_program, readable, tell_unknown
+from irscope.cli.command import Subjects
 from irscope.cli.output import Destination, emit, write_output
-from irscope.cli.parameters import Option, Subjects, split_words
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
-from irscope.cli.subject import is_program, readable
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import STAGES, stage_named
 from irscope.model.recording_options import RecordingOptions
@@ -31,66 +31,35 @@ _FORMATS = ("text", "github")
 
 @dataclass(frozen=True, slots=True)
 class _Asserted:
-    """What must hold of each kernel."""
+    """What must hold of each kernel.
 
-    max_regs: Annotated[int | None, Option("--max-regs", metavar="N", min=0, help="At most N registers a thread.")] = (
-        None
-    )
-    no_spills: Annotated[bool, Option("--no-spills", help="No register is spilled.")] = False
-    max_shared: Annotated[
-        str | None,
-        Option("--max-shared", metavar="BYTES", help="At most so much shared memory a block: 49152, or 100k (KiB)."),
-    ] = None
-    uses: Annotated[
-        list[str] | None,
-        Option(
-            "--uses",
-            metavar="NAME[,NAME]",
-            help="It has instructions of this family (wgmma, mma, tma.load, cp.async.128), or this operation of the IR "
-            "(tt.dot_scaled); repeatable.",
-        ),
-    ] = None
-    min_width: Annotated[
-        list[str] | None,
-        Option(
-            "--min-width",
-            metavar="OP[@LINE]=BITS",
-            help="Each access of tensors in global memory moves so many bits a thread at once: tl.load=128, of line 31 "
-            "tl.store@31=64; repeatable.",
-        ),
-    ] = None
-    pipelined: Annotated[
-        bool, Option("--pipelined", help="Loads that the dots of a loop read are begun in an iteration before.")
-    ] = False
-    safe: Annotated[
-        bool,
-        Option("--safe", help="`irscope verify` finds nothing wrong in the launch; what it cannot decide fails, too."),
-    ] = False
-    no_finding: Annotated[
-        list[str] | None,
-        Option(
-            "--no-finding",
-            metavar="CODE[,CODE]|any",
-            help="`irscope why` finds nothing of these kinds: IRS101, or narrow-load; repeatable.",
-        ),
-    ] = None
-    filecheck: Annotated[
-        list[str] | None,
-        Option(
-            "--filecheck",
-            metavar="FILE:STAGE",
-            help="FileCheck, of Triton's wheel, accepts the text of a stage by the patterns of FILE; repeatable.",
-        ),
-    ] = None
-    golden: Annotated[
-        list[str] | None,
-        Option(
-            "--golden",
-            metavar="FILE:STAGE",
-            help="The text of a stage is that of FILE, but for names, numbers, locations and the order of independent "
-            "operations; of several captures, FOLDER/:STAGE has a file for each variant. Repeatable.",
-        ),
-    ] = None
+    Options:
+        --max-regs (0..): At most N registers a thread.
+        --no-spills: No register is spilled.
+        --max-shared BYTES: At most so much shared memory a block: 49152, or 100k (KiB).
+        --uses NAME[,NAME]: It has instructions of this family (wgmma, mma, tma.load, cp.async.128), or this operation
+            of the IR (tt.dot_scaled); repeatable.
+        --min-width OP[@LINE]=BITS: Each access of tensors in global memory moves so many bits a thread at once:
+            tl.load=128, of line 31 tl.store@31=64; repeatable.
+        --pipelined: Loads that the dots of a loop read are begun in an iteration before.
+        --safe: `irscope verify` finds nothing wrong in the launch; what it cannot decide fails, too.
+        --no-finding CODE[,CODE]|any: `irscope why` finds nothing of these kinds: IRS101, or narrow-load; repeatable.
+        --filecheck FILE:STAGE: FileCheck, of Triton's wheel, accepts the text of a stage by the patterns of FILE;
+            repeatable.
+        --golden FILE:STAGE: The text of a stage is that of FILE, but for names, numbers, locations and the order of
+            independent operations; of several captures, FOLDER/:STAGE has a file for each variant. Repeatable.
+    """
+
+    max_regs: int | None = None
+    no_spills: bool = False
+    max_shared: str | None = None
+    uses: list[str] | None = None
+    min_width: list[str] | None = None
+    pipelined: bool = False
+    safe: bool = False
+    no_finding: list[str] | None = None
+    filecheck: list[str] | None = None
+    golden: list[str] | None = None
 
     @property
     def needs_findings(self) -> bool:
@@ -148,41 +117,25 @@ def check(
     subjects: Subjects = None,
     *,
     asserted: _Asserted,
-    baseline: Annotated[
-        Path | None,
-        Option(
-            "--baseline",
-            metavar="FILE",
-            help="Fail where a fact of a kernel is worse than in this file; --update writes it, and those of --golden.",
-        ),
-    ] = None,
-    tolerance: Annotated[
-        list[str] | None,
-        Option(
-            "--tolerance",
-            metavar="FACT=N[%]",
-            help="How much worse a fact may be than in the baseline: registers=4, instruction_count=10%; repeatable. "
-            "With --update it is kept in the file.",
-        ),
-    ] = None,
-    update: Annotated[
-        bool, Option("--update", hidden=True, help="Write the files of --baseline and --golden: what is now is good.")
-    ] = False,
-    also: Annotated[
-        list[str] | None,
-        Option(
-            "--also",
-            metavar="github|FILE.sarif|FILE.md",
-            help="github: print annotations of the lines of a pull request in place of text. Or write SARIF, which "
-            "code scanning reads, or a summary for a pull request; repeatable.",
-        ),
-    ] = None,
+    baseline: Path | None = None,
+    tolerance: list[str] | None = None,
+    update: bool = False,
+    also: list[str] | None = None,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
     """Fail where a kernel breaks an assertion, or got worse than a baseline: a guard for tests and CI.
 
     Each breach is shown with its line of Python, its cause and the IR around. That kernels compile is always asserted.
+
+    Options:
+        --baseline FILE: Fail where a fact of a kernel is worse than in this file; --update writes it, and those of
+            --golden.
+        --tolerance FACT=N[%]: How much worse a fact may be than in the baseline: registers=4, instruction_count=10%;
+            repeatable. With --update it is kept in the file.
+        --update (hidden): Write the files of --baseline and --golden: what is now is good.
+        --also github|FILE.sarif|FILE.md: github: print annotations of the lines of a pull request in place of text. Or
+            write SARIF, which code scanning reads, or a summary for a pull request; repeatable.
     """
     for name in also or ():
         if name != "github" and "/" not in name and Path(name).suffix not in (".sarif", ".md"):
@@ -273,8 +226,6 @@ _BYTES = re.compile(r"(?P<number>\d{1,9})(?P<unit>k|kb|kib|)", re.IGNORECASE)
 
 
 def _file_and_stage(text: str, option: str) -> tuple[str, str]:
-    """The parts of `FILE:STAGE`; raises UsageError."""
-
     path, _, stage = text.rpartition(":")
     known = [one.name for one in STAGES if not one.is_binary]
     if not path:
@@ -285,7 +236,6 @@ def _file_and_stage(text: str, option: str) -> tuple[str, str]:
 
 
 def _read_bytes(text: str) -> int:
-    """`49152` or `100k`, in bytes; raises UsageError."""
     match = _BYTES.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"--max-shared {text!r}: write bytes, such as 49152, or KiB, such as 100k.")
@@ -293,12 +243,10 @@ def _read_bytes(text: str) -> int:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether the path of a `--golden` names a folder."""
     return path.endswith("/") or Path(path).is_dir()
 
 
 def _read_golden(path: str) -> str:
-    """The text of a file of golden IR; raises ParseError."""
     return _read(path, "--golden", "IR; --update writes it")
 
 

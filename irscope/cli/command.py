@@ -1,4 +1,4 @@
-"""Functions as commands: the annotation of a parameter is its option or argument on the command line."""
+"""Functions as commands, whose docstrings declare their options and arguments; several share some."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import click
 
-from irscope.cli.parameters import Argument, Option
-from irscope.model.recording_options import RecordingOptions
+from irscope.model.recording_options import Option, RecordingOptions
 
 _SCRIPT_ARGUMENTS = "irscope.script_arguments"
 """The key of a context's `meta` for the arguments after `--`."""
@@ -36,7 +35,7 @@ class Command(click.Command):
         super().__init__(
             name,
             params=list(_parameters(function)),
-            help=inspect.cleandoc(function.__doc__ or ""),
+            help=inspect.cleandoc(function.__doc__ or "").partition("\n\nOptions:\n")[0],
             epilog=epilog or None,
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
         )
@@ -50,7 +49,14 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> int:
-        """Call the function."""
+        """Call the function. Where a part was left out, or a script stopped half-way, the exit code is 1."""
+        from irscope.cli.keeping import noted_incomplete
+
+        with noted_incomplete() as incomplete:
+            code = self._invoked(ctx)
+        return code or int(bool(incomplete))
+
+    def _invoked(self, ctx: click.Context) -> int:
         values = {name: list(value) or None if _is_list(self, name) else value for name, value in ctx.params.items()}
         if self.runs_program:
             from irscope.cli.recording import run_recorded
@@ -83,9 +89,7 @@ class Command(click.Command):
 
 
 class _Argument(click.Argument):
-    """An argument with a help text."""
-
-    def __init__(self, name: str, declared: Argument, **settings: Any) -> None:
+    def __init__(self, name: str, declared: Option, **settings: Any) -> None:
         super().__init__([name], metavar=declared.metavar, **settings)
         # Click's own `help` is of its later versions alone.
         self.description = declared.help
@@ -101,8 +105,6 @@ class _Argument(click.Argument):
 
 
 class _Option(click.Option):
-    """An option in a panel of the help."""
-
     def __init__(self, name: str, declared: Option, **settings: Any) -> None:
         settings = {"metavar": declared.metavar} | settings
         super().__init__([*declared.names, name], help=declared.help, hidden=declared.hidden, **settings)
@@ -115,26 +117,32 @@ def _is_list(command: click.Command, name: str) -> bool:
 
 
 def _parameters(function: Callable[..., int]) -> Iterator[click.Parameter]:
-    """The parameters of a function, those of its groups in their place."""
-    signature = inspect.signature(function, eval_str=True)
+    own = _declared_options(function.__doc__)
     has_list = False
-    for parameter in signature.parameters.values():
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.annotation is RecordingOptions:
             from irscope.cli.recording import recording_parameters
 
             shown = function.__name__ == "record"
-            for name, kind, declared, default in recording_parameters(shown=shown, takes_rest=not has_list):
-                yield _parameter(name, kind, declared, default)
+            for name, option in recording_parameters(shown=shown, takes_rest=not has_list):
+                yield _parameter(name, option.kind, option, option.default)
         elif is_dataclass(parameter.annotation):
             group = cast("Any", parameter.annotation)
-            hints = get_type_hints(group, include_extras=True)
+            hints, of_group = get_type_hints(group, include_extras=True), _declared_options(group.__doc__)
             for item in fields(group):
-                kind, declared = get_args(hints[item.name])
-                yield _parameter(item.name, kind, declared, item.default)
+                yield _parameter(item.name, *_declared(item.name, hints[item.name], of_group), item.default)
         else:
-            kind, declared = get_args(parameter.annotation)
-            has_list = has_list or (isinstance(declared, Argument) and _is_repeated(kind))
-            yield _parameter(parameter.name, kind, declared, parameter.default)
+            kind, option = _declared(parameter.name, parameter.annotation, own)
+            has_list = has_list or (not option.names and _is_repeated(kind))
+            yield _parameter(parameter.name, kind, option, parameter.default)
+
+
+def _declared(name: str, annotation: Any, own: Mapping[str, Option]) -> tuple[Any, Option]:
+    """The type of a parameter, and its option: that of a shared annotation, or of its own docstring."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, own[name]
+    kind, text = get_args(annotation)
+    return kind, Option.parse(text)[1]
 
 
 def _is_repeated(kind: Any) -> bool:
@@ -148,14 +156,13 @@ def _without_none(kind: Any) -> Any:
     return plain
 
 
-def _parameter(name: str, kind: Any, declared: Option | Argument, default: Any) -> click.Parameter:
-    """One parameter, of the type that it is annotated with."""
+def _parameter(name: str, kind: Any, declared: Option, default: Any) -> click.Parameter:
     plain = _without_none(kind)
     settings: dict[str, Any] = {"default": default, "required": default is inspect.Parameter.empty}
     if settings["required"] or default is None:
         del settings["default"]
     origin = get_origin(plain)
-    if isinstance(declared, Argument):
+    if not declared.names:
         if origin is list:
             settings["nargs"] = -1
         return _Argument(name, declared, type=_type(get_args(plain)[0] if origin is list else plain), **settings)
@@ -179,3 +186,43 @@ def _type(kind: Any, declared: Option | None = None) -> click.ParamType[Any]:
     if kind is float:
         return click.FloatRange(least, most)
     return click.Path(path_type=Path) if kind is Path else click.STRING
+
+
+def _declared_options(docstring: str | None) -> dict[str, Option]:
+    """The options of a docstring's section `Options:`, by parameter."""
+    _, _, section = inspect.cleandoc(docstring or "").partition("\nOptions:\n")
+    rows: list[str] = []
+    for line in section.splitlines():
+        if line.startswith("        "):
+            rows[-1] += f" {line.strip()}"
+        else:
+            rows.append(line.strip())
+    return dict(map(Option.parse, rows))
+
+
+_SUBJECT = (
+    "A Python file or notebook (it is run, and every kernel launch recorded), - for a program on standard input, an IR "
+    "file (.ttir .ttgir .llir .ptx), a capture (a .irscope file, or the first digits of a stored capture's id), a "
+    "collection (a folder of them: FOLDER::KERNEL, FOLDER::'soft*' or FOLDER::ID choose from it), or 'last'."
+)
+Subject = Annotated[str | None, f"subject = [FILE[::KERNEL]|CAPTURE]: {_SUBJECT}"]
+Subjects = Annotated[list[str] | None, f"subjects = [FILE[::KERNEL]|CAPTURE]…: {_SUBJECT}"]
+Stages = Annotated[
+    list[str] | None,
+    "--stage, -s STAGE[,STAGE]: source, ttir, ttgir, llir, ptx, cubin, sass, amdgcn, hsaco, or all; repeatable.",
+]
+After = Annotated[str | None, "--after PASS[#N]: The IR after a pass."]
+Lines = Annotated[str | None, "--lines 23-31: Only what comes from these lines of the kernel's file."]
+Annotations = Annotated[
+    list[str] | None,
+    "--annotate COLUMN[,COLUMN]: Columns next to machine code: registers (live), marks (spills, dots, barriers), "
+    "stalls, or all.",
+]
+Context = Annotated[int, "--context, -U (0..): Unchanged lines around a change."]
+Part = Annotated[
+    str | None,
+    "--part PART: Which part: h100, h100-pcie, h200, … Default: the GPU that doctor --gpu measured, or the first.",
+]
+AsJson = Annotated[bool, "--json: Print JSON; docs/json.md describes it."]
+Color = Annotated[bool | None, "--color/--no-color (hidden): Default: colour on a terminal."]
+Output = Annotated[Path | None, "--output, -o PATH: Write to a file."]

@@ -1,90 +1,64 @@
-"""`irscope diff`: compares two compilations, or one before and after a pass."""
+"""`irscope diff`: compares two compilations, or one before and after a pass, or a file with itself as it was saved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from irscope.cli.captures import captures_of, compiled_again
+from irscope.cli.captures import captures_of, compiled_again, is_capture, is_program, refuse_empty, split_subject
+from irscope.cli.command import Context, Subject
+from irscope.cli.keeping import noted_incomplete
 from irscope.cli.output import (
+    JSON_VERSION,
     Destination,
     emit,
     emit_json,
     emit_report,
     is_page,
+    is_terminal,
     table_width,
 )
-from irscope.cli.parameters import Argument, Context, Option, Subject, split_words
-from irscope.cli.recording import option_value, versus_pair
-from irscope.cli.streams import say
-from irscope.cli.subject import is_capture, is_program, refuse_empty, split_subject
+from irscope.cli.recording import option_value, split_words, versus_pair
+from irscope.cli.streams import say, standard_output
 from irscope.cli.texts import one_pass as find_pass
 from irscope.cli.texts import snapshot_text
-from irscope.errors import UsageError
+from irscope.errors import IrscopeError, UsageError
+from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, StageKind, Target, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.render.text.failure import failure_text
+from irscope.render.text.tables import picked
+from irscope.render.text.terminal import harmless
 from irscope.store.collection import is_collection
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
     from irscope.analysis.diff.texts import Ignored, TextDiff
-
+    from irscope.api.watching import KernelRound, LastGood
 
 _IGNORABLE = ("locations", "names", "attributes")
 
 
 def diff(
     left: Subject = None,
-    right: Annotated[
-        str | None,
-        Argument(metavar="[FILE|CAPTURE|FOLDER]", help="The other side, unless it is a variant of the first."),
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE",
-            help="A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a tl.constexpr), "
-            "config=3, kernel=OTHER, triton=PATH of another interpreter; repeatable.",
-        ),
-    ] = None,
-    one_pass: Annotated[
-        str | None, Option("--pass", metavar="PASS[#N]", help="The IR before and after this pass.")
-    ] = None,
-    between: Annotated[
-        tuple[str, str] | None,
-        Option("--between", metavar="PASS PASS", help="The IR after one pass and after another."),
-    ] = None,
-    stage: Annotated[
-        list[str] | None,
-        Option(
-            "--stage",
-            "-s",
-            metavar="STAGE",
-            help="Diff the texts of these stages; repeatable. Default: the first that differs.",
-        ),
-    ] = None,
-    schedule: Annotated[
-        bool, Option("--schedule", help="Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse.")
-    ] = False,
-    side_by_side: Annotated[bool, Option("--side-by-side", "-y", help="The two texts in two columns.")] = False,
-    stat: Annotated[bool, Option("--stat", help="Only the tables.")] = False,
+    right: str | None = None,
+    versus: list[str] | None = None,
+    one_pass: str | None = None,
+    between: tuple[str, str] | None = None,
+    stage: list[str] | None = None,
+    schedule: bool = False,
+    side_by_side: bool = False,
+    stat: bool = False,
     context: Context = 3,
-    ignore: Annotated[
-        str, Option("--ignore", metavar="locations,names,attributes", help="What does not count as a difference.")
-    ] = "locations",
-    exit_code: Annotated[bool, Option("--exit-code", help="Exit with 1 if there is a difference, like git.")] = False,
-    watch: Annotated[
-        bool,
-        Option("--watch", help="Record the FILE again whenever it is saved, and compare it with its last good state."),
-    ] = False,
-    recordings: Annotated[
-        int | None, Option("--recordings", metavar="N", min=1, help="With --watch: end after N of them.", hidden=True)
-    ] = None,
+    ignore: str = "locations",
+    exit_code: bool = False,
+    watch: bool = False,
+    recordings: int | None = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -92,14 +66,27 @@ def diff(
     """Compare two compilations structurally: names, locations and the order of independent operations do not count.
 
     irscope diff --disable-pass combine compares the launch recorded last with the same launch without that pass.
+
+    Options:
+        right = [FILE|CAPTURE|FOLDER]: The other side, unless it is a variant of the first.
+        versus = --vs KEY=VALUE: A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a
+            tl.constexpr), config=3, kernel=OTHER, triton=PATH of another interpreter; repeatable.
+        one_pass = --pass PASS[#N]: The IR before and after this pass.
+        --between PASS PASS: The IR after one pass and after another.
+        --stage, -s STAGE: Diff the texts of these stages; repeatable. Default: the first that differs.
+        --schedule: Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse.
+        --side-by-side, -y: The two texts in two columns.
+        --stat: Only the tables.
+        --ignore locations,names,attributes: What does not count as a difference.
+        --exit-code: Exit with 1 if there is a difference, like git.
+        --watch: Record the FILE again whenever it is saved, and compare it with its last good state.
+        --recordings (1.., hidden): With --watch: end after N of them.
     """
     ignored = split_words([ignore])
     if unknown := [word for word in ignored if word not in _IGNORABLE]:
         raise UsageError(f"--ignore {unknown[0]!r}: write {', '.join(_IGNORABLE)}.")
     shown = _Shown(split_words(stage), frozenset(cast("list[Ignored]", ignored)), side_by_side, stat, context, schedule)
     if watch:
-        from irscope.cli.watch import watched
-
         if right is not None or versus or one_pass is not None or between is not None or to.path is not None:
             raise UsageError("--watch compares a FILE with its last good state: leave out a second side and -o.")
         return watched(left, shown.stages, stat, context, recordings, to, record_options)
@@ -132,8 +119,6 @@ def diff(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is shown of a comparison."""
-
     stages: list[str]
     ignored: frozenset[Ignored]
     side_by_side: bool
@@ -159,7 +144,6 @@ class _Shown:
 def _compare(
     pairs: list[_Pair], asked: _Shown, versus: Sequence[str], plan: PassPlan, exit_code: bool, to: Destination
 ) -> int:
-    """Print or write the comparison of each pair; returns the exit code."""
     from irscope.analysis.diff.captures import diff as compare
     from irscope.render.text.diff import comparison_json, render_comparison
 
@@ -191,6 +175,10 @@ def _compare(
                 schedule=asked.schedule,
             )
         )
+        if asked.stat and not comparison.is_empty and all(_is_timed(side) for side in (one, other)):
+            from irscope.analysis.findings.versus import versus as predicted
+
+            texts[-1] += f"time  {predicted(one, other).sentence}\n"
     if has_page:
         emit_report([one for pair in pairs for one in pair], asked.view, to.path)
         say(f"wrote {to.path}")
@@ -209,10 +197,13 @@ def _compare(
     return 1 if failed or (exit_code and differs) else 0
 
 
+def _is_timed(capture: Capture) -> bool:
+    """Whether the time of its launch can be predicted from what it holds."""
+    return capture.has_compiled and capture.launch.grid is not None and "sass" in capture.stages
+
+
 @dataclass(frozen=True, slots=True)
 class _PassDiff:
-    """The IR of one capture at two points of the pipeline, compared."""
-
     capture: Capture
     title: str
     """`before and after ttgir:coalesce#1`."""
@@ -222,9 +213,8 @@ class _PassDiff:
         """As JSON."""
         from irscope.render.text.diff import text_diff_json
 
-        capture = self.capture
-        head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target), "title": self.title}
-        return head | {"empty": self.text_diff.is_empty, **text_diff_json(self.text_diff)}
+        head = picked(self.capture, "id kernel=name target", title=self.title, empty=self.text_diff.is_empty)
+        return head | text_diff_json(self.text_diff)
 
     def as_text(self, *, side_by_side: bool, context: int, width: int | None, color: bool) -> str:
         """As text, under a title."""
@@ -238,7 +228,6 @@ class _PassDiff:
 def _diffs_around_passes(
     captures: Sequence[Capture], one_pass: str | None, between: tuple[str, str] | None, ignore: frozenset[Ignored]
 ) -> list[_PassDiff]:
-    """The IR of each capture before and after one pass, or after each of two passes, compared."""
     from irscope.analysis.diff.texts import diff_texts
 
     found: list[_PassDiff] = []
@@ -290,8 +279,8 @@ def pairs_of(
     if any(key in variant for key in _SCRIPT_AGAIN):
         return _recorded_again(left, base, record_options, variant)
     captures = captures_of(left, base)
-    constexprs = _constexprs(captures, variant)
-    if constexprs:
+    constants = {name for one in captures for name in one.launch.constexprs}
+    if constexprs := {key: value for key, value in variant.items() if key in constants}:
         return _with_other_constexprs(left, base, captures, constexprs)
     options = tuple((key, option_value(value)) for key, value in variant.items() if key != "target")
     targets = (variant["target"],) if "target" in variant else ()
@@ -308,7 +297,6 @@ def pairs_of(
 
 
 def _nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan) -> str:
-    """The message for a variant that does not differ from the launch."""
     same = [f"{key} is {value} already" for key, value in _variant(versus).items()]
     same += [f"{rule} is off already" for rule in plan.disabled]
     same += [f"{rule} is already one of the only passes on" for rule in plan.only]
@@ -316,10 +304,7 @@ def _nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan)
 
 
 def _variant(versus: Sequence[str]) -> dict[str, str]:
-    rows: dict[str, str] = {}
-    for text in versus:
-        key, value = versus_pair(text, "--vs")
-        rows[key] = value
+    rows = dict(versus_pair(text) for text in versus)
     if "target" in rows:
         Target.parse(rows["target"])
     return rows
@@ -327,7 +312,7 @@ def _variant(versus: Sequence[str]) -> dict[str, str]:
 
 def _side(subject: str, record_options: RecordingOptions) -> Sequence[Capture]:
     path = Path(subject)
-    from irscope.api.ir_files import IR_SUFFIXES, capture_of_files, capture_of_folder
+    from irscope.api.importing import IR_SUFFIXES, capture_of_files, capture_of_folder
 
     if path.is_dir() and not is_collection(path):
         return [capture_of_folder(path)]
@@ -400,12 +385,6 @@ def _recorded_again(
     return _paired(captures_of(left, base), captures_of(left, again, becomes_last=False))
 
 
-def _constexprs(captures: Sequence[Capture], variant: dict[str, str]) -> dict[str, str]:
-    constants = {name for capture in captures for name, _ in capture.launch.constants}
-    options = {name for capture in captures for name, _ in capture.launch.options}
-    return {key: value for key, value in variant.items() if key in constants and key not in options}
-
-
 def _with_other_constexprs(
     left: str | None, record_options: RecordingOptions, captures: Sequence[Capture], constexprs: dict[str, str]
 ) -> list[_Pair]:
@@ -433,3 +412,123 @@ def _stages_shown(left: Capture, right: Capture, record_options: Sequence[str]) 
             if rule.matches(snapshot) and snapshot.stage in left.stages and snapshot.stage in right.stages:
                 return [snapshot.stage] if not stage_named(snapshot.stage).is_binary else ["sass"]
     return []
+
+
+def watched(
+    subject: str | None,
+    stages: Sequence[str],
+    stat: bool,
+    context: int,
+    recordings: int | None,
+    to: Destination,
+    record_options: RecordingOptions,
+) -> int:
+    """Record a file again whenever it is saved, and show what that changed, until Ctrl-C or so many recordings.
+
+    A module next to it that it imports counts as well. Each kernel is compared with its last good state, which an error
+    in the file leaves as it is. Recordings are forks of a process that has imported Triton, and torch where the file
+    does.
+    """
+    file, kernel = split_subject(subject, record_options)
+    if not is_program(subject, record_options) or file == "-":
+        raise UsageError(f"{subject or 'last'!r} is no file to watch: give a Python file, or an IR file.")
+    from irscope.api.watching import LastGood, Watched, program_files
+    from irscope.record.process.child import warm_children
+    from irscope.record.process.requests import request_for
+
+    # What is wrong from the start is refused; errors that edits make are told, and the watch goes on.
+    request_for(file, record_options, kernel=kernel)
+    asked = replace(record_options, disassemble=False)
+    stages = stages or ["ttgir"]
+    state, files, number = LastGood(stages), Watched(), 0
+    beside: dict[Path, None] = {}
+    paint = to.is_colored
+    with warm_children():
+        try:
+            while True:
+                number += 1
+                beside.update(dict.fromkeys(program_files(Path(file)) if Path(file).is_file() else ()))
+                # Before the recording: what is saved meanwhile is recorded next.
+                files.look(beside)
+                made = _recorded(subject, asked, state, beside)
+                if made is not None:
+                    files.look(beside)
+                _emit(made, number, to.as_json, lambda made=made: _text(made or [], stages, stat, context, paint))
+                if recordings is not None and number >= recordings:
+                    return 0
+                if is_terminal():
+                    say(f"watching {len(beside)} file{'s' * (len(beside) != 1)}: save one, or end with Ctrl-C")
+                changed = files.wait()
+                say(f"saved: {', '.join(os.path.basename(one) for one in changed)}")
+        except (Interrupted, KeyboardInterrupt):
+            return 0
+
+
+def _recorded(
+    subject: str | None, asked: RecordingOptions, state: LastGood, beside: dict[Path, None]
+) -> list[KernelRound] | None:
+    """What came of one recording; None if nothing was recorded, and the last good state stays."""
+    kept = "; the last good state stays" if state else ""
+    with noted_incomplete() as incomplete:
+        try:
+            captures = list(captures_of(subject, asked))
+        except IrscopeError as error:
+            say(f"{error}{kept}")
+            return None
+    for capture in captures:
+        beside.update({Path(one.path): None for one in capture.sources if _is_own(one.path)})
+    return state.take(captures, is_whole=not incomplete)
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file is one that is edited: no installed package's, and no text that never was a file."""
+    return os.path.isabs(path) and "site-packages" not in path and os.path.isfile(path)
+
+
+def _emit(made: Sequence[KernelRound] | None, number: int, as_json: bool, text: Callable[[], str]) -> None:
+    if as_json:
+        row: dict[str, Any] = {"irscope_json": JSON_VERSION, "round": number, "recorded": made is not None}
+        row["kernels"] = [_as_json(one) for one in made or ()]
+        print(json.dumps(row, default=str), flush=True)
+    elif made is not None:
+        # No pager: it would have to be left before the next save is seen.
+        standard_output().write(harmless(text()))
+        standard_output().flush()
+
+
+def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, context: int, color: bool) -> str:
+    from irscope.render.text.diff import render_comparison
+    from irscope.render.text.findings import line_of_finding
+
+    bold, red, green, plain = ("\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[0m") if color else ("",) * 4
+    paints = {"worse": red, "better": green, "other": ""}
+    lines: list[str] = []
+    for one in made:
+        lines.append(f"{bold}{one.kernel}{plain} {one.variant}: {one.state}")
+        lines += [f"  {line}" for line in one.failure.splitlines()]
+        lines += [f"  {paints[change.verdict]}{change.verdict}{plain} {change.text}" for change in one.facts]
+        lines += [f"  {red}came{plain} {line_of_finding(finding)}" for finding in one.came]
+        lines += [f"  {green}went{plain} {line_of_finding(finding)}" for finding in one.went]
+        if one.comparison is not None and one.state == "changed":
+            shown = [name for name in stages if one.comparison.diff(name) is not None]
+            lines.append(
+                render_comparison(
+                    one.comparison, stages=shown, width=table_width(), color=color, stat=stat, context=context
+                )
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _as_json(one: KernelRound) -> dict[str, Any]:
+    from irscope.render.text.findings import findings_json
+    from irscope.render.text.tables import picked
+
+    compared = one.comparison.stages if one.comparison is not None else ()
+    return picked(
+        one,
+        "kernel variant state failure",
+        facts=[picked(change, "name before after verdict") for change in one.facts],
+        findings_came=findings_json(one.came),
+        findings_went=findings_json(one.went),
+        stages=[picked(row, "stage state summary") for row in compared],
+    )

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Annotated
 
 from irscope.api.installation import look, try_gpus
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Option
 from irscope.render.text.tables import table
 from irscope.store.baseline import save_ceilings
 
 
-def doctor(
-    interpreter: Annotated[
-        str,
-        Option("--python", metavar="PATH", help="Look at the Triton of another interpreter.", shows_default=False),
-    ] = sys.executable,
-    gpu: Annotated[
-        bool,
-        Option(
-            "--gpu", help="Compile, launch and check a kernel on each GPU, and measure what it reaches, for roofline."
-        ),
-    ] = False,
-    *,
-    to: Destination,
-) -> int:
-    """Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it."""
+def doctor(interpreter: str = sys.executable, gpu: bool = False, *, to: Destination) -> int:
+    """Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.
+
+    Options:
+        interpreter = --python PATH (default unsaid): Look at the Triton of another interpreter.
+        --gpu: Compile, launch and check a kernel on each GPU, and measure what it reaches, for roofline.
+    """
 
     findings, measured = try_gpus(interpreter) if gpu else (look(interpreter), ())
     if measured:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from irscope.cli.captures import captures_of, captures_with_passes, run_compile, tell_incomplete
+from irscope.cli.command import After, AsJson, Lines, Output, Part, Subject
 from irscope.cli.output import (
     STANDARD_OUTPUT,
     Looks,
-    Theme,
-    Width,
     emit_json,
     emit_page,
     emit_report,
@@ -21,14 +20,14 @@ from irscope.cli.output import (
     write_output,
     write_picture,
 )
-from irscope.cli.parameters import After, Argument, AsJson, Lines, Option, Output, Subject, split_words
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.cli.texts import file_names
-from irscope.cli.time import Part
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_layouts
+from irscope.render.text.tables import picked
 from irscope.store.disk import write_atomically
 from irscope.store.shelf import StoredCaptures
 
@@ -60,64 +59,21 @@ _KINDS = {
 
 
 def draw(
-    kind: Annotated[str, Argument("|".join(_KINDS), "What is drawn.")],
+    kind: str,
     subject: Subject = None,
-    stage: Annotated[
-        list[str] | None,
-        Option(
-            "--stage",
-            "-s",
-            metavar="STAGE",
-            help="Of dataflow and control-flow: the stage, by default the lowest that has such a graph. Of movie: only "
-            "the passes of these stages.",
-        ),
-    ] = None,
+    stage: list[str] | None = None,
     after: After = None,
-    around: Annotated[
-        str | None,
-        Option(
-            "--around",
-            metavar="VALUE",
-            help="Only what is near a value (acc_153), a label (.L_x_3) or a register (R24).",
-        ),
-    ] = None,
-    depth: Annotated[
-        int, Option("--depth", metavar="N", min=0, max=1000, help="Steps from the value of --around.")
-    ] = 3,
+    around: str | None = None,
+    depth: int = 3,
     lines: Lines = None,
-    fold: Annotated[
-        int | None,
-        Option(
-            "--fold",
-            metavar="0-7",
-            min=0,
-            max=7,
-            help="Fold at least this much: 0 nothing, 1 chains (the default), up to 7 whole regions; control-flow: 0 "
-            "to 4.",
-        ),
-    ] = None,
-    max_nodes: Annotated[
-        int, Option("--max-nodes", metavar="N", min=2, max=5000, help="Fold more above this many nodes.")
-    ] = 120,
-    seconds: Annotated[
-        float, Option("--seconds", metavar="S", min=0.1, max=60.0, help="Of movie: how long a pass is shown.")
-    ] = 1.2,
-    frame: Annotated[
-        int | None, Option("--frame", metavar="N", min=0, help="Of movie: this frame alone, as a still picture.")
-    ] = None,
+    fold: int | None = None,
+    max_nodes: int = 120,
+    seconds: float = 1.2,
+    frame: int | None = None,
     part: Part = None,
-    form: Annotated[
-        str | None,
-        Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help="svg, png, pdf, gv, gif or html, as far as the kind has it. Default: the suffix of -o; else svg, or "
-            "gv of what Graphviz draws.",
-        ),
-    ] = None,
-    theme: Theme = None,
-    width: Width = None,
+    form: str | None = None,
+    theme: str | None = None,
+    width: int | None = None,
     output: Output = None,
     as_json: AsJson = False,
     *,
@@ -133,6 +89,22 @@ def draw(
 
     -o FILE draws the first launch, -o DIR/ each, -o FILE.html the report's page where it shows the same. --json prints
     what is drawn.
+
+    Options:
+        kind = dataflow|control-flow|passes|warps|loop|poster|movie|roofline: What is drawn.
+        --stage, -s STAGE: Of dataflow and control-flow: the stage, by default the lowest that has such a graph. Of
+            movie: only the passes of these stages.
+        --around VALUE: Only what is near a value (acc_153), a label (.L_x_3) or a register (R24).
+        --depth (0..1000): Steps from the value of --around.
+        --fold 0-7 (0..7): Fold at least this much: 0 nothing, 1 chains (the default), up to 7 whole regions;
+            control-flow: 0 to 4.
+        --max-nodes (2..5000): Fold more above this many nodes.
+        --seconds S (0.1..60.0): Of movie: how long a pass is shown.
+        --frame (0..): Of movie: this frame alone, as a still picture.
+        form = --format, -f FORMAT: svg, png, pdf, gv, gif or html, as far as the kind has it. Default: the suffix of
+            -o; else svg, or gv of what Graphviz draws.
+        --theme light|dark|print: Of a picture. Default: the reader's; a PNG or a poster is light.
+        --width PIXELS (160..7680): Of a picture, texts grow with it.
     """
     if kind not in _KINDS:
         raise UsageError(f"draw {kind!r}: write {', '.join(_KINDS)}.{did_you_mean(kind, _KINDS)}")
@@ -172,7 +144,6 @@ def draw(
 
 
 def _format(kind: str, form: str | None, output: Path | None, as_json: bool) -> str:
-    """The format of the pictures; raises UsageError for one that the kind has not."""
     formats = _KINDS[kind].formats
     suffix = output.suffix.removeprefix(".").lower() if output is not None and not is_folder(output) else ""
     if form is None and is_page(output):
@@ -208,15 +179,9 @@ def _write(svg: str, form: str, file: Path | None, looks: Looks) -> None:
 
 
 def _draw_cards(
-    kind: str,
-    captures: StoredCaptures,
-    part: str | None,
-    form: str,
-    looks: Looks,
-    output: Path | None,
-    as_json: bool,
+    kind: str, captures: StoredCaptures, part: str | None, form: str, looks: Looks, output: Path | None, as_json: bool
 ) -> None:
-    from irscope.api.rooflines import counted_roofline
+    from irscope.api.timing import counted_roofline
 
     if kind == "roofline":
         from irscope.render.roofline import roofline_json, roofline_svg
@@ -242,17 +207,11 @@ def _poster_json(capture: Capture) -> dict[str, Any]:
     from irscope.render.poster.facts import live_registers
 
     flight, live = in_flight(capture), live_registers(capture)
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "target": str(capture.target),
-        "loop": flight and as_json(flight),
-        "registers": live and {"stage": live.stage, "live": live.live},
-    }
+    registers = live and picked(live, "stage live")
+    return picked(capture, "id kernel=name target", loop=flight and as_json(flight), registers=registers)
 
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
-    """Raise UsageError for a format that does not go with --frame, or without it."""
     if form == "png" and frame is None:
         raise UsageError("a PNG does not move: --frame N takes one frame; a movie is an .svg, a .gif or an .html.")
     if form in ("gif", "html") and frame is not None:

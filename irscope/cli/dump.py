@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of, nth_launch, run_request, tell_failures
+from irscope.cli.captures import (
+    captures_of,
+    is_capture,
+    nth_launch,
+    run_request,
+    split_subject,
+    stored_capture,
+    tell_failures,
+)
+from irscope.cli.command import Subject
 from irscope.cli.keeping import kept_captures, tell_stops
 from irscope.cli.output import Destination, emit
-from irscope.cli.parameters import Option, Subject
 from irscope.cli.show import View, show_captures
 from irscope.cli.streams import say
-from irscope.cli.subject import is_capture, split_subject, stored_capture
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
@@ -25,18 +32,14 @@ if TYPE_CHECKING:
 
 
 def dump(
-    subject: Subject = None,
-    *,
-    view: View,
-    to: Destination,
-    record_options: RecordingOptions,
-    via: Annotated[
-        str | None, Option("--via", metavar="mlir-dump", help="Read the passes from what MLIR_ENABLE_DUMP prints.")
-    ] = None,
+    subject: Subject = None, *, view: View, to: Destination, record_options: RecordingOptions, via: str | None = None
 ) -> int:
     """Record any Triton kernel on any machine, and show any stage of its compilation.
 
     Without --stage it prints a summary. A capture can be compiled again with other passes, options or targets.
+
+    Options:
+        --via mlir-dump: Read the passes from what MLIR_ENABLE_DUMP prints.
     """
     if to.path is None and not to.as_json and not view.needs_sass:
         record_options = replace(record_options, disassemble=False)

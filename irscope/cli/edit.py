@@ -8,24 +8,24 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from irscope.api.edits import PYTHON, EditPlace, place_at
-from irscope.cli.captures import captures_of, run_request
+from irscope.cli.captures import captures_of, only_one, run_request
+from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import kept_captures, refuse_untrusted
 from irscope.cli.output import Destination, emit, is_terminal
-from irscope.cli.parameters import Context, Option, Subject, split_words
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
-from irscope.cli.subject import only_one
 from irscope.errors import MissingTool, RecordingError, UsageError
 from irscope.interruption import noted_signals
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.render.text.failure import edited_failure_text
 from irscope.store.disk import write_atomically
-from irscope.store.edits import edits_folder, free_name, named, refuse_taken
+from irscope.store.recent import edits_folder, free_name, named, refuse_taken
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
@@ -43,31 +43,15 @@ class _Edit:
 
 def edit(
     subject: Subject = None,
-    name: Annotated[
-        str, Option("--name", metavar="NAME", help="The variant's name. Default: the place and a number.")
-    ] = "",
-    edited: Annotated[
-        Path | None, Option("--edited", metavar="FILE", help="The edited text, in place of an editor.")
-    ] = None,
-    as_text: Annotated[bool, Option("--text", help="Only print the text that is edited.")] = False,
-    trust: Annotated[
-        bool, Option("--trust", help="Run the Python text of a capture that was not recorded here.")
-    ] = False,
-    stage: Annotated[
-        list[str] | None,
-        Option("--stage", "-s", metavar="STAGE", help="Diff these stages. Default: the first that differs."),
-    ] = None,
-    stat: Annotated[bool, Option("--stat", help="Only the tables.")] = False,
+    name: str = "",
+    edited: Path | None = None,
+    as_text: bool = False,
+    trust: bool = False,
+    stage: list[str] | None = None,
+    stat: bool = False,
     context: Context = 3,
     *,
-    at: Annotated[
-        str,
-        Option(
-            "--at",
-            metavar="PASS|STAGE",
-            help="The text: the IR after a pass, what a stage made, or with 'source' the kernel's Python text.",
-        ),
-    ],
+    at: str,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
@@ -75,6 +59,15 @@ def edit(
 
     The result is kept as a variant, whose name is a CAPTURE for every command. The editor is $VISUAL, or else $EDITOR;
     without a terminal, --text prints the text and --edited FILE takes it back.
+
+    Options:
+        --name NAME: The variant's name. Default: the place and a number.
+        --edited FILE: The edited text, in place of an editor.
+        as_text = --text: Only print the text that is edited.
+        --trust: Run the Python text of a capture that was not recorded here.
+        --stage, -s STAGE: Diff these stages. Default: the first that differs.
+        --stat: Only the tables.
+        --at PASS|STAGE: The text: the IR after a pass, what a stage made, or with 'source' the kernel's Python text.
     """
     capture = only_one(captures_of(subject, replace(record_options, disassemble=False)), subject)
     place = place_at(capture, at, record=run_request, tell=say)

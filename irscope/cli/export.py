@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 from irscope.cli.captures import captures_of
+from irscope.cli.command import Output, Subjects
 from irscope.cli.output import STANDARD_OUTPUT, write_output
-from irscope.cli.parameters import Option, Output, Subjects
 from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 
 
 def export(
-    subjects: Subjects = None,
-    tritonparse: Annotated[
-        bool, Option("--tritonparse", help="A trace of tritonparse: an event in JSON per line (.ndjson).")
-    ] = False,
-    output: Output = None,
-    *,
-    record_options: RecordingOptions,
+    subjects: Subjects = None, tritonparse: bool = False, output: Output = None, *, record_options: RecordingOptions
 ) -> int:
     """Write captures for another tool: --tritonparse, a trace that tritonparse's parser and viewer read.
 
     It has the stages, the kernel's Python, options, grid and arguments; irscope import reads it again. Passes, layouts,
     binaries and findings have no place in it: a .irscope file keeps them.
+
+    Options:
+        --tritonparse: A trace of tritonparse: an event in JSON per line (.ndjson).
     """
     from irscope.ir.logs.tritonparse import trace_of
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 from irscope.api.importing import imported
 from irscope.cli.keeping import kept_captures
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Argument, Option
 from irscope.cli.show import summary
 from irscope.cli.streams import say
 from irscope.cli.texts import save_captures
@@ -20,27 +18,17 @@ from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 
 
-def import_(
-    paths: Annotated[
-        list[Path],
-        Argument(
-            "PATH…",
-            "A log of MLIR_ENABLE_DUMP or LLVM_IR_ENABLE_DUMP (- for standard input), Triton's cache, one of its "
-            "variants, a folder written by TRITON_KERNEL_DUMP, a trace of tritonparse (.ndjson) or a folder of them, "
-            "TorchInductor's cache, or torch_compile_debug.",
-        ),
-    ],
-    kernel: Annotated[str | None, Option("--kernel", metavar="NAME", help="Only this kernel.")] = None,
-    variant: Annotated[
-        str | None,
-        Option("--variant", metavar="HASH", help="Only this variant of a cache (see irscope ls --cache)."),
-    ] = None,
-    *,
-    to: Destination,
-) -> int:
+def import_(paths: list[Path], kernel: str | None = None, variant: str | None = None, *, to: Destination) -> int:
     """Make captures of what Triton printed or cached on another machine; needs no Triton.
 
     They are stored like recorded captures: irscope passes, diff and show read them.
+
+    Options:
+        paths = PATH…: A log of MLIR_ENABLE_DUMP or LLVM_IR_ENABLE_DUMP (- for standard input), Triton's cache, one of
+            its variants, a folder written by TRITON_KERNEL_DUMP, a trace of tritonparse (.ndjson) or a folder of them,
+            TorchInductor's cache, or torch_compile_debug.
+        --kernel NAME: Only this kernel.
+        --variant HASH: Only this variant of a cache (see irscope ls --cache).
     """
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:

@@ -124,10 +124,11 @@ def autotuning_notes(captures: StoredCaptures, asked: str) -> Iterator[str]:
         captures: of one recording.
         asked: the value of `--config`: `first`, `all`, an index, or KEY=VALUE.
     """
-    tunings: dict[str, dict[int, Autotuning]] = {}
+    tunings: dict[str, dict[str, Autotuning]] = {}
     for file in captures.files:
         if (tuning := file.autotuning) is not None:
-            tunings.setdefault(file.name, {})[tuning.index] = tuning
+            # By its text: configurations that pruning makes itself all have the index -1.
+            tunings.setdefault(file.name, {})[tuning.config] = tuning
     for kernel, compiled in tunings.items():
         # Configurations that do not fit come before the one that is launched.
         *_, one = compiled.values()
@@ -157,8 +158,9 @@ class Keeping:
     too; one that cannot be written ends the recording.
     """
 
-    def __init__(self, store: CaptureStore, collection: Collection | None = None) -> None:
+    def __init__(self, store: CaptureStore, collection: Collection | None = None, *, becomes_last: bool = True) -> None:
         self._store: CaptureStore | None = store
+        self._becomes_last = becomes_last
         self._collection = collection
         self._written: dict[str, Path] = {}
         """The files of this recording's captures, by id."""
@@ -198,10 +200,11 @@ class Keeping:
         return path
 
     def _refused(self, error: OSError) -> None:
-        tell_not_kept(error, say)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            # What was asked for is not there: a folder that never could be written to is another matter.
-            note_incomplete("the store is full")
+        tell_not_kept(error, say, what="The recording" if self._collection is None else "A copy in the store")
+        is_named = self._becomes_last and self._collection is None and "IRSCOPE_HOME" in os.environ
+        if is_named or error.errno in (errno.ENOSPC, errno.EDQUOT):
+            # A user who named no place, or asked for a variant, has what the command prints.
+            note_incomplete("the store cannot be written")
         self._store = None
 
     def adopted(self, ids: Iterable[str]) -> StoredCaptures:
@@ -223,7 +226,7 @@ class Keeping:
 
     def complete(self) -> None:
         """Make this recording the one that `last` names."""
-        if self._store is not None and self._written:
+        if self._becomes_last and self._store is not None and self._written:
             try:
                 self._store.complete([*self._written.values()])
             except OSError as error:
@@ -237,10 +240,9 @@ def kept_captures(*, becomes_last: bool = True, collection: Collection | None = 
     `becomes_last`: whether `last` names them after the block, unless an exception, such as an interruption, ends it.
     `collection`: where each is kept too.
     """
-    keep = Keeping(CaptureStore(), collection)
+    keep = Keeping(CaptureStore(), collection, becomes_last=becomes_last)
     yield keep
-    if becomes_last:
-        keep.complete()
+    keep.complete()
 
 
 def refuse_untrusted(capture: Capture, runs: str, how_to_read: str) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of
-from irscope.cli.parameters import split_words
-from irscope.cli.recording import refuse_options
+from irscope.cli.captures import captures_of, is_script, split_subject
+from irscope.cli.recording import refuse_options, split_words
 from irscope.cli.streams import say
-from irscope.cli.subject import is_script, split_subject
 from irscope.errors import NoDevice, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of, run_compile, run_request, tell_unknown
+from irscope.cli.captures import captures_of, is_script, run_compile, run_request, tell_unknown
 from irscope.cli.launches import program_request
 from irscope.cli.output import (
     Destination,
@@ -20,9 +20,7 @@ from irscope.cli.output import (
     write_picture,
     write_pictures,
 )
-from irscope.cli.parameters import Argument, Option
 from irscope.cli.streams import say
-from irscope.cli.subject import is_script
 from irscope.errors import UsageError, did_you_mean
 from irscope.memory.allocation import allocations_of
 from irscope.model.capture import Capture
@@ -38,61 +36,21 @@ _FORMATS = ("terminal", "svg", "png", "html", "json")
 
 
 def layout(
-    subject: Annotated[
-        str | None,
-        Argument(
-            "[FILE[::KERNEL]|CAPTURE|'#ENCODING']",
-            "A Python file with kernels, a capture, 'last', or an encoding as TTGIR writes it.",
-        ),
-    ] = None,
-    layouts: Annotated[
-        list[str] | None,
-        Option(
-            "--layout",
-            "-l",
-            metavar="'#ALIAS[@128x64]'",
-            help="Show this one; repeatable. A kind, such as nvidia_mma, is understood too.",
-        ),
-    ] = None,
-    value: Annotated[str | None, Option("--value", metavar="%NAME", help="The layout of a value.")] = None,
-    operation: Annotated[str | None, Option("--op", metavar="tt.dot", help="The layouts of an operation.")] = None,
-    line: Annotated[int | None, Option("--line", metavar="N", help="The layouts of a Python line.")] = None,
-    after: Annotated[str | None, Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.")] = None,
-    compare: Annotated[
-        str | None,
-        Option(
-            "--compare",
-            metavar="'#B'",
-            help="Compare the one of --layout, or the encoding that is given, with another layout of its shape: what "
-            "moves, or its accesses of shared memory and their bank conflicts.",
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        Option("--shape", metavar="128x64[xf16]", help="Of an encoding that is given: its shape and element type."),
-    ] = None,
-    aliases: Annotated[
-        Path | None,
-        Option("--ttgir", metavar="X.ttgir", help="Layouts of a TTGIR file, or its aliases for an encoding."),
-    ] = None,
-    costs: Annotated[
-        bool,
-        Option("--costs", help="Rank global and shared accesses and conversions by what they waste."),
-    ] = False,
-    memory: Annotated[
-        bool, Option("--memory", help="Shared and tensor memory over time: its buffers, and the peak.")
-    ] = False,
-    callers: Annotated[
-        bool, Option("--callers", help="In tables, each line of Python with the lines that call it.")
-    ] = False,
-    verify: Annotated[bool, Option("--verify", help="Check the maps on the GPU, element by element.")] = False,
-    color_by: Annotated[
-        str | None, Option("--color-by", metavar="KEY", help="warp, lane, register, bank or vector.")
-    ] = None,
-    form: Annotated[
-        str | None,
-        Option("--format", "-f", metavar="|".join(_FORMATS), help="Default: as -o's suffix says.", hidden=True),
-    ] = None,
+    subject: str | None = None,
+    layouts: list[str] | None = None,
+    value: str | None = None,
+    operation: str | None = None,
+    line: int | None = None,
+    after: str | None = None,
+    compare: str | None = None,
+    shape: str | None = None,
+    aliases: Path | None = None,
+    costs: bool = False,
+    memory: bool = False,
+    callers: bool = False,
+    verify: bool = False,
+    color_by: str | None = None,
+    form: str | None = None,
     *,
     to: Destination,
     looks: Looks,
@@ -103,6 +61,26 @@ def layout(
     With nothing chosen it lists every layout of the kernel. -o FILE.svg, .png or .html draws them; pictures take the
     --format, --theme and --width of irscope draw. An encoding has the warps of --num-warps, and the threads per warp of
     its text, of --option threads_per_warp=64, or of --target.
+
+    Options:
+        subject = [FILE[::KERNEL]|CAPTURE|'#ENCODING']: A Python file with kernels, a capture, 'last', or an encoding as
+            TTGIR writes it.
+        layouts = --layout, -l '#ALIAS[@128x64]': Show this one; repeatable. A kind, such as nvidia_mma, is understood
+            too.
+        --value %NAME: The layout of a value.
+        operation = --op tt.dot: The layouts of an operation.
+        --line: The layouts of a Python line.
+        --after PASS[#N]: Layouts as a pass left them.
+        --compare '#B': Compare the one of --layout, or the encoding that is given, with another layout of its shape:
+            what moves, or its accesses of shared memory and their bank conflicts.
+        --shape 128x64[xf16]: Of an encoding that is given: its shape and element type.
+        aliases = --ttgir X.ttgir: Layouts of a TTGIR file, or its aliases for an encoding.
+        --costs: Rank global and shared accesses and conversions by what they waste.
+        --memory: Shared and tensor memory over time: its buffers, and the peak.
+        --callers: In tables, each line of Python with the lines that call it.
+        --verify: Check the maps on the GPU, element by element.
+        --color-by KEY: warp, lane, register, bank or vector.
+        form = --format, -f terminal|svg|png|html|json (hidden): Default: as -o's suffix says.
     """
     from irscope.api.layouts import Typed, given_layouts, layouts_of_capture, layouts_of_file
     from irscope.layout.described import choose_layouts
@@ -215,12 +193,7 @@ def _show_page(
 
 
 def _show_pictures(
-    chosen: list[DescribedLayout],
-    form: str,
-    color_by: str | None,
-    compared: bool,
-    to: Destination,
-    looks: Looks,
+    chosen: list[DescribedLayout], form: str, color_by: str | None, compared: bool, to: Destination, looks: Looks
 ) -> int:
     from irscope.api.layouts import compilers_ways
     from irscope.layout.described import as_json
@@ -287,12 +260,7 @@ def _verify(chosen: list[DescribedLayout], to: Destination) -> int:
 
 
 def _show_memory(
-    capture: Capture,
-    form: str,
-    to: Destination,
-    looks: Looks,
-    subject: str | None,
-    record_options: RecordingOptions,
+    capture: Capture, form: str, to: Destination, looks: Looks, subject: str | None, record_options: RecordingOptions
 ) -> int:
     """Print or write a capture's memory over time; returns the exit code, 1 if the kernel does not fit."""
     from irscope.api.fitting import attempts, attempts_text, does_not_fit

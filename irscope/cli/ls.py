@@ -11,17 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+from irscope.cli.captures import collection_at, entries_of
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Argument, Option
 from irscope.cli.streams import say
-from irscope.cli.subject import collection_at, entries_of
 from irscope.errors import CaptureNotFound, TargetError, UsageError
 from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
 from irscope.model.capture import Environment
 from irscope.model.telling import telling_columns
-from irscope.render.text.tables import table
+from irscope.render.text.tables import picked, table
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredRow
 from irscope.target import Target
@@ -37,29 +36,23 @@ _UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a listed capture has to fit; with nothing given, all do."""
+    """What a listed capture has to fit; with nothing given, all do.
 
-    kernel: Annotated[
-        str | None,
-        Argument(
-            metavar="[KERNEL|COLLECTION[::KERNEL]]",
-            help="Part of the kernel's name, or a pattern: 'matmul*'; or a collection to list.",
-        ),
-    ] = None
-    where: Annotated[
-        list[str] | None,
-        Option(
-            "--where",
-            metavar="KEY=VALUE",
-            help="target=cuda:90 (or hip, h100, …), file=PART of the path of the kernel's file, or a compile option or "
-            "constant: BLOCK_M=64; repeatable.",
-        ),
-    ] = None
-    failed: Annotated[bool, Option("--failed", help="Those that failed, or do not fit the GPU.")] = False
-    since: Annotated[
-        str | None, Option("--since", metavar="WHEN", help="Recorded since: 30min, 2h, 3d, 2026-01-31, ….")
-    ] = None
-    last: Annotated[bool, Option("--last", help="Those of the last recording.")] = False
+    Options:
+        kernel = [KERNEL|COLLECTION[::KERNEL]]: Part of the kernel's name, or a pattern: 'matmul*'; or a collection to
+            list.
+        --where KEY=VALUE: target=cuda:90 (or hip, h100, …), file=PART of the path of the kernel's file, or a compile
+            option or constant: BLOCK_M=64; repeatable.
+        --failed: Those that failed, or do not fit the GPU.
+        --since WHEN: Recorded since: 30min, 2h, 3d, 2026-01-31, ….
+        --last: Those of the last recording.
+    """
+
+    kernel: str | None = None
+    where: list[str] | None = None
+    failed: bool = False
+    since: str | None = None
+    last: bool = False
 
     def chosen(self, rows: Sequence[StoredRow], last: set[str]) -> list[StoredRow]:
         """The rows that fit, in their order; raises UsageError for a value that is none.
@@ -96,16 +89,13 @@ class Filters:
         yield from (name for name, given in (("--failed", self.failed), ("--last", self.last)) if given)
 
 
-def ls(
-    cache: Annotated[
-        bool, Option("--cache", help="List Triton's cache (TRITON_CACHE_DIR, or ~/.triton/cache).")
-    ] = False,
-    folder: Annotated[Path | None, Option("--cache-dir", metavar="DIR", help="List the cache in this folder.")] = None,
-    *,
-    filters: Filters,
-    to: Destination,
-) -> int:
-    """List the recent captures, or those of a collection, the newest first."""
+def ls(cache: bool = False, folder: Path | None = None, *, filters: Filters, to: Destination) -> int:
+    """List the recent captures, or those of a collection, the newest first.
+
+    Options:
+        --cache: List Triton's cache (TRITON_CACHE_DIR, or ~/.triton/cache).
+        folder = --cache-dir DIR: List the cache in this folder.
+    """
     if cache or folder is not None:
         if given := ", ".join(filters.described()):
             raise UsageError(f"{given}: Triton's cache is listed whole; leave this out.")
@@ -169,27 +159,12 @@ def rows_text(rows: Sequence[StoredRow], width: int | None, color: bool) -> str:
 
 def rows_json(rows: Sequence[StoredRow]) -> list[dict[str, Any]]:
     """Rows as JSON."""
-    return [
-        {
-            "id": row.facts.id,
-            "kernel": row.facts.name,
-            "kernel_file": row.facts.file,
-            "line": row.facts.line,
-            "target": str(row.facts.target),
-            "status": row.facts.status,
-            "failure": row.facts.failure,
-            "plan": row.facts.plan,
-            "parts": row.facts.parts,
-            "triton": row.facts.triton_version,
-            "date": row.facts.date,
-            "recording": row.belongs_to,
-            "origin": row.facts.origin,
-            "file": row.file,
-            "bytes": row.bytes,
-            "graphs": list(row.facts.graphs),
-        }
-        for row in rows
-    ]
+    names = (
+        "id=facts.id kernel=facts.name kernel_file=facts.file line=facts.line target=facts.target status=facts.status "
+        "failure=facts.failure plan=facts.plan parts=facts.parts triton=facts.triton_version date=facts.date "
+        "recording=belongs_to origin=facts.origin file bytes graphs=facts.graphs"
+    )
+    return [picked(row, names) for row in rows]
 
 
 def _target(text: str) -> str:
@@ -209,7 +184,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _moment(text: str) -> float:
-    """When a text means, in seconds since 1970: some time ago, or a date."""
     if found := _AGO.fullmatch(text.strip()):
         now = datetime.datetime.now(datetime.timezone.utc).timestamp()
         return now - float(found[1]) * _UNITS[found[2]]
@@ -284,17 +258,5 @@ def _list_cache(folder: Path | None, to: Destination) -> None:
 
 
 def _row(entry: CacheEntry) -> dict[str, Any]:
-    return {
-        "variant": entry.variant,
-        "kernel": entry.kernel,
-        "target": None if entry.target is None else str(entry.target),
-        "num_warps": entry.num_warps,
-        "num_stages": entry.num_stages,
-        "num_ctas": entry.num_ctas,
-        "hash": entry.hash,
-        "triton": entry.triton_version,
-        "date": utc_date(entry.modified),
-        "stages": list(entry.stages),
-        "bytes": entry.bytes,
-        "folder": str(entry.folder),
-    }
+    names = "variant kernel target num_warps num_stages num_ctas hash triton=triton_version stages bytes"
+    return picked(entry, names, date=utc_date(entry.modified), folder=str(entry.folder))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Option
 from irscope.cli.streams import say
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.render.text.tables import picked
 
 if TYPE_CHECKING:
     # They import NumPy, which the commands do not need without these options.
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OnMachine:
-    """How `run` runs launches on the CPU."""
+    """How `run` runs launches on the CPU.
 
-    cpu: Annotated[bool, Option("--cpu", help="Run on the CPU even if this machine has a GPU.")] = False
-    stage: Annotated[str | None, Option("--stage", metavar="ttir|ttgir", help="The IR that the CPU runs.")] = None
-    at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass on the CPU.")] = None
-    programs: Annotated[
-        int | None, Option("--programs", metavar="N", min=1, help="Run a sample of the programs of each launch.")
-    ] = None
+    Options:
+        --cpu: Run on the CPU even if this machine has a GPU.
+        --stage ttir|ttgir: The IR that the CPU runs.
+        --at PASS[#N]: Run the IR after a pass on the CPU.
+        --programs (1..): Run a sample of the programs of each launch.
+    """
+
+    cpu: bool = False
+    stage: str | None = None
+    at: str | None = None
+    programs: int | None = None
 
     @property
     def is_chosen(self) -> bool:
@@ -45,22 +50,21 @@ class OnMachine:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Which values `show` prints."""
+    """Which values `show` prints.
 
-    values: Annotated[
-        bool,
-        Option("--values", help="Run the launch on the CPU, and print what each operation gave, by line of Python."),
-    ] = False
-    value: Annotated[
-        str | None, Option("--value", metavar="%NAME", help="Only this value, such as %acc, with its elements.")
-    ] = None
-    program: Annotated[
-        str | None, Option("--program", metavar="X[,Y[,Z]]", help="Run only this program of the grid.")
-    ] = None
-    line: Annotated[int | None, Option("--line", metavar="N", help="Only what comes from this line of the file.")] = (
-        None
-    )
-    at: Annotated[str | None, Option("--at", metavar="PASS[#N]", help="Run the IR after a pass.")] = None
+    Options:
+        --values: Run the launch on the CPU, and print what each operation gave, by line of Python.
+        --value %NAME: Only this value, such as %acc, with its elements.
+        --program X[,Y[,Z]]: Run only this program of the grid.
+        --line: Only what comes from this line of the file.
+        --at PASS[#N]: Run the IR after a pass.
+    """
+
+    values: bool = False
+    value: str | None = None
+    program: str | None = None
+    line: int | None = None
+    at: str | None = None
 
     def __post_init__(self) -> None:
         chosen = {"--value": self.value, "--program": self.program, "--line": self.line, "--at": self.at}
@@ -95,10 +99,7 @@ def show_values(captures: Sequence[Capture], values: Values, stages: tuple[str, 
         return "\n\n".join(texts)
 
     def as_json() -> dict[str, Any]:
-        return {
-            "captures": [{"id": one.id, "kernel": one.name, "target": str(one.target)} | found.as_json()
-                         for one, found in rows]
-        }  # fmt: skip
+        return {"captures": [picked(one, "id kernel=name target") | found.as_json() for one, found in rows]}
 
     to.emit(as_json, as_text)
     return 0

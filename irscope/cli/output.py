@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from irscope.cli.parameters import AsJson, Color, Option, Output
+from irscope.cli.command import AsJson, Color, Output
 from irscope.cli.streams import say, standard_output
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from irscope.render.report.facts import Between
     from irscope.render.report.results import Results
 
+
+_Row = TypeVar("_Row")
 
 STANDARD_OUTPUT = Path("-")
 """`-o -`: standard output, with no colours and no pager."""
@@ -73,6 +75,20 @@ class Destination:
         else:
             emit(text_of(table_width(self.path), self.is_colored), self.path, painted=self.is_colored)
 
+    def emit_each(
+        self,
+        captures: Sequence[Capture],
+        json_of: Callable[[Capture], dict[str, Any]],
+        text_of: Callable[[Capture, int | None, bool], str],
+    ) -> None:
+        """Write what there is on each capture; a text stands under a line that names it if there are several."""
+
+        def text(width: int | None, color: bool) -> str:
+            title = "{0.id:.8} {0.name} {0.target}\n" if len(captures) > 1 else ""
+            return "\n".join(title.format(one) + text_of(one, width, color) for one in captures)
+
+        self.emit(lambda: [json_of(one) for one in captures], text)
+
 
 def colored(asked: bool | None) -> bool:
     """Whether a text on standard output gets colour."""
@@ -120,12 +136,6 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
         standard_output().write(text)
     else:
         page(themed(harmless(text), theme_of(os.environ)) if painted else visible(text), standard_output())
-
-
-def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:
-    """The text of each capture, under a line that names it if there are several."""
-    several = len(captures) > 1
-    return "\n".join((f"{one.id[:8]} {one.name} {one.target}\n" if several else "") + text_of(one) for one in captures)
 
 
 def emit_json(value: dict[str, Any] | Sequence[dict[str, Any]], output: Path | None = None) -> None:
@@ -200,26 +210,17 @@ def emit_report(
 _STRANGE = re.compile(r"[^\w.-]+")
 
 
-def _theme_option(*, hidden: bool) -> Option:
-    help_ = "Of a picture. Default: the reader's; a PNG or a poster is light."
-    return Option("--theme", metavar="light|dark|print", help=help_, hidden=hidden)
-
-
-def _width_option(*, hidden: bool) -> Option:
-    help_ = "Of a picture, texts grow with it."
-    return Option("--width", metavar="PIXELS", min=160, max=7680, help=help_, hidden=hidden)
-
-
-Theme = Annotated[str | None, _theme_option(hidden=False)]
-Width = Annotated[int | None, _width_option(hidden=False)]
-
-
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How an exported picture looks: --theme and --width, which `irscope draw --help` lists."""
+    """How an exported picture looks: --theme and --width, which `irscope draw --help` lists.
 
-    theme: Annotated[str | None, _theme_option(hidden=True)] = None
-    width: Annotated[int | None, _width_option(hidden=True)] = None
+    Options:
+        --theme light|dark|print (hidden): Of a picture. Default: the reader's; a PNG or a poster is light.
+        --width PIXELS (160..7680, hidden): Of a picture, texts grow with it.
+    """
+
+    theme: str | None = None
+    width: int | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for a theme that is none."""
@@ -252,6 +253,27 @@ def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> Non
     write_output(output, render_png(drawn, zoom=2.0 if looks.width is None else 1.0))
     if output != STANDARD_OUTPUT:
         say(f"wrote {output}")
+
+
+_TRACE = ".trace.json"
+
+
+def draws_or_traces(path: Path | None) -> bool:
+    """Whether a command that times something writes a picture (.svg, .png) or a Chrome trace (.trace.json)."""
+    return path is not None and (path.suffix.lower() in (".svg", ".png") or path.name.endswith(_TRACE))
+
+
+def draw_or_trace(
+    rows: Sequence[_Row], path: Path, draw: Callable[[_Row], str], trace: Callable[[_Row], dict[str, Any]]
+) -> None:
+    """Write a picture or a Chrome trace of one launch, as the file's name says; raises UsageError for several."""
+    if len(rows) != 1:
+        raise UsageError(f"-o {str(path)!r} shows one launch, and there are {len(rows)}: --launch N chooses one.")
+    if path.name.endswith(_TRACE):
+        write_output(path, json.dumps(trace(rows[0])).encode())
+        say(f"wrote {path}")
+        return
+    write_picture(draw(rows[0]), path.suffix[1:].lower(), path, Looks())
 
 
 def write_pictures(pictures: Iterable[tuple[str, str]], form: str, folder: Path, looks: Looks) -> None:

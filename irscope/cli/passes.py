@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli.captures import captures_with_passes, run_compile, tell_failures
-from irscope.cli.output import Destination, under_titles
-from irscope.cli.parameters import Option, Subject
+from irscope.cli.command import Subject
+from irscope.cli.output import Destination, draw_or_trace, draws_or_traces
 from irscope.cli.streams import say
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import with_log
-from irscope.render.text.passes import passes_json, render_passes
+from irscope.record.variants.completing import with_log, with_times
+from irscope.render.text.history import passes_json, render_passes
 
 if TYPE_CHECKING:
     from irscope.model.evidence import PassLog
@@ -22,42 +22,16 @@ if TYPE_CHECKING:
 
 def passes(
     subject: Subject = None,
-    changed: Annotated[bool, Option("--changed", help="Hide the passes that changed nothing.")] = False,
-    stage: Annotated[
-        list[str] | None,
-        Option(
-            "--stage",
-            "-s",
-            metavar="STAGE",
-            help="Only the passes of this stage; repeatable. With --op and --value: at whose end to look.",
-        ),
-    ] = None,
-    match: Annotated[
-        str | None,
-        Option("--match", metavar="TEXT", help="Only passes whose name or MLIR argument contains this."),
-    ] = None,
-    log: Annotated[
-        bool,
-        Option("--log", help="Show what the compiler says of its reasons; it compiles again to say so."),
-    ] = False,
-    operation: Annotated[
-        str | None,
-        Option(
-            "--op", metavar="NAME", help="Which pass made each convert_layout (or other operation), which removed it."
-        ),
-    ] = None,
-    line: Annotated[
-        int | None, Option("--line", metavar="N", min=1, help="With --op: only those of this line of the Python.")
-    ] = None,
-    value: Annotated[
-        str | None,
-        Option("--value", metavar="%V", help="Follow this value back to the pass that made it, and on to its end."),
-    ] = None,
-    at: Annotated[
-        str | None,
-        Option("--at", metavar="PASS[#N]", help="Look after this pass. Default: at the end of TTGIR, or of --stage."),
-    ] = None,
-    show_diff: Annotated[bool, Option("--diff", help="With --op and --value: also the change around each.")] = False,
+    changed: bool = False,
+    stage: list[str] | None = None,
+    match: str | None = None,
+    log: bool = False,
+    operation: str | None = None,
+    line: int | None = None,
+    value: str | None = None,
+    at: str | None = None,
+    show_time: bool = False,
+    show_diff: bool = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -65,6 +39,18 @@ def passes(
     """List the passes: stage, number, name, MLIR argument and options, time, and what each changed.
 
     With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
+
+    Options:
+        --changed: Hide the passes that changed nothing.
+        --stage, -s STAGE: Only the passes of this stage; repeatable. With --op and --value: at whose end to look.
+        --match TEXT: Only passes whose name or MLIR argument contains this.
+        --log: Show what the compiler says of its reasons; it compiles again to say so.
+        operation = --op NAME: Which pass made each convert_layout (or other operation), which removed it.
+        --line (1..): With --op: only those of this line of the Python.
+        --value %V: Follow this value back to the pass that made it, and on to its end.
+        --at PASS[#N]: Look after this pass. Default: at the end of TTGIR, or of --stage.
+        show_time = --time: Instead: where the compile's time went, by another compile; -o also takes .svg, .trace.json.
+        show_diff = --diff: With --op and --value: also the change around each.
     """
     follows = operation is not None or value is not None
     if follows and (changed or log or match is not None or len(stage or ()) > 1):
@@ -73,14 +59,21 @@ def passes(
         )
     if not follows and (line is not None or at is not None or show_diff):
         raise UsageError("--line, --at and --diff go with --op NAME or --value %V.")
+    if show_time:
+        if follows or changed or log or match is not None or stage:
+            raise UsageError(
+                "--time shows all of a compile: it takes no --op, --value, --changed, --log, --match, --stage."
+            )
+        return _times(subject, to, record_options)
     captures = captures_with_passes(subject, replace(record_options, disassemble=False))
     if follows:
         from irscope.api.following import Followed, Question
 
         question = Question(operation, line, value, stage[0] if stage else None, at, show_diff, run_compile, say)
-        to.emit(
-            lambda: [Followed(capture, question).as_json() for capture in captures],
-            lambda width, color: under_titles(captures, lambda one: Followed(one, question).as_text(width, color)),
+        to.emit_each(
+            captures,
+            lambda one: Followed(one, question).as_json(),
+            lambda one, width, color: Followed(one, question).as_text(width, color),
         )
         return tell_failures(captures)
     for file in captures.files if log else ():
@@ -105,10 +98,21 @@ def passes(
             data["log_differs"] = list(capture.log.differing)
         return data
 
-    to.emit(
-        lambda: list(map(as_json, captures)),
-        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
-    )
+    to.emit_each(captures, as_json, text)
+    return tell_failures(captures)
+
+
+def _times(subject: str | None, to: Destination, record_options: RecordingOptions) -> int:
+    from irscope.render.times import times_json, times_svg, times_text, times_trace
+
+    captures = captures_with_passes(subject, replace(record_options, disassemble=False, times=True))
+    for file in captures.files:
+        if (capture := file.load()).times is None and capture.has_compiled:
+            file.put(with_times(capture, run=run_compile, tell=say), None)
+    if to.path is not None and draws_or_traces(to.path):
+        draw_or_trace(list(captures), to.path, times_svg, times_trace)
+        return tell_failures(captures)
+    to.emit_each(captures, times_json, lambda one, width, color: times_text(one, width=width, color=color))
     return tell_failures(captures)
 
 
@@ -134,7 +138,6 @@ def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, m
 def _logs(
     capture: Capture, effects: list[PassEffect], stages: list[str] | None, match: str | None
 ) -> tuple[PassLog, ...]:
-    """The logs of the chosen passes, and of whole stages unless passes were chosen by name."""
     chosen = {(effect.snapshot.stage, effect.snapshot.index) for effect in effects if effect.snapshot.group == "mlir"}
     return tuple(
         item

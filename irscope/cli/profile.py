@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from irscope.analysis.counters.matched import kernel_of_page
-from irscope.analysis.counters.operations import counted_launch
+from irscope.analysis.counters.operations import counted_launch, kernel_of_page
 from irscope.api.benching import Variant
 from irscope.cli.bench import compiled, variants_of
-from irscope.cli.captures import captures_of, run_compile
+from irscope.cli.captures import captures_of, is_capture, only_one, run_compile, split_subject
+from irscope.cli.command import Subject
 from irscope.cli.launches import one_capture, script_of
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Option, Subject
 from irscope.cli.streams import echo, progress, say
-from irscope.cli.subject import is_capture, only_one, split_subject
 from irscope.errors import NoDevice, RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.evidence import Profile
@@ -36,24 +34,8 @@ _Profiled = list[tuple[str, Capture]]
 
 def profile(
     subject: Subject = None,
-    source: Annotated[
-        Path | None,
-        Option(
-            "--counters",
-            metavar="REPORT",
-            help="Read a profile that was made elsewhere: a .ncu-rep, with Nsight Compute installed here, or what 'ncu "
-            "-i REPORT.ncu-rep --page source --csv --print-source sass' printed, anywhere.",
-        ),
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="VARIANT",
-            help="Profile a variant too: a plan (-combine), compile options (num_warps=8, several separated by "
-            "commas), or a capture of the same launch; repeatable.",
-        ),
-    ] = None,
+    source: Path | None = None,
+    versus: list[str] | None = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -63,6 +45,12 @@ def profile(
     The script runs under Nsight Compute up to one launch, its first or the one that --launch chooses; a capture shows
     the profile that it holds. What irscope computed stands next to what was counted. The profile is kept in the
     capture, whose report shows it too.
+
+    Options:
+        source = --counters REPORT: Read a profile that was made elsewhere: a .ncu-rep, with Nsight Compute installed
+            here, or what 'ncu -i REPORT.ncu-rep --page source --csv --print-source sass' printed, anywhere.
+        versus = --vs VARIANT: Profile a variant too: a plan (-combine), compile options (num_warps=8, several separated
+            by commas), or a capture of the same launch; repeatable.
     """
     from irscope.render.text.profile import profile_json, render_profile, render_side_by_side
 

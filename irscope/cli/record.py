@@ -7,21 +7,28 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-from irscope.cli.captures import captures_of, captures_of_command, tell_failures
+from irscope.cli.captures import (
+    captures_of,
+    captures_of_command,
+    collection_at,
+    is_capture,
+    readable,
+    stored_captures,
+    tell_failures,
+)
+from irscope.cli.command import AsJson, Color, Subjects
 from irscope.cli.ls import collection_rows, rows_json, rows_text
 from irscope.cli.output import Destination
-from irscope.cli.parameters import AsJson, Color, Option, Subjects
 from irscope.cli.recording import refuse_options
 from irscope.cli.show import View, show_captures
 from irscope.cli.streams import say
-from irscope.cli.subject import collection_at, is_capture, readable, stored_captures
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
 from irscope.store.collection import Collection, pack, unpack, working_folder
 from irscope.store.file import SUFFIX, is_packed
+from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
 _OF_A_SUBJECT = ("signature", "constexprs", "options", "launch", "test_filter")
@@ -29,15 +36,7 @@ _OF_A_SUBJECT = ("signature", "constexprs", "options", "launch", "test_filter")
 
 def record(
     subjects: Subjects = None,
-    folder: Annotated[
-        Path | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="FOLDER|FILE.irscope",
-            help="Record into a collection: a folder, or one file; made where it is missing.",
-        ),
-    ] = None,
+    folder: Path | None = None,
     as_json: AsJson = False,
     color: Color = None,
     *,
@@ -52,6 +51,10 @@ def record(
     A collection is a folder of captures with an index, or one file, which every command takes. What it holds stays;
     the same compile replaces its capture, captures that are named are copied, and programs that fail do not stop the
     others.
+
+    Options:
+        folder = --output, -o FOLDER|FILE.irscope: Record into a collection: a folder, or one file; made where it is
+            missing.
     """
     programs: list[str | None] = [*(subjects or [])]
     if not programs and record_options.program:
@@ -75,7 +78,16 @@ def record(
         files += captures_of(one, record_options).files
     captures = StoredCaptures(files)
     code = show_captures(captures, View(), to)
-    return tell_failures(captures) or code
+    return tell_failures(captures) or code or int(not _is_kept(captures))
+
+
+def _is_kept(captures: StoredCaptures) -> bool:
+    """Whether `last` names any of the captures."""
+    try:
+        ids = {row.facts.id for row in CaptureStore().last_recording()}
+    except (IrscopeError, OSError):
+        return False
+    return any(file.id in ids for file in captures.files)
 
 
 def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:

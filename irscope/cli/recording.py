@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from irscope.cli.keeping import noted_incomplete
-from irscope.cli.parameters import Argument, Option, split_words
-from irscope.cli.subject import refuse_unknown_names
+from irscope.cli.captures import refuse_unknown_names
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import STAGE_NAMES
-from irscope.model.recording_options import Flag, RecordingOptions
-from irscope.plan import PassPlan, PassRule
+from irscope.model.recording_options import Option, RecordingOptions
+from irscope.plan import LLVM, PassPlan, PassRule
 
 _OF_STAGES = ("stage",)
 _OF_PASSES = ("after", "before", "one_pass", "between", "at")
@@ -22,30 +20,16 @@ _LEVELS = ("triton", "all", "none")
 _FLAGS = [flag for item in fields(RecordingOptions) for flag in item.metadata["flags"]]
 
 
-def recording_parameters(*, shown: bool, takes_rest: bool) -> Iterator[tuple[str, Any, Option | Argument, Any]]:
-    """(name, type, declaration, default) of each option of a recording.
+def recording_parameters(*, shown: bool, takes_rest: bool) -> Iterator[tuple[str, Option]]:
+    """(parameter, option) of each option of a recording.
 
     Args:
         shown: whether the help of the command lists them.
         takes_rest: whether to take more arguments than the command has, for the message that refuses them.
     """
-    for flag in _FLAGS:
-        if flag.names:
-            yield flag.parameter, flag.kind, _option(flag, shown), flag.default
-        elif takes_rest:
-            yield flag.parameter, flag.kind, Argument(flag.metavar or "", flag.help if shown else "", not shown), None
-
-
-def _option(flag: Flag, shown: bool) -> Option:
-    return Option(
-        *flag.names,
-        metavar=flag.metavar,
-        help=flag.help,
-        min=flag.least,
-        shows_default=flag.shows_default,
-        hidden=not shown,
-        panel=flag.panel,
-    )
+    for name, option in _FLAGS:
+        if option.names or takes_rest:
+            yield name, replace(option, help=option.help if shown or option.names else "", hidden=not shown)
 
 
 def run_recorded(
@@ -53,15 +37,12 @@ def run_recorded(
 ) -> int:
     """Call a command with its own values and the options of the recording; `script`: the arguments after `--`.
 
-    Names of stages and passes are checked before. A script that stopped half-way is a failure, whatever was made of
-    the launches before.
+    Names of stages and passes are checked before.
     """
     record_options = _recording_options(values, script)
     _refuse_unknown_names(values, record_options)
-    flags = {flag.parameter for flag in _FLAGS}
-    with noted_incomplete() as incomplete:
-        code = call({name: value for name, value in values.items() if name not in flags}, record_options)
-    return code or int(bool(incomplete))
+    flags = {name for name, _ in _FLAGS}
+    return call({name: value for name, value in values.items() if name not in flags}, record_options)
 
 
 def refuse_options(record_options: RecordingOptions, why: str, *names: str) -> None:
@@ -69,7 +50,7 @@ def refuse_options(record_options: RecordingOptions, why: str, *names: str) -> N
     for item in fields(RecordingOptions):
         value = getattr(record_options, item.name)
         if item.name in names and value != item.default:
-            options = ", ".join(flag.names[0] for flag in item.metadata["flags"])
+            options = ", ".join(option.names[0] for _, option in item.metadata["flags"])
             shown = " ".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else value
             raise UsageError(f"{why}: leave out {options} ({shown}).")
 
@@ -80,7 +61,9 @@ def _refuse_unknown_names(values: Mapping[str, Any], record_options: RecordingOp
     passes = [value for name in _OF_PASSES for value in _texts(values.get(name)) if value not in STAGE_NAMES]
     if stages or passes or record_options.plan:
         for subject in [*_texts(values.get("subjects"))] or [values.get("subject") or values.get("left")]:
-            refuse_unknown_names(subject, record_options, stages=split_words(stages), passes=passes)
+            # LLVM's passes are a stage to plans alone, which `ablate` makes.
+            names = [name for name in split_words(stages) if name != LLVM or "pairs" not in values]
+            refuse_unknown_names(subject, record_options, stages=names, passes=passes)
 
 
 def _texts(value: Any) -> Sequence[str]:
@@ -91,14 +74,15 @@ def _recording_options(values: Mapping[str, Any], script: tuple[str, ...]) -> Re
     """The values of the flags, by parameter, as options; raises UsageError and PlanError."""
     chosen: dict[str, Any] = {}
     for item in fields(RecordingOptions):
-        flags: tuple[Flag, ...] = item.metadata["flags"]
-        given = {flag.parameter: values.get(flag.parameter, flag.default) for flag in flags}
+        flags: tuple[tuple[str, Option], ...] = item.metadata["flags"]
+        given = {name: values.get(name, option.default) for name, option in flags}
         if (combine := _COMBINED.get(item.name)) is not None:
             chosen[item.name] = combine(given)
         elif flags:
             (value,) = given.values()
-            is_pair = flags[0].metavar == "NAME=VALUE"
-            chosen[item.name] = _named_values(value, flags[0].names[0]) if is_pair else value
+            ((_, option),) = flags
+            is_pair = option.metavar == "NAME=VALUE"
+            chosen[item.name] = _named_values(value, option.names[0]) if is_pair else value
     if chosen["arguments"]:
         first, *_ = chosen["arguments"]
         raise UsageError(
@@ -112,7 +96,6 @@ def _recording_options(values: Mapping[str, Any], script: tuple[str, ...]) -> Re
 
 
 def _named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
-    """The pairs of a repeatable NAME=VALUE option; raises UsageError."""
     pairs: list[tuple[str, str]] = []
     for row in rows or ():
         name, equals, value = row.partition("=")
@@ -122,12 +105,17 @@ def _named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, st
     return pairs
 
 
-def versus_pair(text: str, option: str) -> tuple[str, str]:
+def split_words(texts: Sequence[str] | None) -> list[str]:
+    """The words of a repeatable option that takes several, separated by commas."""
+    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]
+
+
+def versus_pair(text: str) -> tuple[str, str]:
     """The key and the value of `--vs KEY=VALUE`; raises UsageError for another text."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"{option} {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
-    return key.strip().replace("-", "_"), value.strip()
+    key, _, value = (part.strip() for part in text.partition("="))
+    if not key or not value:
+        raise UsageError(f"--vs {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
+    return key.replace("-", "_"), value
 
 
 def interpreter_at(text: str, option: str) -> Path:
@@ -161,7 +149,6 @@ def _compile_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plan(given: dict[str, Any]) -> PassPlan:
-    """The plan of `--plan`, `--disable-pass` and `--enable-only` together."""
     plan = PassPlan()
     if (file := given["plan"]) is not None:
         try:

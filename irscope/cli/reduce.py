@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.api.reduction.kept import (
@@ -22,10 +22,10 @@ from irscope.api.reduction.kept import (
     last_stage,
 )
 from irscope.api.reduction.run import Reduction, ReductionOrigin, origins_of, python_case
+from irscope.cli.command import AsJson, Output, Subject
 from irscope.cli.keeping import refuse_untrusted
 from irscope.cli.launches import one_capture, program_request, session_without_gpu, why_no_gpu
 from irscope.cli.output import STANDARD_OUTPUT, emit, emit_json, write_output
-from irscope.cli.parameters import AsJson, Option, Output, Subject
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import echo, progress, say
 from irscope.device.measurement import Session
@@ -41,84 +41,20 @@ from irscope.record.variants.pool import VariantPool
 def reduce(
     subject: Subject = None,
     *,
-    check: Annotated[
-        str | None,
-        Option(
-            "--check",
-            metavar="CMD",
-            help="This shell command exits with 0; as of ablate. {capture} and $IRSCOPE_CAPTURE are the candidate's "
-            "file: irscope show {capture} --stage ptx | grep -q wgmma",
-        ),
-    ] = None,
-    finding: Annotated[
-        str | None, Option("--finding", metavar="CODE", help="irscope why has this finding: IRS401, spills, …")
-    ] = None,
-    meaning: Annotated[
-        str | None,
-        Option(
-            "--meaning", metavar="PASS[#N]", help="This pass changes what the kernel means, as verify --passes says."
-        ),
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE",
-            help="It differs from the same text compiled with plan='-coalesce -pipeline', num_warps=8, "
-            "target=cuda:80 or triton=PYTHON; repeatable.",
-        ),
-    ] = None,
-    differs: Annotated[
-        str,
-        Option(
-            "--differs",
-            metavar="FIGURE",
-            help="--vs: what differs, where both compile: outcome (nothing: one must fail), ttir, ttgir, ptx, amdgcn, "
-            "instructions, registers, spills or shared.",
-        ),
-    ] = "outcome",
-    result: Annotated[
-        bool,
-        Option("--result", help="--vs: on one side it writes what the launch writes, on the other not."),
-    ] = False,
-    stage: Annotated[
-        str | None,
-        Option(
-            "--stage",
-            "-s",
-            metavar="source|ttir|ttgir",
-            help="Reduce this stage's IR. Default: the IR before the pass that fails, else the latest from which it "
-            "still does.",
-        ),
-    ] = None,
-    before: Annotated[
-        str | None, Option("--before", metavar="PASS[#N]", help="Reduce the IR as this pass finds it.")
-    ] = None,
-    limit: Annotated[
-        float | None,
-        Option(
-            "--limit",
-            metavar="SECONDS",
-            min=0.1,
-            help="Time limit of a candidate. Default: 20; of a hang 2, or ten times what the rest took.",
-        ),
-    ] = None,
-    fresh: Annotated[bool, Option("--fresh", help="Forget what an earlier call found out of candidates.")] = False,
+    check: str | None = None,
+    finding: str | None = None,
+    meaning: str | None = None,
+    versus: list[str] | None = None,
+    differs: str = "outcome",
+    result: bool = False,
+    stage: str | None = None,
+    before: str | None = None,
+    limit: float | None = None,
+    fresh: bool = False,
     output: Output = None,
-    markdown: Annotated[
-        Path | None, Option("--markdown", metavar="FILE", help="Write a text for an issue: IR, commands, versions.")
-    ] = None,
-    python: Annotated[
-        Path | None,
-        Option(
-            "--python-output",
-            metavar="FILE",
-            help="Also reduce the kernel's Python text, by the same rule, and write it here.",
-        ),
-    ] = None,
-    trust: Annotated[
-        bool, Option("--trust", help="Let --python-output run the text of a capture that was not recorded here.")
-    ] = False,
+    markdown: Path | None = None,
+    python: Path | None = None,
+    trust: bool = False,
     as_json: AsJson = False,
     record_options: RecordingOptions,
 ) -> int:
@@ -126,6 +62,25 @@ def reduce(
 
     Operations, regions, arguments, attributes and passes go as long as it stays so. Every candidate is verified by
     MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
+
+    Options:
+        --check CMD: This shell command exits with 0; as of ablate. {capture} and $IRSCOPE_CAPTURE are the candidate's
+            file: irscope show {capture} --stage ptx | grep -q wgmma
+        --finding CODE: irscope why has this finding: IRS401, spills, …
+        --meaning PASS[#N]: This pass changes what the kernel means, as verify --passes says.
+        versus = --vs KEY=VALUE: It differs from the same text compiled with plan='-coalesce -pipeline', num_warps=8,
+            target=cuda:80 or triton=PYTHON; repeatable.
+        --differs FIGURE: --vs: what differs, where both compile: outcome (nothing: one must fail), ttir, ttgir, ptx,
+            amdgcn, instructions, registers, spills or shared.
+        --result: --vs: on one side it writes what the launch writes, on the other not.
+        --stage, -s source|ttir|ttgir: Reduce this stage's IR. Default: the IR before the pass that fails, else the
+            latest from which it still does.
+        --before PASS[#N]: Reduce the IR as this pass finds it.
+        --limit SECONDS (0.1..): Time limit of a candidate. Default: 20; of a hang 2, or ten times what the rest took.
+        --fresh: Forget what an earlier call found out of candidates.
+        --markdown FILE: Write a text for an issue: IR, commands, versions.
+        python = --python-output FILE: Also reduce the kernel's Python text, by the same rule, and write it here.
+        --trust: Let --python-output run the text of a capture that was not recorded here.
     """
     from irscope.cli.texts import one_pass
     from irscope.render.text.searches import (
@@ -173,8 +128,6 @@ _MUCH_LONGER = 10
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The options of one reduction."""
-
     check: str | None = None
     finding: str | None = None
     versus: tuple[str, ...] = ()
@@ -273,7 +226,7 @@ class _Wanted:
 def changed(request: RecordRequest, versus: Sequence[str]) -> RecordRequest:
     """The request for the other side; raises UsageError and PlanError."""
     for text in versus:
-        key, value = versus_pair(text, "--vs")
+        key, value = versus_pair(text)
         if key == "plan":
             request = replace(request, plan=request.plan.joined(PassPlan.parse(value)))
         elif key == "target":

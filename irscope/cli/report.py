@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import click
 
-from irscope.cli.captures import captures_of, run_compile
+from irscope.cli.captures import captures_of, readable, run_compile
+from irscope.cli.command import Subjects
 from irscope.cli.output import write_output
-from irscope.cli.parameters import Option, Subjects
 from irscope.cli.streams import say
-from irscope.cli.subject import readable
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_operations
@@ -21,19 +19,22 @@ from irscope.store.shelf import StoredCaptures
 
 def report(
     subjects: Subjects = None,
-    output: Annotated[Path, Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
-    show: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
-    operations: Annotated[
-        bool,
-        Option("--operations", help="Compile the TTGIR again to find which operation each instruction is from."),
-    ] = False,
-    title: Annotated[str, Option("--title", metavar="TEXT", help="The title of the page.")] = "",
+    output: Path = Path("report.html"),
+    show: bool = False,
+    operations: bool = False,
+    title: str = "",
     *,
     record_options: RecordingOptions,
 ) -> int:
     """Write one HTML file with every pass, stage and layout; it needs no server and no network.
 
     irscope report last shows the last recording. A page of several captures compares any two of them.
+
+    Options:
+        --output, -o FILE: The page to write.
+        show = --open: Open the page in the browser.
+        --operations: Compile the TTGIR again to find which operation each instruction is from.
+        --title TEXT: The title of the page.
     """
     if output.is_dir():
         raise UsageError(

@@ -6,14 +6,12 @@ import math
 import re
 import sys
 from dataclasses import replace
-from typing import Annotated
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, is_capture, only_one, split_subject
+from irscope.cli.command import Output, Subject
 from irscope.cli.keeping import refuse_untrusted
 from irscope.cli.output import STANDARD_OUTPUT, emit, write_output
-from irscope.cli.parameters import Option, Output, Subject
 from irscope.cli.streams import say
-from irscope.cli.subject import is_capture, only_one, split_subject
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
@@ -25,36 +23,11 @@ _LIMIT_MIB = 64.0
 def reproduce(
     subject: Subject = None,
     output: Output = None,
-    verify: Annotated[
-        bool,
-        Option("--verify", help="Compile with the file, and compare every artifact byte by byte: exit 1 if not."),
-    ] = False,
-    data: Annotated[
-        bool,
-        Option(
-            "--data",
-            help="Store the launch's tensors in it: a GPU's, with what the launch left, or what the script gave the "
-            "virtual one.",
-        ),
-    ] = False,
-    data_limit: Annotated[
-        float | None,
-        Option(
-            "--data-limit",
-            metavar="MIB",
-            min=0.001,
-            help="With --data: the largest tensor. Default: 64; packed, all together may have 8.",
-        ),
-    ] = None,
-    python: Annotated[
-        str,
-        Option(
-            "--python", metavar="PATH", help="The interpreter of --verify. Default: irscope's own.", shows_default=False
-        ),
-    ] = sys.executable,
-    trust: Annotated[
-        bool, Option("--trust", help="Let --verify run the Python text of a capture that was not recorded here.")
-    ] = False,
+    verify: bool = False,
+    data: bool = False,
+    data_limit: float | None = None,
+    python: str = sys.executable,
+    trust: bool = False,
     *,
     record_options: RecordingOptions,
 ) -> int:
@@ -62,6 +35,14 @@ def reproduce(
 
     It holds the kernel with the functions and constants that it uses, the exact signature, options and target, and the
     passes that were off. With --verify and no -o only the result of the check is printed.
+
+    Options:
+        --verify: Compile with the file, and compare every artifact byte by byte: exit 1 if not.
+        --data: Store the launch's tensors in it: a GPU's, with what the launch left, or what the script gave the
+            virtual one.
+        --data-limit MIB (0.001..): With --data: the largest tensor. Default: 64; packed, all together may have 8.
+        --python PATH (default unsaid): The interpreter of --verify. Default: irscope's own.
+        --trust: Let --verify run the Python text of a capture that was not recorded here.
     """
     from irscope.render.reproduction.program import render_reproduction
 

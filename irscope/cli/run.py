@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import check_plan
 from irscope.cli.launches import script_of
 from irscope.cli.on_machine import OnMachine
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Argument, Option
 from irscope.cli.streams import echo, say
 from irscope.errors import NoDevice, UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -22,13 +21,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    subject: Annotated[str | None, Argument("FILE[::KERNEL]", "The Python script that makes the launches.")] = None,
-    every: Annotated[
-        bool, Option("--all", help="Check every launch, not only the first one of each compiled kernel.")
-    ] = False,
-    launch_timeout: Annotated[
-        float, Option("--launch-timeout", metavar="SECONDS", min=0.1, help="Time limit for one launch on the GPU.")
-    ] = 30.0,
+    subject: str | None = None,
+    every: bool = False,
+    launch_timeout: float = 30.0,
     *,
     machine: OnMachine,
     to: Destination,
@@ -43,6 +38,11 @@ def run(
     Without a GPU, with --cpu or for a --target, the script runs on a virtual GPU that computes, and the CPU runs the
     IR of the first launch of each compiled kernel: under a plan against the IR of all passes, else against the IR
     before any pass.
+
+    Options:
+        subject = FILE[::KERNEL]: The Python script that makes the launches.
+        every = --all: Check every launch, not only the first one of each compiled kernel.
+        --launch-timeout SECONDS (0.1..): Time limit for one launch on the GPU.
     """
     from irscope.render.text.bench import render_agreements
 

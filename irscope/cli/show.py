@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 from irscope.cli import texts
+from irscope.cli.captures import stored_captures
+from irscope.cli.command import After, Annotations, Lines, Stages
 from irscope.cli.on_machine import Values, show_values
 from irscope.cli.output import (
     STANDARD_OUTPUT,
@@ -19,9 +21,8 @@ from irscope.cli.output import (
     table_width,
     write_output,
 )
-from irscope.cli.parameters import After, Annotations, Argument, Lines, Option, Stages, split_words
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
-from irscope.cli.subject import stored_captures
 from irscope.cli.texts import annotated_text, annotation_columns, annotations_json
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
@@ -31,27 +32,23 @@ from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What to show of each capture; with nothing chosen, its summary."""
+    """What to show of each capture; with nothing chosen, its summary.
+
+    Options:
+        --before PASS[#N]: The IR before a pass.
+        --each DIR: Write a numbered file for each pass that changed the IR; diff -r compares two such folders.
+        --loc: Show locations: the text whose lines why and layout name.
+    """
 
     stage: Stages = None
     after: After = None
-    before: Annotated[str | None, Option("--before", metavar="PASS[#N]", help="The IR before a pass.")] = None
-    each: Annotated[
-        Path | None,
-        Option(
-            "--each",
-            metavar="DIR",
-            help="Write a numbered file for each pass that changed the IR; diff -r compares two such folders.",
-        ),
-    ] = None
+    before: str | None = None
+    each: Path | None = None
     lines: Lines = None
-    loc: Annotated[bool, Option("--loc", help="Show locations: the text whose lines why and layout name.")] = False
+    loc: bool = False
     annotate: Annotations = None
 
     def __post_init__(self) -> None:
@@ -162,13 +159,6 @@ def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> in
     return 1 if missing else 0
 
 
-_Captures = Annotated[
-    list[str] | None,
-    Argument(
-        "[CAPTURE…]",
-        "Files, collections (FOLDER, FOLDER::KERNEL), ids of stored captures, or 'last': the last recording.",
-    ),
-]
 _MOST_STUDIED = 100
 """In a summary of more captures, findings are left to `irscope why`: they take the texts of each."""
 
@@ -188,8 +178,13 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     return render_summary(rows, findings, width=table_width(), color=colored(color))
 
 
-def show(captures: _Captures = None, *, view: View, values: Values, to: Destination) -> int:
-    """Show captures: their summary, a stage, the IR around a pass, or values. Runs anywhere."""
+def show(captures: list[str] | None = None, *, view: View, values: Values, to: Destination) -> int:
+    """Show captures: their summary, a stage, the IR around a pass, or values. Runs anywhere.
+
+    Options:
+        captures = [CAPTURE…]: Files, collections (FOLDER, FOLDER::KERNEL), ids of stored captures, or 'last': the last
+            recording.
+    """
     chosen = StoredCaptures(file for text in captures or ["last"] for file in stored_captures(text).files)
     if values.values:
         return show_values(chosen, values, view.stages, to)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.api.texts import parse_lines
 from irscope.cli.captures import captures_of, tell_incomplete
-from irscope.cli.output import Destination, emit_report, is_page, under_titles
-from irscope.cli.parameters import Annotations, Lines, Option, Subject
+from irscope.cli.command import Annotations, Lines, Subject
+from irscope.cli.output import Destination, emit_report, is_page
 from irscope.cli.streams import say
 from irscope.cli.texts import annotation_columns, annotations_json, columns_of
 from irscope.errors import UsageError
@@ -25,13 +25,8 @@ _Pattern = re.Pattern[str] | None
 
 def source(
     subject: Subject = None,
-    stage: Annotated[
-        str | None, Option("--stage", "-s", metavar="STAGE", help="Show this stage between the lines of Python.")
-    ] = None,
-    match: Annotated[
-        str | None,
-        Option("--match", metavar="REGEX", help="Only lines compiled to such an instruction: wgmma, 'ld.global.128'."),
-    ] = None,
+    stage: str | None = None,
+    match: str | None = None,
     lines: Lines = None,
     annotate: Annotations = None,
     *,
@@ -41,6 +36,10 @@ def source(
     """Show the kernel's Python with, for each line, its operations at every stage, instructions and live registers.
 
     --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
+
+    Options:
+        --stage, -s STAGE: Show this stage between the lines of Python.
+        --match REGEX: Only lines compiled to such an instruction: wgmma, 'ld.global.128'.
     """
     shown = _Shown(stage, _pattern_of(match), lines, annotation_columns(annotate))
     captures = captures_of(subject, record_options)
@@ -54,17 +53,12 @@ def source(
     for file in captures.files if shown.columns else ():
         if "cubin" in file.stages and "sass" not in file.stages:
             file.put(with_sass(file.load(), tell=say), None)
-    to.emit(
-        lambda: [_json(capture, shown) for capture in captures],
-        lambda width, color: under_titles(captures, lambda one: _text(one, shown, width, color)),
-    )
+    to.emit_each(captures, lambda one: _json(one, shown), lambda one, width, color: _text(one, shown, width, color))
     return tell_incomplete(captures)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is shown of each capture."""
-
     stage: str | None
     pattern: _Pattern
     lines: str | None
@@ -72,7 +66,6 @@ class _Shown:
 
 
 def _pattern_of(text: str | None) -> _Pattern:
-    """The pattern of `--match`; raises UsageError if it is not a regular expression."""
     try:
         return None if text is None else re.compile(text, re.IGNORECASE)
     except re.error as error:
@@ -104,7 +97,6 @@ def _text(capture: Capture, shown: _Shown, width: int | None, color: bool) -> st
 def _only(
     capture: Capture, found: Any, stage: str | None, pattern: _Pattern, lines: str | None
 ) -> set[tuple[str, int]] | None:
-    """The lines of Python to show; None for all of them."""
     only: set[tuple[str, int]] | None = None
     if lines is not None:
         wanted = parse_lines(lines)

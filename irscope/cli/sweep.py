@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, is_program
+from irscope.cli.command import AsJson, Color
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Argument, AsJson, Color, Option
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import progress_bar, say
-from irscope.cli.subject import is_program
 from irscope.errors import IrscopeError, PlanError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions
@@ -24,41 +22,14 @@ from irscope.store.shelf import StoredCaptures
 
 
 def sweep(
-    subjects: Annotated[
-        list[str] | None,
-        Argument(metavar="[COLLECTION[::KERNEL]|CAPTURE|FILE]…", help="What is compiled again."),
-    ] = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE[,VALUE]",
-            help="num_warps=2,8, target=cuda:100, any compile option, BLOCK=64,128 of a tl.constexpr of a FILE's "
-            "kernels, plan=-combine (or a FILE with one), or triton=PATH of another interpreter or environment; "
-            "repeatable. Every combination is compiled, with the capture's own values too.",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str,
-        Option(
-            "--scheduler",
-            metavar="tcp://HOST:PORT",
-            help="A dask cluster. Default: processes here.",
-        ),
-    ] = "",
-    verify: Annotated[
-        bool, Option("--verify", help="A column `meaning`: does each compile mean the same as its IR? docs/verify.md.")
-    ] = False,
-    fresh: Annotated[
-        bool, Option("--fresh", help="Compile all of it, also what the table has already, or an ended run began.")
-    ] = False,
-    output: Annotated[
-        Path, Option("--output", "-o", metavar="TABLE", help="The table: .parquet, .csv or .json.")
-    ] = Path("sweep.parquet"),
-    show: Annotated[Path | None, Option("--show", metavar="TABLE", help="Summarise a table that is there.")] = None,
-    by: Annotated[
-        str, Option("--by", metavar="FIGURE", help="What compiles are ranked by: registers, spilled_bytes, ….")
-    ] = "registers",
+    subjects: list[str] | None = None,
+    versus: list[str] | None = None,
+    scheduler: str = "",
+    verify: bool = False,
+    fresh: bool = False,
+    output: Path = Path("sweep.parquet"),
+    show: Path | None = None,
+    by: str = "registers",
     as_json: AsJson = False,
     color: Color = None,
     *,
@@ -67,6 +38,18 @@ def sweep(
     """Compile captures in every combination of options and targets, on all cores or a cluster, into one table.
 
     Each row is kept as soon as it is there: the same command goes on where it was ended, and compiles nothing twice.
+
+    Options:
+        subjects = [COLLECTION[::KERNEL]|CAPTURE|FILE]…: What is compiled again.
+        versus = --vs KEY=VALUE[,VALUE]: num_warps=2,8, target=cuda:100, any compile option, BLOCK=64,128 of a
+            tl.constexpr of a FILE's kernels, plan=-combine (or a FILE with one), or triton=PATH of another interpreter
+            or environment; repeatable. Every combination is compiled, with the capture's own values too.
+        --scheduler tcp://HOST:PORT: A dask cluster. Default: processes here.
+        --verify: A column `meaning`: does each compile mean the same as its IR? docs/verify.md.
+        --fresh: Compile all of it, also what the table has already, or an ended run began.
+        --output, -o TABLE: The table: .parquet, .csv or .json.
+        --show TABLE: Summarise a table that is there.
+        --by FIGURE: What compiles are ranked by: registers, spilled_bytes, ….
     """
     from irscope.analysis.sweep import CRITERIA, summary_of
     from irscope.render.text.variants import render_summary, summary_json
@@ -114,7 +97,7 @@ def _swept(
     for one in captures:
         tell_origin(one, say)
     of_constants = {
-        constants: _recorded_with(constants, subjects, record_options) if constants else captures
+        constants: recorded_with(constants, subjects, record_options) if constants else captures
         for constants in dict.fromkeys(one.constants for one in points)
     }
     journal, known = Journal(output), ()
@@ -147,8 +130,8 @@ def _swept(
     return tuple(rows)
 
 
-def _recorded_with(
-    constants: tuple[tuple[str, str], ...], subjects: list[str], record_options: RecordingOptions
+def recorded_with(
+    constants: tuple[tuple[str, str], ...], subjects: Sequence[str | None], record_options: RecordingOptions
 ) -> StoredCaptures:
     """The captures of programs, recorded again with other tl.constexpr values; raises UsageError for a stored one."""
     if held := [one for one in subjects if not is_program(one, record_options)]:
@@ -157,14 +140,14 @@ def _recorded_with(
             "is no program that could be recorded again: give the FILE."
         )
     asked = replace(record_options, constants=constants)
-    return StoredCaptures(file for one in subjects for file in captures_of(one, asked).files)
+    return StoredCaptures(file for one in subjects for file in captures_of(one, asked, becomes_last=False).files)
 
 
 def points_of(versus: Sequence[str]) -> tuple[Point, ...]:
     """Every combination, the capture's own first; raises UsageError and PlanError."""
     axes: dict[str, list[str]] = {}
     for text in versus:
-        key, value = versus_pair(text, "--vs")
+        key, value = versus_pair(text)
         if key in ("config", "kernel"):
             raise UsageError(f"--vs {text!r}: it needs the script: irscope record --config all records all.")
         axes.setdefault(key, []).extend(one.strip() for one in value.split(",") if one.strip())
@@ -176,8 +159,7 @@ def points_of(versus: Sequence[str]) -> tuple[Point, ...]:
 
 def with_constants(points: Sequence[Point], captures: Sequence[Capture]) -> tuple[Point, ...]:
     """The points, with the options that are no options of the captures' but tl.constexpr parameters as constants."""
-    constants = {name for one in captures for name, _ in one.launch.constants}
-    constants -= {name for one in captures for name, _ in one.launch.options}
+    constants = {name for one in captures for name in one.launch.constexprs}
     return tuple(
         replace(
             point,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from irscope.api import texts as api_texts
 from irscope.api.texts import selected_lines
 from irscope.cli.output import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
-from irscope.cli.parameters import split_words
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
@@ -54,7 +54,6 @@ def stage_text(
 
 
 def _binary_text(capture: Capture, artifact: Artifact) -> str:
-    """The sections and resources of a binary, instead of its bytes."""
     from irscope.ir.asm.resources import parse_elf
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
@@ -66,9 +65,8 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
 
 
 def _resources_text(capture: Capture) -> str:
-    """The resources of a capture, one per line, and the occupancy that they allow."""
     from irscope.render.capture.page import occupancy_text
-    from irscope.render.text.figures import resource_title
+    from irscope.render.text.tables import resource_title
 
     known = asdict(capture.resources).items()
     rows = [f"{resource_title(name)}: {value}" for name, value in known if value is not None]

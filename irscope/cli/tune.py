@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of
+from irscope.cli.command import Part, Subject
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination
-from irscope.cli.parameters import Option, Subject
 from irscope.cli.streams import progress_bar, say
-from irscope.cli.subject import is_program
-from irscope.cli.sweep import points_of, with_constants
-from irscope.cli.time import Part
+from irscope.cli.sweep import points_of, recorded_with, with_constants
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Point
-from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
@@ -27,34 +24,12 @@ if TYPE_CHECKING:
 
 def tune(
     subject: Subject = None,
-    versus: Annotated[
-        list[str] | None,
-        Option(
-            "--vs",
-            metavar="KEY=VALUE[,VALUE]",
-            help="BLOCK_M=64,128 of a tl.constexpr of a FILE's kernel, or an option such as num_warps=4,8; repeatable, "
-            "every combination is compiled. Default: the configurations of its @triton.autotune.",
-        ),
-    ] = None,
-    size: Annotated[
-        list[str] | None,
-        Option(
-            "--size",
-            metavar="NAME=N[,N]",
-            help="M=1,16,4096: rank for each, as if launched so; stride_am=K of another; repeatable. Needs --grid.",
-        ),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        Option("--grid", metavar="EXPRESSION", help="The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'."),
-    ] = None,
-    top: Annotated[int, Option("--top", metavar="N", min=1, help="How many are printed as triton.Config.")] = 5,
-    time: Annotated[
-        bool, Option("--time", help="Measure the first --top on the GPU, with the launch that the FILE makes.")
-    ] = False,
-    perf_model: Annotated[
-        bool, Option("--perf-model", help="Print the predictions as a perf_model for prune_configs_by instead.")
-    ] = False,
+    versus: list[str] | None = None,
+    size: list[str] | None = None,
+    grid: str | None = None,
+    top: int = 5,
+    time: bool = False,
+    perf_model: bool = False,
     part: Part = None,
     *,
     to: Destination,
@@ -63,9 +38,20 @@ def tune(
     """Compile the configurations of a kernel and rank them by predicted time; only --time runs some, on a GPU.
 
     Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
+
+    Options:
+        versus = --vs KEY=VALUE[,VALUE]: BLOCK_M=64,128 of a tl.constexpr of a FILE's kernel, or an option such as
+            num_warps=4,8; repeatable, every combination is compiled. Default: the configurations of its
+            @triton.autotune.
+        --size NAME=N[,N]: M=1,16,4096: rank for each, as if launched so; stride_am=K of another; repeatable. Needs
+            --grid.
+        --grid EXPRESSION: The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'.
+        --top (1..): How many are printed as triton.Config.
+        --time: Measure the first --top on the GPU, with the launch that the FILE makes.
+        --perf-model: Print the predictions as a perf_model for prune_configs_by instead.
     """
     from irscope.api.tuning import clock_on_gpu, measured, ranked, sizes_of
-    from irscope.render.tuning import tuning_json, tuning_text
+    from irscope.render.timing import tuning_json, tuning_text
     from irscope.timing.tuning import perf_model_text
 
     points = sizes_of(size or ())
@@ -126,7 +112,6 @@ class _Requests:
 
 
 def _compiled(subject: str | None, versus: Sequence[str], record_options: RecordingOptions) -> list[Capture]:
-    """The captures of every configuration, failures among them."""
     if not versus:
         chosen = replace(record_options, config="all") if record_options.config == "first" else record_options
         return list(captures_of(subject, chosen))
@@ -142,25 +127,14 @@ def _compiled(subject: str | None, versus: Sequence[str], record_options: Record
     with progress_bar() as bar:
         task = bar.add_task("compiles", total=len(points))
         for chosen in constants:
-            base = _recorded_with(chosen, subject, record_options) if chosen else captures
+            base = recorded_with(chosen, [subject], record_options) if chosen else captures
             mine = [point for point in points if point.constants == chosen]
             found += _with_options(_first_launches(base), mine)
             bar.advance(task, len(mine))
     return found
 
 
-def _recorded_with(
-    constants: tuple[tuple[str, str], ...], subject: str | None, record_options: RecordingOptions
-) -> StoredCaptures:
-    if not is_program(subject, record_options):
-        raise UsageError(
-            f"--vs {constants[0][0]}=…: it is a tl.constexpr, which decides the IR that captures hold: give the FILE."
-        )
-    return captures_of(subject, replace(record_options, constants=constants), becomes_last=False)
-
-
 def _first_launches(captures: Sequence[Capture]) -> list[Capture]:
-    """One capture of each kernel: the first launch."""
     return list({one.name: one for one in reversed(list(captures))}.values())
 
 

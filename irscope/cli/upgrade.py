@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, is_program, is_script, readable
+from irscope.cli.command import Subject
 from irscope.cli.keeping import note_incomplete
 from irscope.cli.launches import program_request
 from irscope.cli.output import Destination, emit_report, is_page
-from irscope.cli.parameters import Option, Subject, split_words
-from irscope.cli.recording import interpreter_at, refuse_options
+from irscope.cli.recording import interpreter_at, refuse_options, split_words
 from irscope.cli.streams import progress_bar, say
-from irscope.cli.subject import is_program, is_script, readable
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
-    from irscope.analysis.upgrade.model import Row, Upgrade
-    from irscope.record.variants.grafts import Compiler
+    from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
+    from irscope.record.variants.pool import Compiler
 
 
 WORSE = 3
@@ -31,42 +30,21 @@ WORSE = 3
 
 @dataclass(frozen=True, slots=True)
 class _Timing:
-    """How launches are timed."""
-
     rounds: int
     cold: bool
 
 
 def upgrade(
     subject: Subject = None,
-    from_python: Annotated[
-        str | None,
-        Option("--from", metavar="ENV", help="An environment with a Triton, or its Python. Default: this one."),
-    ] = None,
-    to_python: Annotated[str | None, Option("--to", metavar="ENV", help="That with the other Triton.")] = None,
-    blame: Annotated[
-        bool,
-        Option("--blame/--no-blame", help="Whether the stage and the pass are found that a change comes from."),
-    ] = True,
-    every: Annotated[bool, Option("--all", help="Also the variants in which nothing got worse or better.")] = False,
-    verify: Annotated[
-        bool,
-        Option("--verify", help="Run the IR of both on the CPU, and compare what it means; docs/verify.md."),
-    ] = False,
-    time: Annotated[
-        bool,
-        Option("--time", help="On a GPU: make each launch of a FILE by both, compare the results and time them."),
-    ] = False,
-    rounds: Annotated[int, Option("--rounds", metavar="N", min=6, help="With --time: launches of each.")] = 100,
-    warm: Annotated[bool, Option("--warm", help="With --time: do not flush the L2 cache before each launch.")] = False,
-    fail_on: Annotated[
-        str,
-        Option(
-            "--fail-on",
-            metavar="FACT[,FACT]|worse|never",
-            help=f"What ends with exit code {WORSE}: any fact that got worse, or one of these: spilled_bytes, ….",
-        ),
-    ] = "worse",
+    from_python: str | None = None,
+    to_python: str | None = None,
+    blame: bool = True,
+    every: bool = False,
+    verify: bool = False,
+    time: bool = False,
+    rounds: int = 100,
+    warm: bool = False,
+    fail_on: str = "worse",
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -74,6 +52,18 @@ def upgrade(
     """Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.
 
     The blame is found by grafting: what one version made of a kernel up to a stage is compiled on by the other.
+
+    Options:
+        from_python = --from ENV: An environment with a Triton, or its Python. Default: this one.
+        to_python = --to ENV: That with the other Triton.
+        --blame/--no-blame: Whether the stage and the pass are found that a change comes from.
+        every = --all: Also the variants in which nothing got worse or better.
+        --verify: Run the IR of both on the CPU, and compare what it means; docs/verify.md.
+        --time: On a GPU: make each launch of a FILE by both, compare the results and time them.
+        --rounds (6..): With --time: launches of each.
+        --warm: With --time: do not flush the L2 cache before each launch.
+        --fail-on FACT[,FACT]|worse|never: What ends with exit code 3: any fact that got worse, or one of these:
+            spilled_bytes, ….
     """
     from irscope.render.text.upgrade import render_upgrade, upgrade_json
 
@@ -107,7 +97,7 @@ def _verified(found: Upgrade) -> Upgrade:
     """The same with whether the compiles of each row mean the same; what is not decided is printed."""
     from irscope.analysis.upgrade.compare import with_meaning
 
-    rows: list[Row] = []
+    rows: list[UpgradeRow] = []
     counts: Counter[str] = Counter()
     with progress_bar() as bar:
         task = bar.add_task("runs the IR", total=len(found.rows))
@@ -158,7 +148,7 @@ def _upgraded(
     timing: _Timing | None,
 ) -> Upgrade:
     from irscope.analysis.upgrade.compare import upgraded
-    from irscope.record.variants.grafts import Compiler
+    from irscope.record.variants.pool import Compiler
 
     asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
     own = replace(asked, targets=(), options=())

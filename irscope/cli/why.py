@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import captures_of, tell_failures, tell_incomplete
+from irscope.cli.command import Subject
 from irscope.cli.launches import program_request, why_no_gpu
-from irscope.cli.output import Destination, emit, under_titles
-from irscope.cli.parameters import Option, Subject, split_words
+from irscope.cli.output import Destination, emit
+from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -26,55 +27,47 @@ if TYPE_CHECKING:
 
 def why(
     subject: Subject = None,
-    line: Annotated[int | None, Option("--line", metavar="N", min=1, help="Only those of this line of Python.")] = None,
-    operation: Annotated[str | None, Option("--op", metavar="OP", help="Only those of these operations: load.")] = None,
-    value: Annotated[str | None, Option("--value", metavar="%V", help="Only those of this value of the TTGIR.")] = None,
-    ignore: Annotated[
-        list[str] | None,
-        Option("--ignore", metavar="CODE[,CODE]", help="Not these kinds: IRS101, or narrow-load; repeatable."),
-    ] = None,
-    size: Annotated[
-        list[str] | None,
-        Option("--size", metavar="NAME=N", help="As if launched with this integer argument; repeatable."),
-    ] = None,
-    grid: Annotated[
-        str | None, Option("--grid", metavar="X[,Y[,Z]]", help="As if launched with so many programs.")
-    ] = None,
-    tries: Annotated[
-        str | None,
-        Option(
-            "--tries",
-            metavar="0|N|few|all",
-            help="At most N compiles try fixes of a kernel; 0: compile nothing, not even for the compiler's log. "
-            "Default: few (those of the worst three findings, one past TTGIR) for what was recorded here, else 0.",
-        ),
-    ] = None,
-    time: Annotated[
-        bool, Option("--time", help="On a GPU: run each fix that is better, and report its effect.")
-    ] = False,
-    variants: Annotated[
-        bool,
-        Option(
-            "--variants",
-            help="Why a kernel was compiled more than once: the arguments that distinguish its variants, and which "
-            "merges cost nothing.",
-        ),
-    ] = False,
-    warmup: Annotated[
-        bool, Option("--warmup", help="Print Python that compiles every variant ahead of its first launch.")
-    ] = False,
-    every: Annotated[
-        bool,
-        Option("--all", help="Also findings below 3 % of the time; with --variants kernels that were compiled once."),
-    ] = False,
+    other: str | None = None,
+    line: int | None = None,
+    operation: str | None = None,
+    value: str | None = None,
+    ignore: list[str] | None = None,
+    size: list[str] | None = None,
+    grid: str | None = None,
+    tries: str | None = None,
+    time: bool = False,
+    variants: bool = False,
+    warmup: bool = False,
+    every: bool = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
     """Report what is slow in a kernel: the line, the cause, and fixes that were compiled.
 
-    A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
+    irscope why A B says why B is slower than A: the terms of both predictions that differ, and where they do. A comment
+    `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
+
+    Options:
+        other = [FILE|CAPTURE]: Why this one is slower than the first, by prediction.
+        --line (1..): Only those of this line of Python.
+        operation = --op OP: Only those of these operations: load.
+        --value %V: Only those of this value of the TTGIR.
+        --ignore CODE[,CODE]: Not these kinds: IRS101, or narrow-load; repeatable.
+        --size NAME=N: As if launched with this integer argument; repeatable.
+        --grid X[,Y[,Z]]: As if launched with so many programs.
+        --tries 0|N|few|all: At most N compiles try fixes of a kernel; 0: compile nothing, not even for the compiler's
+            log. Default: few (those of the worst three findings, one past TTGIR) for what was recorded here, else 0.
+        --time: On a GPU: run each fix that is better, and report its effect.
+        --variants: Why a kernel was compiled more than once: the arguments that distinguish its variants, and which
+            merges cost nothing.
+        --warmup: Print Python that compiles every variant ahead of its first launch.
+        every = --all: Also findings below 3 % of the time; with --variants kernels that were compiled once.
     """
+    if other is not None:
+        if variants or warmup or time or line is not None or operation is not None or value is not None:
+            raise UsageError("why A B compares two predictions: leave out the options that choose findings.")
+        return _versus(subject, other, to, record_options)
     if variants or warmup:
         return _variants(subject, every, warmup, tries, to, record_options)
     from irscope.analysis.findings.model import codes_of
@@ -82,6 +75,7 @@ def why(
     from irscope.api.explain import Explainer, Explanation, read_grid, read_sizes, with_launch
     from irscope.record.variants.compiles import Compiles
     from irscope.render.text.findings import findings_json, render_explanation, render_findings, time_json
+    from irscope.render.text.tables import picked
 
     chosen = _Choice(line, operation, value, codes_of(split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
@@ -114,15 +108,32 @@ def why(
 
     def as_json(capture: Capture) -> dict[str, Any]:
         answer = answers[capture.id]
-        head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
-        time = time_json(answer.time)
-        return head | {"time": time, "findings": findings_json(answer.findings), "silenced": answer.silenced}
+        found = findings_json(answer.findings)
+        return picked(
+            capture, "id kernel=name target", time=time_json(answer.time), findings=found, silenced=answer.silenced
+        )
 
-    to.emit(
-        lambda: [as_json(one) for one in captures],
-        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
-    )
+    to.emit_each(captures, as_json, text)
     return tell_incomplete(captures)
+
+
+def _versus(subject: str | None, other: str, to: Destination, record_options: RecordingOptions) -> int:
+    """Print why the captures of one subject are slower than those of another."""
+    from irscope.analysis.findings.versus import versus
+    from irscope.cli.diff import pairs_of
+    from irscope.record.variants.completing import with_layouts, with_sass
+    from irscope.render.text.findings import render_versus, versus_json
+
+    pairs = [
+        tuple(with_sass(with_layouts(side)) if side.has_compiled else side for side in pair)
+        for pair in pairs_of(subject, other, record_options, [])
+    ]
+    rows = [(one, two, versus(one, two)) for one, two in pairs]
+    to.emit(
+        lambda: [versus_json(*row) for row in rows],
+        lambda _, color: "\n".join(render_versus(*row, color=color) for row in rows),
+    )
+    return 0
 
 
 def _timed(
@@ -138,8 +149,6 @@ def _timed(
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Which findings are asked for."""
-
     line: int | None
     operation: str | None
     value: str | None
@@ -189,12 +198,7 @@ _STAGES = "source", "ttir", "ttgir"
 
 
 def _variants(
-    subject: str | None,
-    every: bool,
-    warmup: bool,
-    tries: str | None,
-    to: Destination,
-    record_options: RecordingOptions,
+    subject: str | None, every: bool, warmup: bool, tries: str | None, to: Destination, record_options: RecordingOptions
 ) -> int:
     """Print why kernels were compiled more than once; what merging gives is compiled."""
     from irscope.analysis.variants.merges import warmup_code

@@ -1,4 +1,4 @@
-"""How long the units of a part take: rates, latencies and sizes for the clock, each with its source.
+"""How long the units of a part take (`clocks.json`): rates, latencies and sizes for the clock, each with its source.
 
 Cycles are those of the multiprocessor's clock. What no vendor publishes is measured: by `benchmarks/microbench` on the
 parts that say so, by the papers named here on others. A part that was never compared with a GPU is marked.
@@ -6,15 +6,15 @@ parts that say so, by the papers named here on others. A part that was never com
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 
 from irscope.device.parts import PEAKS
 from irscope.errors import UsageError, did_you_mean
 from irscope.target import Target
-
-__all__ = ["CLOCKS", "Clock", "clock_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,54 +117,7 @@ class Clock:
 _MEASURED = ("clock_hz", "launch_s", "l2_latency", "dram_latency", "dram_bytes_per_s", "l2_bytes_per_s", "units",
              "l2_size")  # fmt: skip
 """Constants that are measured on the user's own part."""
-_HOPPER = Clock(
-    "h100",
-    "cuda:90",
-    132,
-    1.98e9,
-    True,
-    "NVIDIA H100 whitepaper; CUDA C++ Programming Guide, arithmetic instructions; arXiv 2402.13499 (latencies)",
-    tensor_flops={"f16": 512, "bf16": 512, "tf32": 256, "f8": 1024, "i8": 1024},
-    mma_flops={"f16": 320, "bf16": 320, "tf32": 160, "f8": 320, "i8": 640, "f64": 32},
-)
-_PUBLISHED = "not validated here"
-
-_ROWS = (
-    _HOPPER,
-    replace(_HOPPER, part="h200", dram_bytes_per_s=4.8e12),
-    replace(
-        _HOPPER, part="h100-pcie", units=114, clock_hz=1.755e9, dram_bytes_per_s=2.0e12, is_validated=False,
-        source=f"{_HOPPER.source}; {_PUBLISHED}",
-    ),
-    Clock(
-        "a100", "cuda:80", 108, 1.41e9, False,
-        "NVIDIA A100 whitepaper; arXiv 2208.11174 (latencies); " + _PUBLISHED,
-        mma_flops={"f16": 256, "bf16": 256, "tf32": 128, "i8": 512, "f64": 16},
-        fma=2.0, l1_size=192 * 1024, l2_latency=200.0, l2_size=40 * 1024 * 1024, l2_bytes_per_s=4.2e12,
-        dram_latency=470.0, dram_bytes_per_s=2.039e12, dram_efficiency=0.9, l1_latency=33.0, shared_latency=23.0,
-    ),
-    Clock(
-        "b200", "cuda:100", 148, 1.85e9, False,
-        "NVIDIA Blackwell data sheet; arXiv 2507.10789; facebookexperimental/triton's latency model; " + _PUBLISHED,
-        tensor_flops={"f16": 1024, "bf16": 1024, "tf32": 512, "f8": 2048, "i8": 2048, "f4": 4096},
-        mma_flops={"f16": 320, "bf16": 320, "tf32": 160, "f8": 320}, l2_latency=300.0, l2_size=126 * 1024 * 1024,
-        l2_bytes_per_s=9e12, dram_latency=700.0, dram_bytes_per_s=8e12, bulk_latency=700.0,
-    ),
-    Clock(
-        "mi300x", "hip:gfx942", 304, 2.1e9, False, "AMD CDNA 3 white paper; " + _PUBLISHED,
-        tensor_flops={"f16": 512, "bf16": 512, "f8": 1024}, l1_size=32 * 1024, l1_bytes=64, l2_latency=330.0,
-        l2_size=256 * 1024 * 1024, l2_bytes_per_s=17e12, dram_latency=790.0, dram_bytes_per_s=5.3e12,
-        dram_efficiency=0.8, launch_s=4e-6, fma=1.0,
-    ),
-    Clock(
-        "mi355x", "hip:gfx950", 256, 2.4e9, False,
-        "AMD CDNA 4 white paper; facebookexperimental/triton's latency model (MFMA 18, LDS 69, global 790); "
-        + _PUBLISHED,
-        tensor_flops={"f16": 1024, "bf16": 1024, "f8": 2048, "f4": 4096}, l1_size=32 * 1024, l1_bytes=64,
-        l2_latency=330.0, l2_size=256 * 1024 * 1024, l2_bytes_per_s=17e12, dram_latency=790.0, shared_latency=69.0,
-        dram_bytes_per_s=8e12, dram_efficiency=0.8, launch_s=4e-6, fma=1.0,
-    ),
-)  # fmt: skip
+_ROWS = tuple(Clock(**row) for row in json.loads(Path(__file__).with_name("clocks.json").read_bytes())["clocks"])
 CLOCKS: Mapping[str, Clock] = MappingProxyType({row.part: row for row in _ROWS})
 """Every part by its name."""
 

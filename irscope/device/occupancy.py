@@ -1,4 +1,4 @@
-"""The limits of a multiprocessor, how many warps of a kernel it can hold, and whether a kernel fits at all.
+"""The limits of a multiprocessor (`limits.json`), how many warps of a kernel it can hold, and whether a kernel fits.
 
 NVIDIA: "CUDA C++ Programming Guide", Technical Specifications per Compute Capability, and the CUDA toolkit's
 `cuda_occupancy.h` (granularities, sub-partitions, barriers); "PTX ISA", tcgen05, for tensor memory.
@@ -16,12 +16,15 @@ kernel asks for it, which Triton does.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from irscope.model.capture import Capture, Failure, Resources, Target, stage_named
+from irscope.model.plain import built
 
 _KIB = 1024
 
@@ -76,82 +79,15 @@ class _HipLimits:
         return self.simds * self.max_waves_per_simd
 
 
-def _cuda(
-    warps: int, blocks: int, shared_kib: int, barriers_per_block: int | None, columns: int | None = None
-) -> _CudaLimits:
-    return _CudaLimits(
-        max_warps=warps,
-        max_blocks=blocks,
-        shared_bytes=shared_kib * _KIB,
-        shared_bytes_per_block=(shared_kib - 1) * _KIB,
-        reserved_shared_bytes=_KIB,
-        shared_granule_bytes=128,
-        barriers=barriers_per_block and barriers_per_block * blocks,
-        tensor_memory_columns=columns,
-    )
-
+_TABLES: Any = json.loads(Path(__file__).with_name("limits.json").read_bytes())
 
 CUDA_LIMITS: Mapping[str, _CudaLimits] = MappingProxyType(
-    {
-        "75": _CudaLimits(32, 16, 64 * _KIB, 64 * _KIB, 0, 256, None),
-        "80": _cuda(64, 32, 164, None),
-        "86": _cuda(48, 16, 100, None),
-        "87": _cuda(48, 16, 164, None),
-        "89": _cuda(48, 24, 100, None),
-        "90": _cuda(64, 32, 228, 2),
-        "100": _cuda(64, 32, 228, 2, 512),
-        "103": _cuda(64, 32, 228, 2, 512),
-        "120": _cuda(48, 24, 100, 1),
-        "121": _cuda(48, 24, 100, 1),
-    }
+    {arch: built(_CudaLimits, row) for arch, row in _TABLES["cuda"].items()}
 )
 """By compute capability."""
 
-
-def _cdna(shared_kib: int, shared_granule_bytes: int) -> _HipLimits:
-    return _HipLimits(
-        unit="CU",
-        simds=4,
-        max_waves_per_simd=8,
-        vector_registers=512,
-        vector_granule=8,
-        unified_file=True,
-        scalar_steps=((80, 10), (88, 9), (100, 8)),
-        shared_bytes=shared_kib * _KIB,
-        shared_bytes_per_block=shared_kib * _KIB,
-        shared_granule_bytes=shared_granule_bytes,
-        max_blocks=16,
-        max_waves_per_block=16,
-    )
-
-
-def _rdna() -> _HipLimits:
-    return _HipLimits(
-        unit="WGP",
-        simds=4,
-        max_waves_per_simd=16,
-        vector_registers=1536,
-        vector_granule=24,
-        unified_file=False,
-        scalar_steps=(),
-        shared_bytes=128 * _KIB,
-        shared_bytes_per_block=64 * _KIB,
-        shared_granule_bytes=512,
-        max_blocks=32,
-        max_waves_per_block=32,
-    )
-
-
 HIP_LIMITS: Mapping[str, _HipLimits] = MappingProxyType(
-    {
-        "gfx90a": _cdna(64, 512),
-        "gfx942": _cdna(64, 512),
-        "gfx950": _cdna(160, 1280),
-        "gfx1100": _rdna(),
-        "gfx1101": _rdna(),
-        "gfx1200": _rdna(),
-        "gfx1201": _rdna(),
-    }
+    {arch: built(_HipLimits, row) for arch, row in _TABLES["hip"].items()}
 )
 """By architecture; the RDNA ones in waves of 32 lanes."""
 

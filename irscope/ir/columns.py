@@ -347,7 +347,6 @@ class _ColumnReader:
         return self.scope
 
     def _close(self) -> _Region:
-        """End the innermost region and drop its names."""
         region = self.regions.pop()
         scope = self.scope
         if region.is_isolated:
@@ -371,7 +370,6 @@ class _ColumnReader:
 
 
 def _results(template: str) -> int:
-    """The number of results of the operation on a line."""
     return template.count(VALUE, 0, template.find(" = ")) if template.startswith(VALUE) and " = " in template else 0
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from irscope.ir.asm.operands import Access, registers_of
+from irscope.ir.asm.operands import RegisterAccess, registers_of
 from irscope.ir.syntax import Body, Shape, shape_of
 
 _DEEPEST = 6
@@ -42,7 +42,7 @@ class _LineAccess:
     """Those it does not name: old values of what is modified in place, and implicit registers."""
 
 
-def line_access(access: Access, names: list[str], everything: tuple[str, ...]) -> _LineAccess:
+def line_access(access: RegisterAccess, names: list[str], everything: tuple[str, ...]) -> _LineAccess:
     """The registers of a line whose holes have these names; `everything` is what an unknown instruction reads."""
     line = _LineAccess()
     modified: list[str] = []
@@ -63,7 +63,7 @@ def line_access(access: Access, names: list[str], everything: tuple[str, ...]) -
     return line
 
 
-def successors(accesses: list[Access | None], targets: list[int | None], labels: list[int]) -> list[list[int]]:
+def successors(accesses: list[RegisterAccess | None], targets: list[int | None], labels: list[int]) -> list[list[int]]:
     """The lines that may follow each line. `targets` holds the line that each line's label or function stands at."""
     count = len(accesses)
     returns = [line + 1 for line, one in enumerate(accesses) if one and one.flow == "call" and line + 1 < count]
@@ -93,7 +93,7 @@ class _Webs:
     """The values of a text's physical registers."""
 
     def __init__(
-        self, accesses: list[Access | None], lines: list[_LineAccess | None], following: list[list[int]]
+        self, accesses: list[RegisterAccess | None], lines: list[_LineAccess | None], following: list[list[int]]
     ) -> None:
         self._accesses, self._lines = accesses, lines
         self._following = following
@@ -248,7 +248,6 @@ def _merged(
 
 
 def _blocks(following: list[list[int]]) -> list[tuple[int, int]]:
-    """Runs of lines, from first to behind the last, that are entered at their beginning and left at their end."""
     count = len(following)
     starts = {0}
     for line, after in enumerate(following):
@@ -325,7 +324,7 @@ class RegisterReader:
             self._functions.append(functions)
             self._own.append(own)
 
-    def _registers(self, accesses: list[Access | None]) -> list[_LineAccess | None]:
+    def _registers(self, accesses: list[RegisterAccess | None]) -> list[_LineAccess | None]:
         lines = [access and line_access(access, own, ()) for access, own in zip(accesses, self._own, strict=True)]
         unknown = sum(access is not None and access.is_unknown for access in accesses)
         if not unknown:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from irscope.ir.asm.operands import Access
+from irscope.ir.asm.operands import RegisterAccess
 from irscope.ir.mlir.operations import intrinsic_info, operation_info
 from irscope.ir.mlir.tokens import ALIAS, STRING, AliasTable, attribute_spans, reachable
 from irscope.model.capture import StageKind
@@ -119,7 +119,7 @@ class Shape:
     closes: bool
     is_function: bool
     """Whether a new scope of value names begins here."""
-    access: Access | None = None
+    access: RegisterAccess | None = None
     """The register accesses of an instruction on physical registers. A placeholder may then be several values."""
 
     @property
@@ -217,7 +217,7 @@ _DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
 _MACHINE_CODE = ("sass", "amdgcn")
 
 
-def _registers_of(template: str, kind: StageKind) -> Access | None:
+def _registers_of(template: str, kind: StageKind) -> RegisterAccess | None:
     """The registers that a line of machine code reads and writes; None if it is no instruction."""
     # Imported where they are needed: most texts are none.
     if kind == "sass":

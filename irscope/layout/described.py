@@ -10,12 +10,13 @@ from typing import Any
 
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.locations.model import is_library
-from irscope.ir.mlir.attributes import Encoding, read_encoding
+from irscope.ir.mlir.attributes import Encoding, read_aliases, read_encoding, resolve_aliases
+from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.operations import opcode_of
-from irscope.ir.mlir.types import element_bits, parse_type
+from irscope.ir.mlir.types import LayoutType, element_bits, parse_type, read_types
 from irscope.layout.maps import BankModel, MemoryMap, ThreadMap
-from irscope.layout.rows import parameters_text
-from irscope.model.capture import Target
+from irscope.layout.rows import own_shape, parameters_text
+from irscope.model.capture import Capture, Target
 from irscope.model.layout import LayoutRow, LinearLayout, layout_to_json
 
 
@@ -90,6 +91,28 @@ class DescribedLayout:
     def chains(self) -> tuple[tuple[str, ...], ...]:
         """The chains of calls that lead to those lines, `file:line` per frame, innermost first."""
         return tuple(dict.fromkeys(chain for use in self.row.operations for chain in use.chains))
+
+
+class CaptureLayouts:
+    """The layouts that a capture holds, by the types of its TTGIR."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._aliases = read_aliases(capture.texts.get("ttgir", ""))
+        rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
+        self.known = {(item.encoding.text, item.shape): item for item in rows}
+        """(encoding, shape) → layout."""
+
+    def of(self, kind: LayoutType) -> DescribedLayout | None:
+        """The layout of a type; None where the capture holds none."""
+        encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
+        return self.known.get((encoding.text, own_shape(encoding, kind)[0]))
+
+    def of_access(self, operation: Operation) -> DescribedLayout | None:
+        """The layout of an operation's pointers or offsets, or of its values; None without one that has a map."""
+        kinds = read_types(operation.text.partition(" = ")[2] if operation.results else operation.text)
+        tensors = sorted((kind for kind in kinds if kind.form == "tensor"), key=lambda kind: not kind.pointee)
+        known = (self.of(kind) for kind in tensors)
+        return next((item for item in known if item is not None and item.threads is not None), None)
 
 
 def as_json(described: DescribedLayout, *, full: bool = True) -> dict[str, Any]:

@@ -13,21 +13,19 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.types import Type
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.values import Array, Descriptor, Held, dtype_of, take, unsigned
-
-__all__ = ["ACCESSES", "load_buffer", "load_tile", "masked_load", "reduce_tile", "store_tile"]
 
 # ── pointers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def masked_load(machine: Machine, step: Step, frame: Frame, pointer: str, dtype: np.dtype[Any]) -> Array:
+def masked_load(machine: Machine, step: Step, frame: Bindings, pointer: str, dtype: np.dtype[Any]) -> Array:
     """What pointers, a mask and values for where it does not hold say."""
     mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
     return machine.memory.load(step.array(frame, pointer), mask, other, dtype, frame.rows)
 
 
-def _load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     pointer = frame.held(step.operands[0])
     if isinstance(pointer, Descriptor):
         checked = step.numbers("boundaryCheck")
@@ -37,11 +35,10 @@ def _load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 
 def _fills_nan(step: Step) -> bool:
-    """Whether what lies outside of a tensor is read as NaN."""
     return str(step.attribute("padding")) in ("2", "nan", "pad_nan")
 
 
-def _store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     pointer, values = frame.held(step.group("ptr")[0]), step.array(frame, "value")
     if isinstance(pointer, Descriptor):
         addresses, mask = _addresses(pointer, pointer.offsets, step.numbers("boundaryCheck"))
@@ -70,7 +67,7 @@ def _exchange(old: Array, new: Array) -> Array:
 
 
 def _modify(
-    machine: Machine, step: Step, frame: Frame, addresses: Array, values: Array, kind: str, dtype: np.dtype[Any]
+    machine: Machine, step: Step, frame: Bindings, addresses: Array, values: Array, kind: str, dtype: np.dtype[Any]
 ) -> Sequence[Held]:
     """An atomic operation on elements; returns the old ones."""
     mask = step.optional(frame, "mask")
@@ -88,7 +85,7 @@ def _modify(
     return (memory.update(addresses, [values], mask, function, rows, dtype),)
 
 
-def _atomic(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     kind = str(step.attribute("atomic_rmw_op"))
     return _modify(machine, step, frame, step.array(frame, "ptr"), step.array(frame, "val"), kind, step.dtype_of("val"))
 
@@ -98,7 +95,7 @@ def _exchanged(old: Array, expected: Array, new: Array) -> Array:
     return np.where(unsigned(old) == unsigned(expected), new, old)
 
 
-def _compare_and_swap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _compare_and_swap(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = [step.array(frame, "cmp"), step.array(frame, "val")]
     dtype = step.dtype_of("val")
     return (machine.memory.update(step.array(frame, "ptr"), values, None, _exchanged, frame.rows, dtype),)
@@ -107,7 +104,7 @@ def _compare_and_swap(machine: Machine, step: Step, frame: Frame) -> Sequence[He
 # ── buffers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _buffer_addresses(step: Step, frame: Frame, pointer: str, dtype: np.dtype[Any]) -> Array:
+def _buffer_addresses(step: Step, frame: Bindings, pointer: str, dtype: np.dtype[Any]) -> Array:
     offsets = step.array(frame, "offsets")
     base = step.array(frame, pointer)
     base = base.reshape(base.shape[0], *(1,) * (offsets.ndim - 1))
@@ -115,7 +112,7 @@ def _buffer_addresses(step: Step, frame: Frame, pointer: str, dtype: np.dtype[An
     return base + unsigned(offsets).astype(np.int64) * dtype.itemsize
 
 
-def load_buffer(machine: Machine, step: Step, frame: Frame, dtype: np.dtype[Any]) -> Array:
+def load_buffer(machine: Machine, step: Step, frame: Bindings, dtype: np.dtype[Any]) -> Array:
     """What a pointer, offsets, a mask and values for where it does not hold say."""
     addresses = _buffer_addresses(step, frame, "ptr", dtype)
     mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
@@ -125,36 +122,36 @@ def load_buffer(machine: Machine, step: Step, frame: Frame, dtype: np.dtype[Any]
     return machine.memory.load(addresses, mask, other, dtype, frame.rows)
 
 
-def _buffer_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _buffer_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (load_buffer(machine, step, frame, step.dtype),)
 
 
-def _buffer_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _buffer_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values, dtype = step.array(frame, "value"), step.dtype_of("value")
     addresses = _buffer_addresses(step, frame, "ptr", dtype)
     machine.memory.store(addresses, values, step.optional(frame, "mask"), frame.rows, dtype)
     return ()
 
 
-def _buffer_atomic(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _buffer_atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values, dtype = step.array(frame, "value"), step.dtype_of("value")
     addresses = _buffer_addresses(step, frame, "ptr", dtype)
     return _modify(machine, step, frame, addresses, values, str(step.attribute("atomic_rmw_op")), dtype)
 
 
-def _buffer_compare_and_swap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _buffer_compare_and_swap(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = [step.array(frame, "cmp"), step.array(frame, "val")]
     dtype = step.dtype_of("val")
     addresses = _buffer_addresses(step, frame, "ptr", dtype)
     return (machine.memory.update(addresses, values, None, _exchanged, frame.rows, dtype),)
 
 
-def _masked_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _masked_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     mask, other = step.array(frame, "mask"), step.array(frame, "falseVal")
     return (machine.memory.load(step.array(frame, "ptr"), mask, other, step.dtype, frame.rows),)
 
 
-def _masked_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _masked_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values, mask = step.array(frame, "value"), step.array(frame, "mask")
     machine.memory.store(step.array(frame, "ptr"), values, mask, frame.rows, step.dtype_of("value"))
     return ()
@@ -193,7 +190,7 @@ def _addresses(
 
 
 def _tile(
-    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], frame: Frame,
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], frame: Bindings,
     checked: Sequence[int] | None = None, rows: Array | None = None,
 ) -> Array:  # fmt: skip
     addresses, mask = _addresses(tensor, offsets, checked, rows)
@@ -204,7 +201,7 @@ def _tile(
 
 
 def load_tile(
-    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], frame: Frame, shape: Sequence[int],
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], frame: Bindings, shape: Sequence[int],
     rows: Array | None = None,
 ) -> Array:  # fmt: skip
     """A tile of a tensor, in a shape that may leave out leading axes of the size 1; what lies outside is filled."""
@@ -220,7 +217,7 @@ def _gathered(tensor: Descriptor, offsets: Sequence[Array], rows: Array) -> tupl
 
 
 def store_tile(
-    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Frame,
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Bindings,
     rows: Array | None = None,
 ) -> None:  # fmt: skip
     """Write a tile of a tensor; what lies outside is not written."""
@@ -236,7 +233,7 @@ def _as_block(values: Array, tensor: Descriptor) -> Array:
 
 
 def reduce_tile(
-    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Frame, step: Step
+    machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Bindings, step: Step
 ) -> None:
     """Combine a tile with a tensor, each element at once."""
     addresses, mask = _addresses(tensor, offsets)
@@ -251,7 +248,7 @@ def reduce_tile(
 # ── descriptors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _make_descriptor(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _make_descriptor(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (
         Descriptor(
             step.array(frame, "base"), step.arrays(frame, "shape"), step.arrays(frame, "strides"), step.shape,
@@ -260,55 +257,54 @@ def _make_descriptor(machine: Machine, step: Step, frame: Frame) -> Sequence[Hel
     )  # fmt: skip
 
 
-def _make_block_pointer(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _make_block_pointer(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     tile = cast(Type, step.type.element)
     names = ("shape", "strides", "offsets")
     sizes, strides, offsets = (step.arrays(frame, name) for name in names)
     return (Descriptor(step.array(frame, "base"), sizes, strides, tile.shape, dtype_of(tile), offsets),)
 
 
-def _advance(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _advance(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     pointer = step.descriptor(frame, "ptr")
     moved = [old + new for old, new in zip(pointer.offsets, step.arrays(frame, "offsets"), strict=True)]
     return (replace(pointer, offsets=tuple(moved)),)
 
 
-def _descriptor_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _descriptor_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     tensor = step.descriptor(frame, "desc")
     return (load_tile(machine, tensor, step.arrays(frame, "indices"), frame, step.shape),)
 
 
-def _descriptor_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _descriptor_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     tensor, values = step.descriptor(frame, "desc"), step.array(frame, "src")
     store_tile(machine, tensor, step.arrays(frame, "indices"), values, frame)
     return ()
 
 
-def _descriptor_gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _descriptor_gather(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     tensor, rows = step.descriptor(frame, "desc"), step.array(frame, "x_offsets")
     return (load_tile(machine, tensor, step.arrays(frame, "y_offset"), frame, step.shape, rows),)
 
 
-def _descriptor_scatter(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _descriptor_scatter(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     tensor, rows = step.descriptor(frame, "desc"), step.array(frame, "x_offsets")
     store_tile(machine, tensor, step.arrays(frame, "y_offset"), step.array(frame, "src"), frame, rows)
     return ()
 
 
-def _descriptor_reduce(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _descriptor_reduce(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     tensor, values = step.descriptor(frame, "desc"), step.array(frame, "src")
     reduce_tile(machine, tensor, step.arrays(frame, "indices"), values, frame, step)
     return ()
 
 
-def _scratch(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
-    """Memory of each program, which nobody wrote."""
+def _scratch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     size = -(-step.number("nbytes") // 128) * 128
     begin = machine.memory.allocate(size * frame.count)
     return (begin + np.arange(frame.count, dtype=np.int64) * size,)
 
 
-def _tensormap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _tensormap(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """A tensor map in memory: its sizes and strides have the innermost axis first, the strides are in bytes."""
     sizes = tuple(reversed(step.arrays(frame, "global_dim")))
     strides = tuple(reversed(step.arrays(frame, "global_stride")))
@@ -321,7 +317,7 @@ def _tensormap(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return ()
 
 
-def _described(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     addresses = np.broadcast_to(step.array(frame, "rawDesc"), frame.count)
     if any(int(address) not in machine.tensormaps for address in addresses):
         raise step.not_run("no tensor map was written there")

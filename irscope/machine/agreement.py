@@ -22,8 +22,6 @@ from irscope.machine.arithmetic import float_bits, is_float
 from irscope.machine.captured import Inputs
 from irscope.machine.values import Array, unsigned
 
-__all__ = ["MOVED_RUNS", "agreement_of", "moved_by_one_ulp", "moved_runs"]
-
 MOVED_RUNS = 2
 """Runs of the baseline on moved inputs."""
 _NOISE_FACTOR = 4.0

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.values import Array, poison, unsigned
 
-__all__ = ["MOST_ITERATIONS", "TF32_MASK", "Arithmetic", "convert_float", "float_bits", "is_float"]
-
 TF32_MASK = np.uint32(0xFFFFE000)
 """TF32 drops the last 13 bits of float32."""
-MOST_ITERATIONS = 1 << 22
+_MOST_ITERATIONS = 1 << 22
 """Of a loop without a bound: what is still running then waits for what never comes."""
 
 
@@ -79,7 +77,7 @@ class Arithmetic:
 
     executors: Mapping[str, Callable[..., Any]] = {}
     """Opcode → what executes it in place of the machine's own executor."""
-    most_iterations = MOST_ITERATIONS
+    most_iterations = _MOST_ITERATIONS
     writes_back = True
     """Whether a run ends with what it stored in the storages of its arguments."""
     cell_bytes = 1

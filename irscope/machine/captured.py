@@ -24,8 +24,6 @@ from irscope.machine.values import Array, narrow_float
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 
-__all__ = ["Inputs", "StageOfRun", "captured_inputs", "run_capture", "run_text", "sampled_programs", "text_at"]
-
 StageOfRun = Literal["ttir", "ttgir"]
 _PLAIN = (
     "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
@@ -153,7 +151,6 @@ def _storage(one: Argument) -> tuple[Pointer, Array]:
 
 
 def _recorded(one: Argument) -> Array | None:
-    """The elements that the capture holds."""
     if not one.data:
         return None
     dtype = _dtype(one)

@@ -18,20 +18,18 @@ from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.partitions import Partitions
 from irscope.machine.shared import SharedMemory
-from irscope.machine.values import Array, Descriptor, Held, View, bits_of, dtype_of, full, merge, take
+from irscope.machine.values import Array, Descriptor, Held, MemoryView, bits_of, dtype_of, full, merge, take
 
-__all__ = ["Executor", "Frame", "Machine", "Observer", "Step", "pure"]
-
-Executor = Callable[["Machine", "Step", "Frame"], Sequence[Held]]
+Executor = Callable[["Machine", "Step", "Bindings"], Sequence[Held]]
 """Executes an operation for the programs of a frame; returns its results."""
 
 
-class Frame:
+class Bindings:
     """The values of programs that run together, in one function or one region of it."""
 
     __slots__ = ("count", "index", "parent", "rows", "values")
 
-    def __init__(self, rows: Array, parent: Frame | None = None, index: Array | None = None) -> None:
+    def __init__(self, rows: Array, parent: Bindings | None = None, index: Array | None = None) -> None:
         """`rows`: the places of its programs in the launch's part that runs; `index`: their places in `parent`."""
         self.rows = rows
         self.count = len(rows)
@@ -39,9 +37,9 @@ class Frame:
         self.index = index
         self.values: dict[Value, Held] = {}
 
-    def part(self, index: Array) -> Frame:
+    def part(self, index: Array) -> Bindings:
         """A frame for some of the programs, which sees the values of this one."""
-        return Frame(self.rows[index], self, index)
+        return Bindings(self.rows[index], self, index)
 
     def held(self, value: Value) -> Held:
         """What a value is; raises NotRun if nothing defined it."""
@@ -137,7 +135,7 @@ class Step:
             self._groups[name] = self.operation.operand_group(name)
         return self._groups[name]
 
-    def arrays(self, frame: Frame, name: str) -> tuple[Array, ...]:
+    def arrays(self, frame: Bindings, name: str) -> tuple[Array, ...]:
         """The arrays of a group of operands."""
         return tuple(frame.array(value) for value in self.group(name))
 
@@ -145,33 +143,33 @@ class Step:
         """The NumPy type of an operand's elements."""
         return dtype_of(self.operand_types[self.operands.index(self.group(name)[0])])
 
-    def array(self, frame: Frame, name: str) -> Array:
+    def array(self, frame: Bindings, name: str) -> Array:
         """The array of an operand; raises NotRun if the operation has none such."""
         found = self.optional(frame, name)
         if found is None:
             raise self.not_run(f"its operand {name!r} is not there")
         return found
 
-    def optional(self, frame: Frame, name: str) -> Array | None:
+    def optional(self, frame: Bindings, name: str) -> Array | None:
         """The array of an operand that may be absent."""
         group = self.group(name)
         return frame.array(group[0]) if group else None
 
-    def view(self, frame: Frame, name: str) -> View:
+    def view(self, frame: Bindings, name: str) -> MemoryView:
         """The memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
-        if not isinstance(found, View):
+        if not isinstance(found, MemoryView):
             raise self.not_run(f"its operand {name!r} is no view of shared or tensor memory")
         return found
 
-    def descriptor(self, frame: Frame, name: str) -> Descriptor:
+    def descriptor(self, frame: Bindings, name: str) -> Descriptor:
         """The tensor in global memory that an operand names."""
         found = frame.held(self.group(name)[0]) if self.group(name) else None
         if not isinstance(found, Descriptor):
             raise self.not_run(f"its operand {name!r} is no tensor descriptor")
         return found
 
-    def full(self, frame: Frame, place: int, programs: int = 1) -> Array:
+    def full(self, frame: Bindings, place: int, programs: int = 1) -> Array:
         """An operand with every axis at its size."""
         return full(frame.array(self.operands[place]), self.operand_types[place].shape, programs)
 
@@ -183,7 +181,7 @@ class Step:
 def pure(function: Callable[..., Array]) -> Executor:
     """The executor of an operation whose result is a function of its operands' elements."""
 
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         return (function(*[frame.array(value) for value in step.operands]),)
 
     return execute
@@ -205,7 +203,7 @@ def _steps_of(block: Block, executors: Mapping[str, Executor], keeps: bool) -> t
 
 _FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What NumPy or irscope itself raises for operands that it does not expect."""
-Observer = Callable[["Machine", Step, Frame, Sequence[Held]], None]
+Observer = Callable[["Machine", Step, Bindings, Sequence[Held]], None]
 """Is called with each operation that was executed, the programs that executed it, and its results."""
 
 
@@ -240,7 +238,7 @@ class Machine:
         self.functions = {one.symbol: one for one in module.walk() if one.kind == "function"}
         self._used: set[Value] | None = None
 
-    def program_at(self, frame: Frame, place: int) -> tuple[int, int, int]:
+    def program_at(self, frame: Bindings, place: int) -> tuple[int, int, int]:
         """The program at a place of a frame."""
         x, y, z = (int(axis[frame.rows[place]]) for axis in self.program_ids)
         return x, y, z
@@ -270,9 +268,9 @@ class Machine:
 
     def call(self, function: Operation, arguments: Sequence[Held], rows: Array) -> Sequence[Held]:
         """Run a function for programs; returns its results."""
-        return self.region(function.regions[0], Frame(rows), arguments)
+        return self.region(function.regions[0], Bindings(rows), arguments)
 
-    def region(self, region: Region, frame: Frame, arguments: Sequence[Held]) -> Sequence[Held]:
+    def region(self, region: Region, frame: Bindings, arguments: Sequence[Held]) -> Sequence[Held]:
         """Run a region in a frame; returns what it yields or returns."""
         blocks = region.blocks
         if len(blocks) > 1:
@@ -281,7 +279,7 @@ class Machine:
             return ()
         return self.yields(self.block(blocks[0], frame, arguments), frame)
 
-    def yields(self, end: Step | None, frame: Frame) -> Sequence[Held]:
+    def yields(self, end: Step | None, frame: Bindings) -> Sequence[Held]:
         """The operands of the operation that ended a block."""
         return [frame.held(value) for value in end.operands] if end is not None else ()
 
@@ -292,7 +290,7 @@ class Machine:
             steps = self._steps[id(block)] = _steps_of(block, self._executors, keeps)
         return steps
 
-    def block(self, block: Block, frame: Frame, arguments: Sequence[Held], keeps: bool = False) -> Step | None:
+    def block(self, block: Block, frame: Bindings, arguments: Sequence[Held], keeps: bool = False) -> Step | None:
         """Run a block; returns the operation that ends it."""
         frame.assign(block.arguments, arguments)
         for step in self.steps_of(block, keeps):
@@ -313,7 +311,7 @@ class Machine:
 
     # ── structured control flow ───────────────────────────────────────────────────────────────────────────────
 
-    def choose(self, condition: Array, frame: Frame, sides: Sequence[Region]) -> Sequence[Held]:
+    def choose(self, condition: Array, frame: Bindings, sides: Sequence[Region]) -> Sequence[Held]:
         """Run the first region where a condition holds, the second elsewhere; returns what they yield."""
         if condition.all():
             return self.region(sides[0], frame, ())
@@ -330,7 +328,7 @@ class Machine:
 class _Blocks:
     """A region of several blocks: each runs for all programs that wait for it, the first in the text first."""
 
-    def __init__(self, machine: Machine, blocks: Sequence[Block], frame: Frame) -> None:
+    def __init__(self, machine: Machine, blocks: Sequence[Block], frame: Bindings) -> None:
         self.machine, self.blocks, self.frame = machine, blocks, frame
         self.places = {block.label: place for place, block in enumerate(blocks)}
         self.waiting: dict[int, list[tuple[Array, Sequence[Held]]]] = {}
@@ -367,7 +365,7 @@ class _Blocks:
         self._store(self.blocks[place], frame, index)
         self._branch(end, frame, index)
 
-    def _store(self, block: Block, frame: Frame, index: Array) -> None:
+    def _store(self, block: Block, frame: Bindings, index: Array) -> None:
         """Other blocks use what this one defined."""
         whole = self.frame.values
         for value in (*block.arguments, *(one for operation in block.operations for one in operation.results)):
@@ -379,7 +377,7 @@ class _Blocks:
                 parts.insert(0, (take(whole[value], others), others))
             whole[value] = merge(parts, self.frame.count)
 
-    def _branch(self, end: Step, frame: Frame, index: Array) -> None:
+    def _branch(self, end: Step, frame: Bindings, index: Array) -> None:
         branches = end.operation.branches
         taken = [np.ones(frame.count, np.bool_)]
         if len(branches) > 1:

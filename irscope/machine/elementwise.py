@@ -18,10 +18,8 @@ import numpy as np
 
 from irscope.ir.mlir.attributes import Dense
 from irscope.machine.arithmetic import TF32_MASK, convert_float
-from irscope.machine.control import Executor, Frame, Machine, Step, pure
+from irscope.machine.control import Bindings, Executor, Machine, Step, pure
 from irscope.machine.values import Array, Held, Undefined, merge, take, unsigned
-
-__all__ = ["ELEMENTWISE", "FLOAT_FUNCTIONS", "FloatFunction", "called_function", "fused", "reciprocal"]
 
 FloatFunction = Callable[..., Array]
 """A function of arrays of floats, known by its identity."""
@@ -102,14 +100,14 @@ def _high_product_signed(left: Array, right: Array) -> Array:
 
 
 def _pairs(high: Callable[[Array, Array], Array]) -> Executor:
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         left, right = (frame.array(value) for value in step.operands)
         return (left * right, high(left, right))
 
     return execute
 
 
-def _add_extended(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _add_extended(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     total = left + right
     return (total, unsigned(total) < unsigned(left))
@@ -127,7 +125,7 @@ _ORDERED: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 
-def _compare_integers(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _compare_integers(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate"))
     if predicate in _UNSIGNED:
@@ -138,7 +136,7 @@ def _compare_integers(machine: Machine, step: Step, frame: Frame) -> Sequence[He
     return (_SIGNED[predicate](left, right),)
 
 
-def _compare_floats(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _compare_floats(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate")).strip("_")
     unordered = np.isnan(left) | np.isnan(right)
@@ -156,9 +154,8 @@ def _compare_floats(machine: Machine, step: Step, frame: Frame) -> Sequence[Held
 
 
 def _resized(signed: bool) -> Executor:
-    """Integers of another width."""
 
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         values, dtype = frame.array(step.operands[0]), step.dtype
         if dtype == np.bool_:
             return ((values & 1).astype(np.bool_) if values.dtype != np.bool_ else values,)
@@ -172,7 +169,7 @@ def _resized(signed: bool) -> Executor:
 def _to_integer(signed: bool) -> Executor:
     """Floats towards zero; what does not fit is saturated, as the hardware's conversions do, and NaN is zero."""
 
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         values, dtype = frame.array(step.operands[0]), step.dtype
         wide = np.trunc(values.astype(np.float64))
         if dtype == np.bool_:
@@ -188,7 +185,7 @@ def _to_integer(signed: bool) -> Executor:
 
 
 def _from_integer(signed: bool) -> Executor:
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         values = frame.array(step.operands[0])
         if values.dtype == np.bool_:
             values = -values.astype(np.int8) if signed else values.astype(np.uint8)
@@ -202,7 +199,7 @@ def _from_integer(signed: bool) -> Executor:
     return execute
 
 
-def _float_to_float(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _float_to_float(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values, dtype = frame.array(step.operands[0]), step.dtype
     rounding = str(step.attribute("rounding") or "rtne")
     if rounding not in ("rtne", "rtz"):
@@ -212,7 +209,7 @@ def _float_to_float(machine: Machine, step: Step, frame: Frame) -> Sequence[Held
     return (convert_float(values, dtype, rounding),)
 
 
-def _bitcast(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _bitcast(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values, dtype = frame.array(step.operands[0]), step.dtype
     if values.dtype.itemsize != dtype.itemsize:
         raise step.not_run("it changes the number of bits")
@@ -221,7 +218,7 @@ def _bitcast(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (np.ascontiguousarray(values).view(dtype),)
 
 
-def _constant(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _constant(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     value = step.attribute("value")
     rank = len(step.shape)
     if isinstance(value, Dense):
@@ -244,7 +241,7 @@ def _numbers(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> Array:
     return np.array(numbers, np.float64).astype(dtype)
 
 
-def _poison(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _poison(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if step.type.form in ("memdesc", "descriptor"):
         return (Undefined(),)
     return (machine.arithmetic.poison(step.dtype, len(step.shape)),)
@@ -295,14 +292,14 @@ def _round_half_away(values: Array) -> Array:
     return whole + np.copysign((np.abs(values - whole) >= 0.5).astype(values.dtype), values)
 
 
-def _clamp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values, low, high = (frame.array(value) for value in step.operands)
     if step.attribute("propagateNan") == "all":
         return (np.minimum(np.maximum(values, low), high),)
     return (np.fmin(np.fmax(values, low), high),)
 
 
-def _select(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _select(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     condition = frame.array(step.operands[0])
     left, right = (frame.held(value) for value in step.operands[1:])
     if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
@@ -336,7 +333,6 @@ def _ends(values: Array, from_left: bool) -> Array:
 
 
 def _ones(values: Array) -> Array:
-    """Bits that are set."""
     numbers = unsigned(values)
     if hasattr(np, "bitwise_count"):
         return np.bitwise_count(numbers).astype(values.dtype)
@@ -427,7 +423,7 @@ _ORDERING = ("griddepcontrol.wait", "griddepcontrol.launch_dependents")
 """Instructions that order launches: a launch of the machine begins when those before it ended."""
 
 
-def _call_function(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if not step.operands and str(step.attribute("asm_string")).strip().startswith(_ORDERING):
         return [np.zeros((1,) * (len(one.shape) + 1), np.int32) for one in step.types]
     function = called_function(step)
@@ -441,7 +437,7 @@ def _float_arithmetic(function: Callable[..., Array]) -> Executor:
     return pure(lambda left, right: function(left, right).astype(left.dtype, copy=False))
 
 
-def _map(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _map(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """A region for each element, or for several that follow one another."""
     pack = step.number("pack", 1)
     if pack != 1:

@@ -11,16 +11,14 @@ from typing import cast
 import numpy as np
 
 from irscope.errors import NeverEnds, WrongProgram
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.values import Array, Held, dtype_of, full, merge, take
-
-__all__ = ["CONTROL"]
 
 
 class _Remaining:
     """The programs that are still in a loop, and what the others left it with."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Bindings) -> None:
         self.whole = self.frame = frame
         self._index = np.arange(frame.count)
         self._left: list[tuple[Sequence[Held], Array]] = []
@@ -46,7 +44,7 @@ class _Remaining:
         return [merge([(values[place], index) for values, index in self._left], self.whole.count) for place in places]
 
 
-def _for(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _for(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     start, stop, stride = (frame.array(value) for value in step.operands[:3])
     if not (stride > 0).all():
         raise step.not_run("the step of the loop is not positive")
@@ -71,7 +69,7 @@ def _for(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return remaining.results(carried)
 
 
-def _while(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _while(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     before, after = step.operation.regions[:2]
     remaining = _Remaining(frame)
     carried: Sequence[Held] = [frame.held(value) for value in step.operands]
@@ -87,11 +85,11 @@ def _while(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     )
 
 
-def _if(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _if(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return machine.choose(frame.array(step.operands[0]), frame, step.operation.regions)
 
 
-def _index_switch(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _index_switch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """The region of the case that a number is, or the first, the default, for any other."""
     index = np.broadcast_to(frame.array(step.operands[0]), frame.count)
     default, *others = step.operation.regions
@@ -105,30 +103,30 @@ def _index_switch(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return [merge([(values[at], chosen) for values, chosen in found], frame.count) for at in range(len(step.results))]
 
 
-def _execute_region(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _execute_region(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return machine.region(step.operation.regions[0], frame, ())
 
 
-def _call(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _call(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     arguments = [frame.held(value) for value in step.operands]
     return machine.call(machine.function(step.operation.symbol), arguments, frame.rows)
 
 
-def _program_id(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _program_id(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     numbers = machine.program_ids["xyz".index(str(step.attribute("axis")))][frame.rows].astype(np.int32)
     return (numbers[:1] if (numbers == numbers[0]).all() else numbers,)
 
 
-def _program_count(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _program_count(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (np.array([machine.grid["xyz".index(str(step.attribute("axis")))]], np.int32),)
 
 
-def _nothing(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _nothing(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """No value depends on it."""
     return [np.zeros(1, dtype_of(kind)) for kind in step.types]
 
 
-def _thread_id(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _thread_id(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """The number of a thread, of which no value may depend: the machine has no threads, and barriers order nothing."""
     by_thread = set(step.results)
     for operation in machine.module.walk():
@@ -140,7 +138,7 @@ def _thread_id(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return _nothing(machine, step, frame)
 
 
-def _print(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _print(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = [full(frame.array(value), (), frame.count) for value in step.operands]
     for place in range(frame.count):
         program = machine.program_at(frame, place)
@@ -149,7 +147,7 @@ def _print(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return ()
 
 
-def _assert(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _assert(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     condition = frame.array(step.operands[0])
     if not condition.all():
         place = int(np.flatnonzero(~condition.reshape(condition.shape[0], -1).all(1))[0])

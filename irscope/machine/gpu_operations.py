@@ -17,57 +17,54 @@ import numpy as np
 
 from irscope.ir.mlir.model import Value
 from irscope.machine.accesses import load_buffer, load_tile, masked_load, reduce_tile, store_tile
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import scaled_product
-from irscope.machine.values import Array, Held, View, dtype_of, full
-
-__all__ = ["GPU_OPERATIONS"]
+from irscope.machine.values import Array, Held, MemoryView, dtype_of, full
 
 _TOKEN = np.zeros(1, np.int64)
 
 # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _allocate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _allocate(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = machine.shared.allocate(step.type, machine.module)
     if step.operands:
         machine.shared.write(view, frame.array(step.operands[0]), frame.rows)
     return (view, *[_TOKEN] * (len(step.results) - 1))
 
 
-def _local_load(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _local_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
     return (values.reshape(values.shape[0], *step.shape), *[_TOKEN] * (len(step.results) - 1))
 
 
-def _local_store(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _local_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "dst")
     machine.shared.write(view, _shaped(step.array(frame, "src"), view), frame.rows, _predicate(step, frame))
     return [_TOKEN] * len(step.results)
 
 
-def _shaped(values: Array, view: View) -> Array:
-    """Values for a view that may have leading axes of the size 1 besides."""
+def _shaped(values: Array, view: MemoryView) -> Array:
     missing = len(view.shape) + 1 - values.ndim
     if missing < 0:
         return values.reshape(values.shape[0], *values.shape[1 - missing :])
     return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
 
 
-def _predicate(step: Step, frame: Frame, name: str = "pred") -> Array | None:
+def _predicate(step: Step, frame: Bindings) -> Array | None:
     """Which programs do it; None for all."""
-    found = step.optional(frame, name)
+    found = step.optional(frame, "pred")
     return None if found is None or found.all() else np.broadcast_to(found, frame.count)
 
 
-def _local_gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _local_gather(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
     indices = full(step.array(frame, "indices"), step.shape, values.shape[0])
     return (np.take_along_axis(values, indices.astype(np.int64), step.number("axis") + 1),)
 
 
-def _local_scatter(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _local_scatter(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "dst")
     before = machine.shared.read(view, frame.rows)
     values = step.array(frame, "values")
@@ -80,13 +77,13 @@ def _local_scatter(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]
 # ── views ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _index(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _index(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view, place = step.view(frame, "src"), step.array(frame, "index")
     offset = view.offset + place.astype(np.int64) * view.strides[0]
     return (replace(view, offset=offset, shape=view.shape[1:], strides=view.strides[1:]),)
 
 
-def _sliced(view: View, offsets: Sequence[Array | int], shape: tuple[int, ...]) -> View:
+def _sliced(view: MemoryView, offsets: Sequence[Array | int], shape: tuple[int, ...]) -> MemoryView:
     begin = view.offset
     for offset, stride in zip(offsets, view.strides, strict=True):
         begin = begin + np.asarray(offset, np.int64) * stride
@@ -94,29 +91,28 @@ def _sliced(view: View, offsets: Sequence[Array | int], shape: tuple[int, ...]) 
     return replace(view, offset=begin, shape=shape, strides=kept)
 
 
-def _subview(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _subview(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (_sliced(step.view(frame, "src"), step.arrays(frame, "offsets"), step.shape),)
 
 
-def _subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (_sliced(step.view(frame, "src"), step.numbers("offsets"), step.shape),)
 
 
-def _tensor_subslice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _tensor_subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "src")
     # Before Triton 3.9 it is called N.
     column = step.number("offset" if step.attribute("N") is None else "N")
     return (_sliced(view, (*(0,) * (len(view.shape) - 1), column), step.shape),)
 
 
-def _transposed(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _transposed(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view, order = step.view(frame, "src"), step.numbers("order")
     shape, strides = (tuple(sizes[axis] for axis in order) for sizes in (view.shape, view.strides))
     return (replace(view, shape=shape, strides=strides),)
 
 
-def _is_whole(view: View) -> bool:
-    """Whether its elements lie without gaps, in row-major order."""
+def _is_whole(view: MemoryView) -> bool:
     size = view.dtype.itemsize
     for length, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if length > 1 and stride != size:
@@ -129,14 +125,14 @@ def _contiguous(shape: Sequence[int], size: int) -> tuple[int, ...]:
     return tuple(int(np.prod(shape[axis + 1 :], dtype=np.int64)) * size for axis in range(len(shape)))
 
 
-def _reshaped(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _reshaped(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "src")
     if not _is_whole(view):
         raise step.not_run("the memory that it reshapes has gaps, or is transposed")
     return (replace(view, shape=step.shape, strides=_contiguous(step.shape, view.dtype.itemsize)),)
 
 
-def _reinterpreted(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _reinterpreted(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view, dtype = step.view(frame, "src"), dtype_of(step.type)
     strides = _contiguous(step.shape, dtype.itemsize)
     if not _is_whole(view):
@@ -151,32 +147,32 @@ def _reinterpreted(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]
 # ── asynchronous copies ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _begin_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _begin_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "result")
     values = masked_load(machine, step, frame, "src", view.dtype)
     machine.shared.copy(view, _spread(values, view), frame.rows)
     return (_TOKEN,)
 
 
-def _spread(values: Array, view: View) -> Array:
+def _spread(values: Array, view: MemoryView) -> Array:
     shaped = _shaped(values, view)
     return np.broadcast_to(shaped, (shaped.shape[0], *view.shape))
 
 
-def _begin_buffer_copy(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _begin_buffer_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "dest")
     machine.shared.copy(view, _spread(load_buffer(machine, step, frame, view.dtype), view), frame.rows)
     return (_TOKEN,)
 
 
-def _copy_to_global(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _copy_to_global(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
     dtype = step.view(frame, "src").dtype
     machine.memory.store(step.array(frame, "dst"), values, step.optional(frame, "mask"), frame.rows, dtype)
     return [_TOKEN] * len(step.results)
 
 
-def _copy_to_tensor_memory(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _copy_to_tensor_memory(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     source, target = step.view(frame, "src"), step.view(frame, "dst")
     if source.shape != target.shape or source.dtype != target.dtype:
         raise step.not_run("it copies blocks of scales, whose order is not stated")
@@ -185,25 +181,25 @@ def _copy_to_tensor_memory(machine: Machine, step: Step, frame: Frame) -> Sequen
     return [_TOKEN] * len(step.results)
 
 
-def _commit(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _commit(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (np.array([machine.shared.commit(frame.rows)], np.int64),)
 
 
-def _wait_for_groups(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _wait_for_groups(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if step.operation.attribute_texts.get("num") is None:
         return _wait_for_tokens(machine, step, frame)
     machine.shared.wait(frame.rows, step.number("num"))
     return [_TOKEN] * len(step.results)
 
 
-def _wait_for_tokens(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _wait_for_tokens(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """Its number counts instructions: what it waits for are the groups of its tokens, and those before."""
     groups = [int(frame.array(value).max()) for value in step.operands]
     machine.shared.wait(frame.rows, 0, groups)
     return [_TOKEN] * len(step.results)
 
 
-def _begin_tile(machine: Machine, step: Step, frame: Frame, gathers: bool = False) -> Sequence[Held]:
+def _begin_tile(machine: Machine, step: Step, frame: Bindings, gathers: bool = False) -> Sequence[Held]:
     """A copy of a tile by the tensor memory accelerator, which an mbarrier waits for."""
     predicate = _predicate(step, frame)
     index = np.arange(frame.count) if predicate is None else np.flatnonzero(predicate)
@@ -222,26 +218,26 @@ def _begin_tile(machine: Machine, step: Step, frame: Frame, gathers: bool = Fals
     return ()
 
 
-def _store_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _store_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
     store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame)
     return [_TOKEN] * len(step.results)
 
 
-def _scatter_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _scatter_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
     rows = step.array(frame, "x_offsets")
     store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "y_offset"), values, frame, rows)
     return ()
 
 
-def _reduce_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _reduce_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
     reduce_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame, step)
     return [_TOKEN] * len(step.results)
 
 
-def _done(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _done(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """What it orders or frees is in order already, since the machine does one operation after another."""
     return [_TOKEN] * len(step.results)
 
@@ -249,30 +245,30 @@ def _done(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 # ── mbarriers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _init_barrier(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _init_barrier(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     machine.shared.init_barrier(step.view(frame, "alloc"), step.number("count", 1), frame.rows)
     return ()
 
 
-def _expect(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _expect(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     mask = _predicate(step, frame)
     machine.shared.arrive(step.view(frame, "alloc"), frame.rows, 1, step.number("size"), mask)
     return ()
 
 
-def _arrive(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _arrive(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     machine.shared.arrive(step.view(frame, "alloc"), frame.rows, step.number("count", 1), 0, _predicate(step, frame))
     return [_TOKEN] * len(step.results)
 
 
-def _arrive_after_copies(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _arrive_after_copies(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     machine.shared.commit(frame.rows)
     machine.shared.wait(frame.rows, 0)
     machine.shared.arrive(step.view(frame, "barrier"), frame.rows)
     return ()
 
 
-def _wait_barrier(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _wait_barrier(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view, mask = step.view(frame, "alloc"), _predicate(step, frame)
     phase = np.broadcast_to(step.array(frame, "phase"), frame.count)
     is_ready = partial(machine.shared.is_ready, view, phase, frame.rows, mask)
@@ -280,17 +276,16 @@ def _wait_barrier(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return ()
 
 
-def _signal(machine: Machine, step: Step, frame: Frame, predicate: Array | None) -> None:
-    """Arrive at the mbarriers that a matrix instruction names."""
+def _signal(machine: Machine, step: Step, frame: Bindings, predicate: Array | None) -> None:
     wanted = step.group("barrier_preds")
     for place, barrier in enumerate(step.group("barriers") or step.group("barrier")):
         mask = np.broadcast_to(True if predicate is None else predicate, frame.count)
         if place < len(wanted):
             mask = mask & frame.array(wanted[place])
-        machine.shared.arrive(cast(View, frame.held(barrier)), frame.rows, 1, 0, mask)
+        machine.shared.arrive(cast(MemoryView, frame.held(barrier)), frame.rows, 1, 0, mask)
 
 
-def _commit_matrix(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _commit_matrix(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     _signal(machine, step, frame, _predicate(step, frame))
     return ()
 
@@ -298,18 +293,17 @@ def _commit_matrix(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]
 # ── matrix units ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _operand(machine: Machine, frame: Frame, value: Value) -> Array:
-    """A matrix in registers, or in shared or tensor memory."""
+def _operand(machine: Machine, frame: Bindings, value: Value) -> Array:
     held = frame.held(value)
-    return machine.shared.read(held, frame.rows) if isinstance(held, View) else cast(Array, held)
+    return machine.shared.read(held, frame.rows) if isinstance(held, MemoryView) else cast(Array, held)
 
 
-def _matrices(machine: Machine, step: Step, frame: Frame) -> tuple[Array, Array]:
+def _matrices(machine: Machine, step: Step, frame: Bindings) -> tuple[Array, Array]:
     left, right = (_operand(machine, frame, step.group(name)[0]) for name in ("a", "b"))
     return left, right
 
 
-def _warp_group_dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _warp_group_dot(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = _matrices(machine, step, frame)
     accumulator = step.array(frame, "c")
     used = step.optional(frame, "useC")
@@ -319,7 +313,9 @@ def _warp_group_dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held
     return (machine.arithmetic.product(left, right, accumulator, step.dtype, precision),)
 
 
-def _accumulated(machine: Machine, step: Step, frame: Frame, product: Callable[[Array, Any], Array]) -> Sequence[Held]:
+def _accumulated(
+    machine: Machine, step: Step, frame: Bindings, product: Callable[[Array, Any], Array]
+) -> Sequence[Held]:
     """A matrix instruction that adds to tensor memory; `product`: of an accumulator and its type."""
     view, predicate = step.view(frame, "d"), _predicate(step, frame)
     before = machine.shared.read(view, frame.rows)
@@ -330,14 +326,14 @@ def _accumulated(machine: Machine, step: Step, frame: Frame, product: Callable[[
     return [_TOKEN] * len(step.results)
 
 
-def _tensor_dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _tensor_dot(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = _matrices(machine, step, frame)
     # Its float32 operands are read as TF32.
     multiply = machine.arithmetic.product
     return _accumulated(machine, step, frame, lambda before, dtype: multiply(left, right, before, dtype, "tf32"))
 
 
-def _tensor_dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _tensor_dot_scaled(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     operands = _matrices(machine, step, frame)
     kinds = (str(step.attribute("a_type")), str(step.attribute("b_type")))
     scales = [machine.shared.read(step.view(frame, name), frame.rows) for name in ("a_scale", "b_scale")]
@@ -355,7 +351,7 @@ def _tensor_dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[H
 # ── warp specialisation ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _specialize(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _specialize(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     main, *others = step.operation.regions
     captured = [frame.held(value) for value in step.operands]
     everyone = np.arange(frame.count)
@@ -369,7 +365,7 @@ def _specialize(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return found
 
 
-def _masked(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _masked(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """A region under a predicate; where that does not hold its results are poison."""
     holds = np.broadcast_to(frame.array(step.operands[0]), frame.count)
     if holds.all():
@@ -387,7 +383,7 @@ def _masked(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return found
 
 
-def _stage_predicate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _stage_predicate(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """Whether a stage of a pipelined loop has work in an iteration."""
     induction, start, stop, stride = (frame.array(value) for value in step.operands)
     last, stage = step.number("maxStage"), step.number("stage")

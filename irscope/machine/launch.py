@@ -31,17 +31,6 @@ from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Descriptor, Held, dtype_of
 
-__all__ = [
-    "EXECUTORS",
-    "Given",
-    "HostDescriptor",
-    "Pointer",
-    "held_arguments",
-    "missing_operations",
-    "pointers_of",
-    "run",
-]
-
 EXECUTORS: Mapping[str, Executor] = {**CONTROL, **ELEMENTWISE, **TENSORS, **ACCESSES, **GPU_OPERATIONS}
 _ELEMENTS_AT_ONCE = 1 << 19
 """Of the largest tensor of the kernel, over all programs that run together: several such fit into a core's caches."""
@@ -73,7 +62,7 @@ Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type 
 """An argument of a launch."""
 
 
-def missing_operations(module: MlirModule, executors: Mapping[str, Executor] = EXECUTORS) -> Counter[str]:
+def _missing_operations(module: MlirModule, executors: Mapping[str, Executor] = EXECUTORS) -> Counter[str]:
     """How many operations of each name the machine does not execute."""
     ends = ("module", "function", "yield", "return", "branch")
     return Counter(
@@ -113,7 +102,7 @@ def run(
     """
     arithmetic = arithmetic or Arithmetic()
     executors = {**executors, **arithmetic.executors}
-    missing = missing_operations(module, executors)
+    missing = _missing_operations(module, executors)
     if missing:
         named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
         raise NotRun(f"not run: irscope does not execute {named}.")

@@ -20,16 +20,14 @@ from math import gcd
 import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.machine.noted import LOST, NONE, Contents, Evaluation, Execution, Held, Place
+from irscope.machine.noted import LOST, NONE, AccessExecution, Contents, Evaluation, Held, Place
 from irscope.machine.numbers import FAR, Number, Source, add, atom, constant, merged, multiply
 from irscope.machine.symbolic import Interpreter, Programs, TooMuch
 
-__all__ = ["Loop", "Runner", "evaluate", "grew", "grown", "growth_of", "run_kernel"]
-
 _MOST_ITERATIONS = 512
-"""Turns that are evaluated one after another."""
+"""Iterations that are evaluated one after another."""
 _LAST_ITERATIONS = 4
-"""Turns at the end of a loop that a pipeline treats differently."""
+"""Iterations at the end of a loop that a pipeline treats differently."""
 _FEW_ITERATIONS = 8
 _SAMPLED_ITERATIONS = 16
 _MOST_PERIOD = 32
@@ -61,7 +59,7 @@ def grew(before: Held, after: Held, growth: Number) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class FollowedLoop:
     """An `scf.for`, what it begins with, and where it is run."""
 
     operation: Operation
@@ -74,11 +72,13 @@ class Loop:
     """Of the number of the iteration."""
 
     @staticmethod
-    def of(runner: Interpreter, operation: Operation, place: Place) -> Loop:
+    def of(runner: Interpreter, operation: Operation, place: Place) -> FollowedLoop:
         """The loop of an operation that a runner comes to; raises ValueError if a bound is no number."""
         start, stop, step = (runner.number(value) for value in operation.operands[:3])
-        source = Source("turn", f"the iteration of the loop, line {operation.first_line} ({runner.noted.fresh()})")
-        return Loop(operation, place, start, stop, step, list(map(runner.value, operation.operands[3:])), source)
+        source = Source("iteration", f"the iteration of the loop, line {operation.first_line} ({runner.noted.fresh()})")
+        return FollowedLoop(
+            operation, place, start, stop, step, list(map(runner.value, operation.operands[3:])), source
+        )
 
     def lost(self, runner: Interpreter) -> list[Held]:
         """Nothing known for each carried value."""
@@ -129,7 +129,7 @@ class Loop:
 
 
 class _LoopRun:
-    def __init__(self, runner: Interpreter, loop: Loop) -> None:
+    def __init__(self, runner: Interpreter, loop: FollowedLoop) -> None:
         self.runner, self.loop, self.place = runner, loop, loop.place
 
     def run(self) -> list[Held]:
@@ -222,13 +222,13 @@ class _LoopRun:
             self._at(growths, constant(iteration, 64), place)
         return self.loop.carried(self.runner, growths, constant(most, 64))
 
-    def _period(self, execution: Execution) -> int:
+    def _period(self, execution: AccessExecution) -> int:
         """After how many iterations an access begins at the same place within a line again."""
         if self.loop.source not in execution.addresses.sources:
             return 1
         return _LINE_BYTES // gcd(execution.addresses.step, _LINE_BYTES)
 
-    def _varies(self, execution: Execution) -> bool:
+    def _varies(self, execution: AccessExecution) -> bool:
         """Whether iterations differ in more than the place that an access begins at."""
         mask, addresses = execution.mask, execution.addresses
         if self.loop.source in execution.sources or (mask is not None and self.loop.source in mask.sources):
@@ -237,7 +237,7 @@ class _LoopRun:
 
 
 _MOST_WHILE_ITERATIONS = 256
-"""Turns of an `scf.while` that are evaluated."""
+"""Iterations of an `scf.while` that are evaluated."""
 
 
 class Runner(Interpreter):
@@ -251,7 +251,7 @@ class Runner(Interpreter):
 
     def run_for(self, operation: Operation, place: Place) -> None:
         self.lose(operation)
-        self._give(operation.results, _LoopRun(self, Loop.of(self, operation, place)).run())
+        self._give(operation.results, _LoopRun(self, FollowedLoop.of(self, operation, place)).run())
 
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
@@ -301,7 +301,6 @@ def evaluate(
     arguments: Mapping[Value, Held],
     programs: Programs,
     contents: Mapping[str, Contents] | None = None,
-    runner: type[Runner] | None = None,
 ) -> Evaluation:
     """Evaluate a module's kernel.
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from irscope.errors import NotRun, OutOfBounds, WrongProgram
 from irscope.machine.values import Array
 
-__all__ = ["Access", "AccessKind", "GlobalMemory", "OnAccess"]
-
 _BASE = 0x0A00_0000_0000
 """The first address; far from those of a recording and of this process, which tensors of pointers may hold."""
 _FAR = 1 << 40
@@ -26,14 +24,14 @@ _ALIGNMENT = 512
 _GAP = 4096
 """Bytes between two storages, and before the first one: an access a little out of bounds is in no storage."""
 _UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-AccessKind = Literal["load", "store", "atomic"]
+_AccessKind = Literal["load", "store", "atomic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class ObservedAccess:
     """What some programs access in global memory by one operation."""
 
-    kind: AccessKind
+    kind: _AccessKind
     rows: Array
     """The places of the programs in the part of the launch that runs."""
     addresses: Array
@@ -43,7 +41,7 @@ class Access:
     element_bytes: int
 
 
-OnAccess = Callable[[Access], None]
+OnAccess = Callable[[ObservedAccess], None]
 
 
 class GlobalMemory:
@@ -183,14 +181,14 @@ class GlobalMemory:
         return self._bytes.view(_UNITS[dtype.itemsize])
 
     def _places(
-        self, kind: AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
+        self, kind: _AccessKind, addresses: Array, mask: Array | None, dtype: np.dtype[Any], rows: Array
     ) -> tuple[Array, Array | None]:
         """The indices of elements, and the mask.
 
         Raises OutOfBounds, WrongProgram for an access that is unaligned, and NotRun for one of unknown memory.
         """
         if self.on_access is not None:
-            self.on_access(Access(kind, rows, addresses, mask, dtype.itemsize))
+            self.on_access(ObservedAccess(kind, rows, addresses, mask, dtype.itemsize))
         if mask is not None:
             if mask.all():
                 mask = None
@@ -208,7 +206,7 @@ class GlobalMemory:
             raise WrongProgram(f"a {kind} of {dtype.itemsize} bytes at an address that is no multiple of them")
         return places >> shift if shift else places, mask
 
-    def _check(self, kind: AccessKind, places: Array, size: int) -> None:
+    def _check(self, kind: _AccessKind, places: Array, size: int) -> None:
         low, high = int(places.min()), int(places.max())
         first = int(np.searchsorted(self._starts, low, "right")) - 1
         if first >= 0 and high + size <= self._starts[first] + self._sizes[first]:

@@ -18,7 +18,7 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES as MADE
 from irscope.machine.accesses import load_buffer, load_tile, masked_load, store_tile
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.numbers import (
     FAR,
@@ -36,11 +36,6 @@ from irscope.machine.numbers import (
 )
 from irscope.machine.values import Array, bits_of, dtype_of, full
 from irscope.machine.values import Held as Concrete
-
-__all__ = [
-    "ACCESSES", "LOST", "MOST_ELEMENTS", "NONE", "Contents", "Evaluation", "Execution", "Held", "NotedMemory", "Opaque",
-    "Place",
-]  # fmt: skip
 
 MOST_ELEMENTS = 1 << 20
 """Elements of a tensor; Triton allows no more."""
@@ -155,7 +150,7 @@ def _loaded_data(addresses: Number, bits: int, source: Source, key: int, content
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class AccessExecution:
     """One execution of an access, or many that touch memory alike."""
 
     operation: Operation
@@ -178,7 +173,7 @@ class Execution:
 class Evaluation:
     """What one evaluation found."""
 
-    executions: tuple[Execution, ...]
+    executions: tuple[AccessExecution, ...]
     notes: tuple[str, ...] = ()
     """Why it is incomplete; empty if it is not."""
     is_ended: bool = False
@@ -194,7 +189,7 @@ class NotedMemory(GlobalMemory):
 
     def __init__(self) -> None:
         super().__init__(())
-        self.executions: list[Execution] = []
+        self.executions: list[AccessExecution] = []
         self.known_contents: Mapping[str, Contents] = {}
         """What arguments held, by name."""
         self.work = self._fresh = 0
@@ -204,7 +199,7 @@ class NotedMemory(GlobalMemory):
         self._fresh += 1
         return self._fresh
 
-    def begin(self, step: Step, frame: Frame, place: Place, source: Source) -> None:
+    def begin(self, step: Step, frame: Bindings, place: Place, source: Source) -> None:
         """Say which operation makes the accesses that follow, and what its data is."""
         self._step, self._frame, self._place, self._source = step, frame, place, source
 
@@ -256,7 +251,7 @@ class NotedMemory(GlobalMemory):
         holds = as_number(mask) if mask is not None else None
         if step.opcode in _PREDICATED and holds is not None:
             holds = select(as_number(step.array(self._frame, "pred")), holds, constant(0, 1))
-        execution = Execution(
+        execution = AccessExecution(
             step.operation, _without_programs(addresses, shape),
             None if holds is None else _without_programs(holds, shape), dtype.itemsize * 8, place.times, place.share,
             place.sources, place.warps, is_box,
@@ -280,7 +275,7 @@ def _without_programs(number: Number, shape: tuple[int, ...]) -> Number:
     return replace(number, known=np.broadcast_to(number.known, shape))
 
 
-def _copy(machine: Machine, step: Step, frame: Frame) -> Sequence[Concrete]:
+def _copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     """A copy into shared memory: of which the addresses alone matter."""
     name = "ptr" if step.group("ptr") else "src"
     pointer = step.operand_types[step.operands.index(step.group(name)[0])]
@@ -293,7 +288,7 @@ def _copy(machine: Machine, step: Step, frame: Frame) -> Sequence[Concrete]:
     return ()
 
 
-def _copy_tile(machine: Machine, step: Step, frame: Frame) -> Sequence[Concrete]:
+def _copy_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     """A copy between a tile and shared memory."""
     tensor = step.descriptor(frame, "desc")
     offsets, rows = step.arrays(frame, "coord"), step.optional(frame, "x_offsets")

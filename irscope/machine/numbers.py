@@ -29,16 +29,9 @@ from irscope.ir.mlir.types import Type
 from irscope.machine.control import Step
 from irscope.machine.values import Array, bits_of
 
-__all__ = [
-    "EXACT_BITS", "FAR", "RULES", "Integers", "Number", "Source", "Tokens", "add", "as_array", "as_number", "atom",
-    "bits_of", "compared", "constant", "divide", "fits", "merged", "mixed", "multiply", "remainder", "select",
-    "settled", "token_of", "truncated", "unknown", "wrapped",
-]  # fmt: skip
-
-
 Integers = NDArray[np.int64]
 Tokens = NDArray[np.uint64]
-_SourceKind = Literal["argument", "program", "turn", "data", "operation"]
+_SourceKind = Literal["argument", "program", "iteration", "data", "operation"]
 
 FAR = 1 << 100
 """A bound that says nothing."""
@@ -160,7 +153,6 @@ class Number(NDArrayOperatorsMixin):
 
 
 def _joined(parts: Sequence[Number], join: Callable[[list[Any]], Any]) -> Number:
-    """Several numbers as one."""
     first = parts[0]
     known = join([part.known for part in parts])
     if all(part.tokens is None for part in parts):

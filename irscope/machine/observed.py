@@ -17,11 +17,9 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import StageOfRun, captured_inputs, run_text, text_at
-from irscope.machine.control import Frame, Machine, Step
+from irscope.machine.control import Bindings, Machine, Step
 from irscope.machine.values import Array, Held
 from irscope.model.capture import Capture
-
-__all__ = ["Nonfinite", "Observation", "ObservedValue", "observe_values"]
 
 _MOST_SHOWN = 64
 """Elements of a value that are kept of its last execution."""
@@ -160,7 +158,7 @@ class _Watch:
         self._file = capture.launch.kernel.file
         self._sums: dict[tuple[int, int], _Sum] = {}
 
-    def note(self, machine: Machine, step: Step, frame: Frame, results: Sequence[Held]) -> None:
+    def note(self, machine: Machine, step: Step, frame: Bindings, results: Sequence[Held]) -> None:
         """Note what an operation gave."""
         for place, held in enumerate(results):
             kind = step.types[place]
@@ -168,7 +166,7 @@ class _Watch:
             if isinstance(held, np.ndarray) and held.size and element.form in ("integer", "float", "index"):
                 self._note(machine, step, frame, place, held)
 
-    def _note(self, machine: Machine, step: Step, frame: Frame, place: int, values: Array) -> None:
+    def _note(self, machine: Machine, step: Step, frame: Bindings, place: int, values: Array) -> None:
         row = self._sums.setdefault((id(step.operation), place), _Sum(step.operation, place))
         row.executions += 1
         first = np.broadcast_to(values[:1], (1, *step.types[place].shape)).reshape(-1)[:_MOST_SHOWN]
@@ -188,8 +186,9 @@ class _Watch:
             row.minimum = low if row.minimum is None else min(low, row.minimum)
             row.maximum = high if row.maximum is None else max(high, row.maximum)
 
-    def _note_nonfinite(self, kind: str, machine: Machine, step: Step, frame: Frame, place: int, holds: Array) -> None:
-        """Note the operation, unless an operand is such already."""
+    def _note_nonfinite(
+        self, kind: str, machine: Machine, step: Step, frame: Bindings, place: int, holds: Array
+    ) -> None:
         held = [frame.held(value) for value in step.operands]
         operands = [one.astype(np.float64) for one in held if isinstance(one, np.ndarray) and is_float(one.dtype)]
         if any(bool(_NONFINITE[kind](one).any()) for one in operands):

@@ -9,8 +9,6 @@ import numpy as np
 
 from irscope.errors import NeverEnds
 
-__all__ = ["Partitions"]
-
 
 class _Stopped(Exception):
     """Another partition failed."""

@@ -24,12 +24,8 @@ from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import PtxFunction
 from irscope.machine.ptx_arithmetic import computed, cut
-from irscope.machine.ptx_listener import CtaListener, CtaMemory
 from irscope.machine.ptx_matrices import matrix_accesses
-from irscope.machine.ptx_registers import CtaRegisters
-from irscope.machine.ptx_steps import PtxStep, prepared
-
-__all__ = ["DivergentBarrier", "PtxCta", "StuckThreads"]
+from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, prepared
 
 _WARP = 32
 _Integers = NDArray[np.int64]
@@ -151,7 +147,6 @@ class PtxCta(CtaRegisters):
         raise StuckThreads("threads wait for what never comes", items)
 
     def _is_whole(self, threads: _Integers) -> bool:
-        """Whether threads are whole warps."""
         return len(threads) == len(np.unique(threads // _WARP)) * min(_WARP, self.threads)
 
     def _step(self, group: _Group) -> bool:

@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["computed", "cut"]
-
 _Integers = NDArray[np.int64]
 _WARP = 32
 

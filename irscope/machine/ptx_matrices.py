@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
 
-__all__ = ["TensorAccess", "matrix_accesses"]
-
 _WGMMA_SWIZZLES = {0: 16, 1: 128, 2: 64, 3: 32}
 _TENSOR_SWIZZLES = {0: 16, 2: 128, 4: 64, 6: 32}
 _ELEMENT_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f8f6f4": 1, "i8": 1}
@@ -23,7 +21,7 @@ _DEPTH_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class TensorAccess:
+class _TensorAccess:
     """A rectangle of tensor memory."""
 
     lanes: tuple[int, ...]
@@ -32,7 +30,7 @@ class TensorAccess:
     writes: bool
 
 
-def matrix_accesses(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, int]], list[TensorAccess]]:
+def matrix_accesses(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, int]], list[_TensorAccess]]:
     """(first byte and bytes of each part of shared memory that it reads, what it accesses in tensor memory).
 
     Args:
@@ -61,7 +59,7 @@ def _warp_group(item: Instruction, values: Sequence[int]) -> list[tuple[int, int
     return found
 
 
-def _tensor(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, int]], list[TensorAccess]]:
+def _tensor(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, int]], list[_TensorAccess]]:
     # [d], a-desc or [a], b-desc, idesc, enable-input-d
     kind = next((part[6:] for part in item.opcode.split(".") if part.startswith("kind::")), "")
     size = _ELEMENT_BYTES.get(kind)
@@ -71,9 +69,9 @@ def _tensor(item: Instruction, values: Sequence[int]) -> tuple[list[tuple[int, i
     rows, columns = (form >> 24 & 31) * 16, (form >> 17 & 63) * 8
     lanes = tuple(range(128)) if rows == 128 else tuple(lane for lane in range(128) if lane % 32 < 16)
 
-    def rectangle(address: int, width: int, *, writes: bool) -> TensorAccess:
+    def rectangle(address: int, width: int, *, writes: bool) -> _TensorAccess:
         shifted = tuple(lane + (address >> 16) for lane in lanes)
-        return TensorAccess(shifted, address & 0xFFFF, width, writes)
+        return _TensorAccess(shifted, address & 0xFFFF, width, writes)
 
     tensor = [rectangle(values[0], columns, writes=True)]
     found: list[tuple[int, int]] = []

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from irscope.errors import NotRun
 from irscope.machine.arithmetic import Arithmetic, is_float
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.elementwise import (
     ELEMENTWISE,
     FLOAT_FUNCTIONS,
@@ -41,8 +41,6 @@ from irscope.machine.elementwise import (
 )  # fmt: skip
 from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.values import Array, Held, dtype_of
-
-__all__ = ["PRIME", "RingArithmetic", "RingDifference", "RingMemory", "first_difference", "hashed_term"]
 
 PRIME = 2147483629
 _P = np.uint64(PRIME)
@@ -91,7 +89,6 @@ def _signed(values: Array) -> NDArray[np.int64]:
 
 
 def _element(numbers: Array) -> Array:
-    """Integers modulo P."""
     return np.mod(numbers, PRIME).astype(np.uint64)
 
 
@@ -202,7 +199,7 @@ def _function_of(function: FloatFunction) -> FloatFunction:
 def _pure(function: FloatFunction) -> Executor:
     in_ring = _function_of(function)
 
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         return (in_ring(*[frame.array(value) for value in step.operands]),)
 
     return execute
@@ -212,7 +209,7 @@ def _is_of_floats(step: Step) -> bool:
     return any(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types))
 
 
-def _call_function(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if not _is_of_floats(step):
         return ELEMENTWISE[step.opcode](machine, step, frame)
     result = _function_of(called_function(step))(*[frame.array(value) for value in step.operands])
@@ -224,7 +221,7 @@ _COMPARISONS: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 
-def _compare(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _compare(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate")).strip("_")
     if predicate in ("true", "false"):
@@ -235,7 +232,7 @@ def _compare(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (_COMPARISONS[predicate[1:]](_signed(left), _signed(right)),)
 
 
-def _convert(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _convert(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     rounding = str(step.attribute("rounding") or "rtne")
     if rounding not in ("rtne", "rtz"):
         raise step.not_run(f"the rounding {rounding!r} is stochastic")
@@ -243,7 +240,7 @@ def _convert(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 
 def _from_integer(signed: bool) -> Executor:
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         values = frame.array(step.operands[0])
         if values.dtype == np.bool_:
             values = -values.astype(np.int8) if signed else values.astype(np.int8)
@@ -254,13 +251,13 @@ def _from_integer(signed: bool) -> Executor:
     return execute
 
 
-def _to_integer(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _to_integer(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """The number nearest to zero: that of an integer that became a float."""
     numbers = _signed(frame.array(step.operands[0]))
     return (numbers != 0 if step.dtype == np.bool_ else numbers.astype(step.dtype),)
 
 
-def _bitcast(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _bitcast(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     source = dtype_of(step.operand_types[0])
     if is_float(source) and source != step.dtype:
         raise step.not_run("the bits of a float are no matter of this arithmetic")
@@ -273,7 +270,7 @@ def _arrays(held: Sequence[Held]) -> list[Array]:
     return [values for values in held if isinstance(values, np.ndarray)]
 
 
-def _clamp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _clamp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values, low, high = (frame.array(value) for value in step.operands)
     return (_least(_greatest(values, low), high),)
 

@@ -24,19 +24,17 @@ from irscope.errors import NotRun, WrongProgram
 from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.types import Type
 from irscope.machine.arithmetic import Arithmetic
-from irscope.machine.values import Allocation, Array, View, dtype_of, take
-
-__all__ = ["SharedMemory", "form_of"]
+from irscope.machine.values import Array, MemoryAllocation, MemoryView, dtype_of, take
 
 
 @dataclass(slots=True, eq=False)
 class _Copy:
     """An asynchronous copy under way."""
 
-    view: View
+    view: MemoryView
     rows: Array
     values: Array
-    barrier: View | None = None
+    barrier: MemoryView | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -74,15 +72,17 @@ class SharedMemory:
 
     # ── elements ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def allocate(self, kind: Type, module: MlirModule) -> View:
+    def allocate(self, kind: Type, module: MlirModule) -> MemoryView:
         """Memory for a descriptor's type, which nobody wrote."""
         dtype = dtype_of(kind)
         strides = _strides(kind.shape, dtype.itemsize)
         size = prod(kind.shape) * dtype.itemsize * self.arithmetic.cell_bytes
         data = np.full((self.programs, size), 255, np.uint8)
-        return View((Allocation(data),), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module))
+        return MemoryView(
+            (MemoryAllocation(data),), np.zeros(1, np.int64), kind.shape, strides, dtype, form_of(kind, module)
+        )
 
-    def read(self, view: View, rows: Array) -> Array:
+    def read(self, view: MemoryView, rows: Array) -> Array:
         """The elements of a view; raises NotRun where they were written through another form."""
         for memory in view.memories:
             if memory.written_as not in ("", view.form):
@@ -96,14 +96,14 @@ class SharedMemory:
             found[here] = window[rows[here]]
         return found
 
-    def write(self, view: View, values: Array, rows: Array, mask: Array | None = None) -> None:
+    def write(self, view: MemoryView, values: Array, rows: Array, mask: Array | None = None) -> None:
         """Write the elements of a view. `mask`: by program, which of them write."""
         for window, here in self._windows(view, len(rows), mask):
             window[rows[here]] = values if values.shape[0] == 1 else values[here]
         for memory in view.memories:
             memory.written_as = view.form
 
-    def _windows(self, view: View, count: int, mask: Array | None = None) -> list[tuple[Array, Array]]:
+    def _windows(self, view: MemoryView, count: int, mask: Array | None = None) -> list[tuple[Array, Array]]:
         """(elements of a view in all programs, the places of those that hold it there) of each place that it has."""
         index = np.arange(count) if mask is None else np.flatnonzero(mask)
         offset, owner = (np.broadcast_to(one, count)[index] for one in (view.offset, view.owner))
@@ -118,7 +118,7 @@ class SharedMemory:
             for place, (memory, begin) in enumerate(pairs.T)
         ]
 
-    def _window(self, view: View, memory: Allocation, offset: int) -> Array:
+    def _window(self, view: MemoryView, memory: MemoryAllocation, offset: int) -> Array:
         cell = self.arithmetic.cell_bytes
         data = memory.data
         last = offset + sum(stride * (size - 1) for stride, size in zip(view.strides, view.shape, strict=True))
@@ -131,7 +131,7 @@ class SharedMemory:
 
     # ── asynchronous copies ───────────────────────────────────────────────────────────────────────────────────
 
-    def copy(self, view: View, values: Array, rows: Array, barrier: View | None = None) -> None:
+    def copy(self, view: MemoryView, values: Array, rows: Array, barrier: MemoryView | None = None) -> None:
         """Begin to write values: they are there once the copy's group, or its barrier, was waited for."""
         found = _Copy(view, rows, np.broadcast_to(values, (len(rows), *values.shape[1:])), barrier)
         if not self.lands_late:
@@ -173,20 +173,20 @@ class SharedMemory:
 
     # ── mbarriers ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _barrier(self, view: View, rows: Array) -> tuple[_Barriers, tuple[Array, Array]]:
+    def _barrier(self, view: MemoryView, rows: Array) -> tuple[_Barriers, tuple[Array, Array]]:
         memory = view.memory
         if memory.barriers is None:
             memory.barriers = _Barriers(self.programs, memory.data.shape[1] // 8)
         return memory.barriers, (rows, np.broadcast_to(view.offset, len(rows)) // 8)
 
-    def init_barrier(self, view: View, count: int, rows: Array) -> None:
+    def init_barrier(self, view: MemoryView, count: int, rows: Array) -> None:
         """Make an mbarrier, which waits for so many arrivals in each phase."""
         barriers, at = self._barrier(view, rows)
         barriers.count[at] = barriers.missing[at] = count
         barriers.bytes[at] = barriers.phase[at] = 0
         barriers.is_made[at] = True
 
-    def arrive(self, view: View, rows: Array, count: int = 1, size: int = 0, mask: Array | None = None) -> None:
+    def arrive(self, view: MemoryView, rows: Array, count: int = 1, size: int = 0, mask: Array | None = None) -> None:
         """Arrive at an mbarrier, and let the phase wait for so many bytes; `mask`: by program, which of them do."""
         barriers, at = self._barrier(view, rows)
         does = np.broadcast_to(True if mask is None else mask, len(rows))
@@ -201,7 +201,7 @@ class SharedMemory:
         barriers.phase[at] += ends
         barriers.missing[at] = np.where(ends, barriers.count[at], barriers.missing[at])
 
-    def is_ready(self, view: View, parity: Array, rows: Array, mask: Array | None = None) -> bool:
+    def is_ready(self, view: MemoryView, parity: Array, rows: Array, mask: Array | None = None) -> bool:
         """Whether the phase of a parity is complete, for all programs; its copies land, since they are waited for."""
         barriers, at = self._barrier(view, rows)
         waits = np.broadcast_to(True if mask is None else mask, len(rows))
@@ -211,13 +211,13 @@ class SharedMemory:
             blocked = waits & ((barriers.phase[at] & 1) == (parity & 1))
         return not blocked.any()
 
-    def _land_copies(self, memory: Allocation, rows: Array, places: Array) -> None:
+    def _land_copies(self, memory: MemoryAllocation, rows: Array, places: Array) -> None:
         """Let the copies land that mbarriers wait for."""
         awaited = np.full(self.programs, -1, np.int64)
         awaited[rows] = places
         left: list[_Copy] = []
         for copy in self._of_barriers:
-            barrier = cast(View, copy.barrier)
+            barrier = cast(MemoryView, copy.barrier)
             now = awaited[copy.rows] == np.broadcast_to(barrier.offset, len(copy.rows)) // 8
             if barrier.memory is not memory or not now.any():
                 left.append(copy)
@@ -229,7 +229,7 @@ class SharedMemory:
             self._complete(barriers, at)
             others = np.flatnonzero(~now)
             if len(others):
-                own, its = cast(View, take(copy.view, others)), cast(View, take(barrier, others))
+                own, its = cast(MemoryView, take(copy.view, others)), cast(MemoryView, take(barrier, others))
                 left.append(_Copy(own, copy.rows[others], copy.values[others], its))
         self._of_barriers = left
 

@@ -23,14 +23,14 @@ import numpy as np
 from irscope.errors import MissingTool, NotRun
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.types import Type
-from irscope.machine.control import Frame, Machine, Step
+from irscope.machine.control import Bindings, Machine, Step
 from irscope.machine.launch import EXECUTORS
 from irscope.machine.noted import (
     ACCESSES,
     LOST,
     MOST_ELEMENTS,
     NONE,
-    Execution,
+    AccessExecution,
     Held,
     NotedMemory,
     Opaque,
@@ -50,8 +50,6 @@ from irscope.machine.numbers import (
 )
 from irscope.machine.values import Array, Descriptor, bits_of
 from irscope.machine.values import Held as Concrete
-
-__all__ = ["Interpreter", "Programs", "TooMuch", "is_undefined"]
 
 _Side = TypeVar("_Side")
 
@@ -151,7 +149,7 @@ class TooMuch(Exception):
     """A bound of the evaluation's work is reached."""
 
 
-class _Values(Frame):
+class _Values(Bindings):
     """The values of a run; what nothing defined is opaque."""
 
     def __init__(self, runner: Interpreter) -> None:
@@ -185,13 +183,13 @@ class Interpreter(Machine):
         self.noted = cast(NotedMemory, self.memory)
         self.notes: dict[str, None] = {}
         self.unread: dict[int, str] = {}
-        self.frame: Frame = _Values(self)
+        self.frame: Bindings = _Values(self)
         self._steps, self._lost = _prepared(module)
         self._programs = programs
         self._give(arguments.keys(), arguments.values())
 
     @property
-    def executions(self) -> list[Execution]:
+    def executions(self) -> list[AccessExecution]:
         """The accesses, as they were come to."""
         return self.noted.executions
 
@@ -210,7 +208,7 @@ class Interpreter(Machine):
     def note(self, text: str) -> None:
         self.notes[text] = None
 
-    # Values
+    # Bindings
 
     def held(self, value: Value) -> Held:
         """A value as it is held, integers that are known as an array."""
@@ -319,7 +317,7 @@ class Interpreter(Machine):
                 self.lose(step.operation)
         return step
 
-    def block(self, block: Block, frame: Frame, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
+    def block(self, block: Block, frame: Bindings, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
         """Run a block that combines elements."""
         outer, self.frame = self.frame, frame
         try:
@@ -328,7 +326,7 @@ class Interpreter(Machine):
         finally:
             self.frame = outer
 
-    def yields(self, end: Step | None, frame: Frame) -> Sequence[Concrete]:
+    def yields(self, end: Step | None, frame: Bindings) -> Sequence[Concrete]:
         outer, self.frame = self.frame, frame
         try:
             return cast("list[Concrete]", [self.integers(value) for value in end.operands]) if end is not None else ()
@@ -365,7 +363,7 @@ class Interpreter(Machine):
         elif step.execute is None or (step.attribute("allow_reorder") is not None and step.opcode == "reshape"):
             raise ValueError("not executed")
         else:
-            frame = Frame(self.frame.rows, self.frame)
+            frame = Bindings(self.frame.rows, self.frame)
             frame.assign(step.operands, cast("list[Concrete]", operands))
             found = cast("Sequence[Held]", step.execute(self, step, frame))
         self.noted.work += (

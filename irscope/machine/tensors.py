@@ -13,59 +13,57 @@ import numpy as np
 
 from irscope.ir.mlir.model import Operation
 from irscope.machine.arithmetic import Arithmetic
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.values import Array, Held, narrow_float, unsigned
-
-__all__ = ["TENSORS", "scaled_product"]
 
 # ── shapes ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _make_range(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _make_range(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (np.arange(step.number("start"), step.number("end"), dtype=step.dtype)[None],)
 
 
-def _splat(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _splat(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = frame.array(step.operands[0])
     return (values.reshape(values.shape[0], *(1,) * len(step.shape)),)
 
 
-def _unsplat(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _unsplat(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = frame.array(step.operands[0])
     return (values.reshape(values.shape[0], -1)[:, 0],)
 
 
-def _expand_dims(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _expand_dims(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (np.expand_dims(frame.array(step.operands[0]), step.number("axis") + 1),)
 
 
-def _same(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _same(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """The values are the same: of another layout, of another shape that repeats them, or waited for."""
     return [frame.held(value) for value in step.operands[: len(step.results)]]
 
 
-def _reshape(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _reshape(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = step.full(frame, 0)
     return (values.reshape(values.shape[0], *step.shape),)
 
 
-def _transpose(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _transpose(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     order = step.numbers("order")
     return (frame.array(step.operands[0]).transpose(0, *(axis + 1 for axis in order)),)
 
 
-def _join(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _join(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (np.stack(np.broadcast_arrays(*[frame.array(value) for value in step.operands]), axis=-1),)
 
 
-def _split(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _split(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = frame.array(step.operands[0])
     if values.shape[-1] == 1:
         return (values[..., 0], values[..., 0])
     return (values[..., 0], values[..., 1])
 
 
-def _concatenate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _concatenate(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     programs = max(frame.array(value).shape[0] for value in step.operands)
     parts = [step.full(frame, place, programs) for place in range(len(step.operands))]
     axes = [axis for axis, size in enumerate(step.shape) if size != parts[0].shape[axis + 1]]
@@ -74,7 +72,7 @@ def _concatenate(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (np.concatenate(parts, axis=(axes[0] if axes else 0) + 1),)
 
 
-def _extract_slice(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _extract_slice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = step.full(frame, 0)
     spans = [slice(at, at + size) for at, size in zip(step.numbers("static_offsets"), step.shape, strict=True)]
     return (values[(slice(None), *spans)],)
@@ -93,7 +91,7 @@ def _fold_of(step: Step) -> Operation | None:
     return operations[0] if uses and operations[1].operands == operations[0].results else None
 
 
-def _reduce(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _reduce(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """The order of the combinations is open; here it is a tree, or what NumPy's reduction does."""
     axis = step.number("axis") + 1
     operands = [step.full(frame, place) for place in range(len(step.operands))]
@@ -112,8 +110,9 @@ def _reduce(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return [np.take(one, 0, axis) for one in operands]
 
 
-def _combined(machine: Machine, step: Step, frame: Frame, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
-    """A combine region for every pair of elements."""
+def _combined(
+    machine: Machine, step: Step, frame: Bindings, left: Sequence[Array], right: Sequence[Array]
+) -> list[Array]:
     shape = np.broadcast_shapes(*[one.shape for one in (*left, *right)])
     flat = [np.broadcast_to(one, shape).reshape(-1) for one in (*left, *right)]
     # Each element is a program of its own to the region; those of one program see its values.
@@ -122,7 +121,7 @@ def _combined(machine: Machine, step: Step, frame: Frame, left: Sequence[Array],
     return [np.broadcast_to(cast(Array, one), len(owners)).reshape(shape) for one in found]
 
 
-def _scan(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _scan(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     axis, is_reverse = step.number("axis") + 1, bool(step.attribute("reverse"))
     operands = [step.full(frame, place) for place in range(len(step.operands))]
     if is_reverse:
@@ -138,7 +137,7 @@ def _scan(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return [np.flip(one, axis) if is_reverse else one for one in operands]
 
 
-def _histogram(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _histogram(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = step.full(frame, 0)
     mask = step.optional(frame, "mask")
     bins = step.shape[0]
@@ -151,7 +150,7 @@ def _histogram(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (counts.reshape(-1, bins).astype(step.dtype),)
 
 
-def _gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _gather(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     programs = max(frame.array(value).shape[0] for value in step.operands)
     source, indices = (step.full(frame, place, programs) for place in range(2))
     axis = step.number("axis") + 1
@@ -165,7 +164,7 @@ def _gather(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 # ── dots ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _dot(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _dot(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     programs = max(frame.array(value).shape[0] for value in step.operands[:2])
     left, right = (step.full(frame, place, programs) for place in range(2))
     precision = str(step.attribute("inputPrecision") or "ieee")
@@ -198,7 +197,6 @@ def _factors(arithmetic: Arithmetic, scales: Array) -> Array:
 
 
 def _scales(arithmetic: Arithmetic, scales: Array, columns: int) -> Array:
-    """A factor for each of the columns."""
     return np.repeat(_factors(arithmetic, scales), columns // scales.shape[-1], axis=-1)
 
 
@@ -217,7 +215,7 @@ def scaled_product(
     return arithmetic.product(left, right, accumulator, dtype, "ieee")
 
 
-def _dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _dot_scaled(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if step.attribute("lhs_k_pack") is False or step.attribute("rhs_k_pack") is False:
         raise step.not_run("its elements are not packed along k")
     names = ("a", "b", "a_scale", "b_scale")
@@ -232,34 +230,34 @@ def _dot_scaled(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (scaled_product(machine.arithmetic, operands, kinds, scales, accumulator, step.dtype),)
 
 
-def _fp4_to_fp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _fp4_to_fp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     arithmetic = machine.arithmetic
     values = _unpacked(arithmetic, step.full(frame, 0), "e2m1", step.number("axis") + 1)
     return (arithmetic.convert(values, step.dtype),)
 
 
-def _upcast_mxfp(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _upcast_mxfp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     arithmetic, kind = machine.arithmetic, str(step.attribute("fp_type"))
     values = _unpacked(arithmetic, step.full(frame, 0), kind, len(step.operand_types[0].shape))
     factors = _scales(arithmetic, step.full(frame, 1), values.shape[-1])
     return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
 
 
-def _upcast_fp4(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _upcast_fp4(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     arithmetic = machine.arithmetic
     values = _unpacked(arithmetic, step.full(frame, 0), "e2m1", step.number("axis") + 1)
     factors = _factors(arithmetic, frame.array(step.operands[1]))
     return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
 
 
-def _upcast_fp8(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _upcast_fp8(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     arithmetic = machine.arithmetic
     values = arithmetic.convert(frame.array(step.operands[0]), np.dtype(np.float32))
     factors = _factors(arithmetic, frame.array(step.operands[1]))
     return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
 
 
-def _add_pointer(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _add_pointer(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     pointer, offset = (frame.array(value) for value in step.operands)
     # An i1 stands for eight bits in memory.
     element = step.type if step.type.form == "pointer" else step.type.element

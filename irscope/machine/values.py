@@ -20,11 +20,6 @@ from numpy.typing import NDArray
 from irscope.errors import MissingTool, NotRun
 from irscope.ir.mlir.types import Type
 
-__all__ = [
-    "Allocation", "Array", "Descriptor", "Held", "Undefined", "View", "bits_of", "dtype_of", "full", "merge",
-    "narrow_float", "poison", "take", "unsigned",
-]  # fmt: skip
-
 Array = NDArray[Any]
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32}
@@ -107,7 +102,7 @@ class Descriptor:
 
 
 @dataclass(slots=True, eq=False)
-class Allocation:
+class MemoryAllocation:
     """A piece of shared or tensor memory, of each program."""
 
     data: NDArray[np.uint8]
@@ -119,10 +114,10 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class MemoryView:
     """A part of an allocation, as a memory descriptor names it."""
 
-    memories: tuple[Allocation, ...]
+    memories: tuple[MemoryAllocation, ...]
     """More than one where programs hold parts of different allocations."""
     offset: Array
     """In bytes, by program."""
@@ -136,7 +131,7 @@ class View:
     """By program, the place of its allocation in `memories`."""
 
     @property
-    def memory(self) -> Allocation:
+    def memory(self) -> MemoryAllocation:
         """The allocation of all programs; raises NotRun if they have different ones."""
         if not (self.owner == self.owner[0]).all():
             raise NotRun("programs hold views of different memory")
@@ -148,7 +143,7 @@ class Undefined:
     """A view or a descriptor that nothing defines and no operation may use: what a branch yields in its place."""
 
 
-Held = Union[Array, Descriptor, View, Undefined]  # noqa: UP007 (the classes are no types at run time under 3.10's isinstance)
+Held = Union[Array, Descriptor, MemoryView, Undefined]  # noqa: UP007 (the classes are no types at run time under 3.10's isinstance)
 """What a value is during a run."""
 
 
@@ -156,7 +151,7 @@ def take(value: Held, index: Array) -> Held:
     """The value of some of the programs."""
     if isinstance(value, Undefined):
         return value
-    if isinstance(value, (Descriptor, View)):
+    if isinstance(value, (Descriptor, MemoryView)):
         return cast(Held, replace(value, **{name: _taken(part, index) for name, part in _parts(value)}))
     return value if value.shape[0] == 1 else value[index]
 
@@ -177,25 +172,25 @@ def merge(parts: Sequence[tuple[Held, Array]], count: int) -> Held:
     if any(type(value) is not type(first) for value, _ in defined):
         raise NotRun("programs hold values of different kinds")
     outside: dict[str, int] = {}
-    if isinstance(first, View):
-        defined = _of_same_memories(cast("list[tuple[View, Array]]", defined))
+    if isinstance(first, MemoryView):
+        defined = _of_same_memories(cast("list[tuple[MemoryView, Array]]", defined))
         first, outside = defined[0][0], {"offset": _OUTSIDE}
     changes: dict[str, Any] = {}
-    for name, part in _parts(cast("Descriptor | View", first)):
+    for name, part in _parts(cast("Descriptor | MemoryView", first)):
         rows = [(getattr(value, name), index) for value, index in defined]
         if isinstance(part, tuple):
             columns = [[(row[place], index) for row, index in rows] for place in range(len(part))]
             changes[name] = tuple(_merged(column, count) for column in columns)
         else:
             changes[name] = _merged(rows, count, outside.get(name, 0))
-    return cast(Held, replace(cast("Descriptor | View", first), **changes))
+    return cast(Held, replace(cast("Descriptor | MemoryView", first), **changes))
 
 
 _OUTSIDE = -(1 << 40)
 """Where the view of a program begins that has none: an access there is refused."""
 
 
-def _of_same_memories(parts: Sequence[tuple[View, Array]]) -> list[tuple[Held, Array]]:
+def _of_same_memories(parts: Sequence[tuple[MemoryView, Array]]) -> list[tuple[Held, Array]]:
     """The same views, each with the allocations of all."""
     first = parts[0][0]
     if any((view.strides, view.form) != (first.strides, first.form) for view, _ in parts):
@@ -209,7 +204,7 @@ def _of_same_memories(parts: Sequence[tuple[View, Array]]) -> list[tuple[Held, A
     return found
 
 
-def _parts(value: Descriptor | View) -> list[tuple[str, Any]]:
+def _parts(value: Descriptor | MemoryView) -> list[tuple[str, Any]]:
     """The fields that hold an array by program, or several."""
     parts = [(one.name, getattr(value, one.name)) for one in fields(value)]
     return [

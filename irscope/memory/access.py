@@ -6,9 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-__all__ = ["MOST", "Access", "Certainty", "Cost", "Span", "Traffic"]
-
-
 Span = tuple[int, int]
 """The least and the most that it can be; equal where it is known."""
 Certainty = Literal["exact", "range", "sampled"]
@@ -78,7 +75,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class GlobalAccess:
     """One operation that accesses global memory."""
 
     operation: str
@@ -106,7 +103,7 @@ class Access:
     """Of a program in the middle of the grid."""
     last: Traffic
     programs: Certainty
-    """Whether the traffic of these three is exact, lies between two figures, or was scaled up from some turns of a
+    """Whether the traffic of these three is exact, lies between two figures, or was scaled up from some iterations of a
     loop."""
     launch: Traffic
     """Of all programs."""
@@ -158,5 +155,5 @@ class Cost:
     """`file:line` of every frame, innermost first."""
     by_operation: bool = False
     """Whether the instructions are the operation's own; otherwise those of all operations on its line of Python."""
-    access: Access | None = None
+    access: GlobalAccess | None = None
     """What it asks of global memory; None for shared memory and conversions."""

@@ -6,11 +6,10 @@ Triton's lib/Analysis/Allocation.cpp, TritonGPUAttrDefs.td (padded layouts), lib
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal
+from typing import Literal, get_args
 
 from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS
 from irscope.ir.locations.model import chain_texts, line_text, place_of
@@ -19,24 +18,9 @@ from irscope.ir.mlir.attributes import Encoding, Padding, read_encoding
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.memory.liveness import Liveness
-from irscope.memory.pairing import paired_lines
 from irscope.model.capture import Capture
 from irscope.target import Target
 
-__all__ = ["Allocation", "Buffer", "Step", "allocations_of", "shared_text"]
-
-# allocation.offset = 128 : i32      allocation.offset = [0 : i32, 4096 : i32]
-_OFFSET = re.compile(r"\ballocation\.offset = (\d{1,9}|\[[\d :,i]*\])")
-_SIZE = re.compile(r"\ballocation\.size = (\d{1,9})\b")
-_COLUMN = re.compile(r"\btensor_memory_col_offset = (\d{1,9})\b")
-_ROW = re.compile(r"\btensor_memory_row_offset = (\d{1,9})\b")
-# ttg.shared = 98304 : i32      ttg.tensor_memory_size = 128 : i32
-_TOTAL = {
-    "shared": re.compile(r"\bttg\.shared = (\d{1,9})\b"),
-    "tensor": re.compile(r"\bttg\.tensor_memory_size = (\d{1,9})\b"),
-}
-# tt.call @helper(%x)      tt.call @"helper__(1,)cconstexpr_64_"(%x)
-_CALLEE = re.compile(r'@("[^"]*"|[\w$.]+)')
 _COLUMN_BITS = 32
 """A column of tensor memory is 32 bits wide in each of its 128 lanes. Source: "PTX ISA", Tensor Memory."""
 _TENSOR_ROWS = 128
@@ -89,7 +73,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class _ProgramPoint:
     """One operation in program order."""
 
     number: int
@@ -101,7 +85,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class AllocatedMemory:
     """One memory of a kernel over time."""
 
     space: _Space
@@ -111,7 +95,7 @@ class Allocation:
     """What a block can have on the target; None if it is not known."""
     buffers: tuple[Buffer, ...]
     """In the order of the program."""
-    steps: tuple[Step, ...]
+    steps: tuple[_ProgramPoint, ...]
     loops: tuple[tuple[int, int], ...]
     """The half-open interval of each loop, in program order."""
 
@@ -136,7 +120,7 @@ class Allocation:
         return covered(self.live_at(self.peak))
 
     @property
-    def peak_step(self) -> Step:
+    def peak_step(self) -> _ProgramPoint:
         """The operation of the peak."""
         return self.steps[self.peak]
 
@@ -157,7 +141,7 @@ def shared_text(capture: Capture) -> str | None:
     return capture.text_after(passes[-1]) if passes else None
 
 
-def allocations_of(capture: Capture) -> tuple[Allocation, ...]:
+def allocations_of(capture: Capture) -> tuple[AllocatedMemory, ...]:
     """Shared memory over time, and tensor memory if the kernel has any; empty if the capture does not hold that IR."""
     text = shared_text(capture)
     if text is None:
@@ -172,79 +156,69 @@ class _Reader:
         self.module: MlirModule = parse_mlir(text)
         self.kernel = self.module.kernel
         self.target = capture.target
-        self._attributes = next((one.text for one in self.module.operations), "")
         self._locations = read_locations(text, "mlir")
         own = self._locations.chain_at(self.kernel.first_line) if self.kernel is not None else ()
         self._file = own[0].file if own else ""
-        written = [(one.name, f"{one.text} {one.closing}") for one in self.module.walk()]
-        owners = {name for name, own in written if _OFFSET.search(own) or _COLUMN.search(own)}
+        owners = {one.name for one in self.module.walk() if any(_offsets(one, space) for space in get_args(_Space))}
         self._ttgir_lines = paired_lines(text, capture.texts.get("ttgir", ""), owners)
         self._needs: dict[str, tuple[int, bool]] = {}
         """Function → what it needs, and whether that is exact."""
-        self._functions = {
-            match[1]: one
-            for one in self.module.walk()
-            if one.name == "tt.func" and (match := _CALLEE.search(one.text)) is not None
-        }
+        self._functions = {one.symbol: one for one in self.module.walk() if one.kind == "function"}
 
-    def allocation(self, space: _Space) -> Allocation | None:
-        total = _TOTAL[space].search(self._attributes)
-        if self.kernel is None or total is None or (space == "tensor" and not int(total[1])):
+    def allocation(self, space: _Space) -> AllocatedMemory | None:
+        total = self.module.option("shared" if space == "shared" else "tensor_memory_size")
+        if self.kernel is None or not isinstance(total, int) or (space == "tensor" and not total):
             return None
         live = Liveness(self.kernel)
         buffers = list(self._buffers(self.kernel, live, space))
-        buffers = _sized(buffers, int(total[1]))
+        buffers = _sized(buffers, total)
         steps = sorted((self._step(live.number_of(one), one) for one in self.kernel.walk()), key=lambda one: one.number)
-        return Allocation(
+        return AllocatedMemory(
             space,
-            int(total[1]),
+            total,
             _limit(self.target, space),
             tuple(sorted(buffers, key=lambda one: (one.start, one.offset))),
             tuple(_filled(steps, live.steps)),
             tuple(live.loops()),
         )
 
-    def _step(self, number: int, operation: Operation) -> Step:
-        return Step(number, operation.name, operation.first_line, self._place(operation)[0])
+    def _step(self, number: int, operation: Operation) -> _ProgramPoint:
+        return _ProgramPoint(number, operation.name, operation.first_line, self._place(operation)[0])
 
     def _place(self, operation: Operation) -> tuple[str, tuple[str, ...]]:
         chain = self._locations.chain_at(operation.first_line)
         return line_text(place_of(chain, self._file)), chain_texts(chain)
 
     def _buffers(self, function: Operation, live: Liveness, space: _Space) -> Iterator[Buffer]:
-        pattern = _OFFSET if space == "shared" else _COLUMN
         for operation in function.walk():
-            own = f"{operation.text} {operation.closing}"
-            written = pattern.search(own)
-            if written is None:
+            offsets = _offsets(operation, space)
+            if not offsets:
                 continue
-            offsets = [int(part.split(":")[0]) for part in written[1].strip("[]").split(",")]
             place, chain = self._place(operation)
             kinds = read_types(operation.types)
-            row = _ROW.search(own)
             common = Buffer(
                 "buffer", operation.name, "", "", operation.first_line, place, chain, 0, 0, 0, 0,
-                row=int(row[1]) if row is not None else 0,
+                row=_integer(operation, "tensor_memory_row_offset") or 0,
                 ttgir_line=self._ttgir_lines.get(operation.first_line, 0),
             )  # fmt: skip
-            if operation.name in ("ttg.local_alloc", "ttng.tmem_alloc"):
+            if operation.opcode in ("local_alloc", "tmem_alloc"):
                 yield from self._explicit(common, operation, kinds[-1], offsets, live)
                 continue
-            size = _SIZE.search(own)
+            size = _integer(operation, "allocation.size")
             start = live.number_of(operation)
             found = replace(
                 common,
                 kind="scratch",
-                what=_scratch(operation.name, kinds),
+                what=_scratch(operation, kinds),
                 offset=offsets[0],
-                size=int(size[1]) if size is not None else 0,
+                size=size or 0,
                 is_exact=size is not None,
                 start=start,
                 end=start + 1,
             )
             if operation is function:
                 found = replace(found, kind="warps", what="states of specialised warps", start=0, end=live.steps)
-            elif operation.name == "tt.call":
+            elif operation.kind == "call":
                 callee, bytes_needed, is_exact = self._need(operation)
                 found = replace(found, kind="call", what=callee, size=bytes_needed, is_exact=is_exact)
             yield found
@@ -255,7 +229,7 @@ class _Reader:
         value = operation.results[0]
         start, end = live.buffer_interval(value)
         encoding = read_encoding(self.module.resolve(kind.encoding))
-        size, padding = (_bytes if operation.name == "ttg.local_alloc" else _columns)(kind, encoding)
+        size, padding = (_bytes if operation.opcode == "local_alloc" else _columns)(kind, encoding)
         barrier = kind.element == "i64" and size <= 8 * prod(kind.shape) and prod(kind.shape[1:]) == 1
         for offset in offsets:
             yield replace(
@@ -272,27 +246,38 @@ class _Reader:
 
     def _need(self, call: Operation) -> tuple[str, int, bool]:
         """The name of a called function, its shared memory with that of what it calls, and whether that is exact."""
-        match = _CALLEE.search(call.text)
-        name = match[1] if match is not None else ""
+        name = call.symbol
         if name not in self._needs:
             # Until it is known, for a function that calls itself, which no compiler makes.
             self._needs[name] = 0, False
             function = self._functions.get(name)
             inner = list(self._buffers(function, Liveness(function), "shared")) if function is not None else []
             self._needs[name] = max((one.stop for one in inner), default=0), all(one.is_exact for one in inner)
-        return name.strip('"'), *self._needs[name]
+        return name, *self._needs[name]
 
 
-def _filled(steps: Sequence[Step], count: int) -> list[Step]:
+def _filled(steps: Sequence[_ProgramPoint], count: int) -> list[_ProgramPoint]:
     """A step for each number: those of operations that are not printed are the next one's."""
-    found: list[Step] = []
+    found: list[_ProgramPoint] = []
     for step in steps:
         found += [replace(step, number=number) for number in range(len(found), step.number + 1)]
     return found[:count]
 
 
-def _scratch(name: str, kinds: Sequence[LayoutType]) -> str:
-    if name == "ttg.warp_specialize":
+def _integer(operation: Operation, name: str) -> int | None:
+    value = operation.attribute(name)
+    return value if isinstance(value, int) else None
+
+
+def _offsets(operation: Operation, space: _Space) -> tuple[int, ...]:
+    """The offsets that the compiler gave an operation; none without one."""
+    value = operation.attribute("allocation.offset" if space == "shared" else "tensor_memory_col_offset")
+    values = value if isinstance(value, tuple) else (value,)
+    return tuple(one for one in values if isinstance(one, int))
+
+
+def _scratch(operation: Operation, kinds: Sequence[LayoutType]) -> str:
+    if operation.kind == "specialization":
         return "captures"
     return " → ".join(dict.fromkeys(map(str, (kinds[0], kinds[-1])))).replace("x", "×") if kinds else ""
 
@@ -334,7 +319,6 @@ def _pairs(encoding: Encoding) -> Iterator[Padding]:
 
 
 def _ctas(encoding: Encoding) -> int:
-    """The CTAs that a shared tensor is split over."""
     vectors = encoding["CGALayout"] or encoding["block"] or ()
     split = [one for one in vectors if isinstance(one, tuple) and any(one)] if isinstance(vectors, tuple) else []
     return 1 << len(split)
@@ -358,3 +342,41 @@ def _limit(target: Target, space: _Space) -> int | None:
     if limits is None:
         return None
     return limits.shared_bytes_per_block if space == "shared" else getattr(limits, "tensor_memory_columns", None)
+
+
+# ── The operations of two texts of one module, between which passes renamed the values ──────────────────────────────
+
+
+def paired_lines(text: str, other: str, names: Collection[str]) -> dict[int, int]:
+    """First line of an operation in one text → that of the same operation in the other.
+
+    Operations are alike that have one name, the same types and the same place in Python. Those that are alike are
+    paired in order, if both texts have equally many of them.
+
+    Args:
+        other: the module as it was before or after some passes.
+    """
+    ours, theirs = _alike(text, names), _alike(other, names)
+    return {
+        one: same
+        for key, lines in ours.items()
+        if len(lines) == len(theirs.get(key, ()))
+        for one, same in zip(lines, theirs[key], strict=True)
+    }
+
+
+def _alike(text: str, names: Collection[str]) -> dict[object, list[int]]:
+    """The first lines of operations by what passes leave: name, types with aliases resolved, and place in Python."""
+    module, locations = parse_mlir(text), read_locations(text, "mlir")
+    found: dict[object, list[int]] = {}
+    for operation in module.walk():
+        if operation.name in names:
+            types = tuple((str(kind), module.resolve(kind.encoding)) for kind in read_types(_typed(operation)))
+            key = operation.name, types, locations.chain_at(operation.first_line)
+            found.setdefault(key, []).append(operation.first_line)
+    return found
+
+
+def _typed(operation: Operation) -> str:
+    own = f"{operation.text} {operation.closing}"
+    return own.partition(" = ")[2] if operation.results else own

@@ -10,8 +10,6 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap, is_surjective, moved_share, what_moves
 from irscope.memory.conflicts import shared_access
 
-__all__ = ["Access", "Between", "Conversion", "Relocation", "between", "between_as_json", "conversion_wavefronts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
@@ -38,7 +36,7 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class SharedTransfer:
     """A load or store between registers and shared memory, for one warp."""
 
     store: bool
@@ -87,7 +85,7 @@ class Relocation:
         return f"{_percent(self.moved_share)} of the elements lie at another byte ({sizes} bytes)"
 
 
-Between = Conversion | Access | Relocation
+Between = Conversion | SharedTransfer | Relocation
 
 
 def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int | None = None) -> Between:
@@ -123,7 +121,7 @@ def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int 
     assert memory is not None
     store = first.threads is not None
     access = shared_access(registers, memory, store=store, target=first.target)
-    return Access(
+    return SharedTransfer(
         store,
         access.bits_per_thread,
         access.instructions,
@@ -137,7 +135,7 @@ def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int 
 def between_as_json(first: DescribedLayout, second: DescribedLayout, compiler_ways: int | None) -> dict[str, Any]:
     """What `between` says, as plain values, with the name of the other layout and the same in words."""
     found = between(first, second, compiler_ways)
-    ways = {"ways": found.ways} if isinstance(found, Access) else {}
+    ways = {"ways": found.ways} if isinstance(found, SharedTransfer) else {}
     return {"with": second.name, "summary": str(found), **asdict(found), **ways}
 
 

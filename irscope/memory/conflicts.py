@@ -223,7 +223,6 @@ def _vector(images: Sequence[int], held: Sequence[int], memory: MemoryMap, wides
 
 
 def _words(memory: MemoryMap, offset: int) -> Iterable[int]:
-    """The words of one element."""
     first = memory.byte(offset) // BANK_BYTES
     last = (memory.byte(offset) + max(memory.element_bits // 8, 1) - 1) // BANK_BYTES
     return range(first, last + 1)

@@ -9,26 +9,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.locations.model import chain_texts, line_text
-from irscope.ir.mlir.attributes import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import ModuleUses, with_loops
-from irscope.layout.described import DescribedLayout
+from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.layout.maps import ThreadMap
-from irscope.layout.rows import own_shape
-from irscope.memory.access import MOST, Access, Cost, Span
-from irscope.memory.machine import ACCESSES, Machine
+from irscope.memory.access import MOST, Cost, GlobalAccess, Span
+from irscope.memory.machine import ACCESSES, MemoryInstructions
 from irscope.model.capture import Capture
 from irscope.target import Target
 
 if TYPE_CHECKING:
     from irscope.memory.addresses.narrow import Limits
-
-__all__ = ["fastest_dimension", "global_costs", "layout_of_access"]
 
 _LOADS = ("ld.global", "cp.async.")
 _SECTOR_BYTES = 32
@@ -36,7 +32,7 @@ _LINE_BYTES = 128
 _LINE_BYTES_OF = {"gfx90a": 64, "gfx908": 64}
 
 
-def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
+def global_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> Iterator[Cost]:
     """A row for each access to global memory of a capture's TTGIR, in the order of the text."""
     # numpy, which only this needs, takes a tenth of a second to import.
     from irscope.memory.addresses.arguments import read_arguments
@@ -44,11 +40,11 @@ def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine
     from irscope.memory.addresses.launch import accesses_of
 
     kernel = uses.module.kernel
-    operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module) if one.name in ACCESSES}
+    operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module) if one.opcode in ACCESSES}
     if kernel is None or not operations:
         return
-    rows = _Rows(capture, text, uses, machine)
-    arguments = read_arguments(kernel, capture.launch, text)
+    rows = _Rows(capture, uses, machine)
+    arguments = read_arguments(kernel, capture.launch, capture.text("ttgir"))
     hardware = Hardware(*_units(capture.target), capture.target.warp_size)
     width_of = rows.width_of
     made_of, grid = rows.made_of, capture.launch.grid
@@ -57,7 +53,6 @@ def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine
 
 
 def _units(target: Target) -> tuple[int, int]:
-    """Bytes of the unit that is counted, and of a cache line."""
     if target.backend == "cuda":
         return _SECTOR_BYTES, _LINE_BYTES
     line = _LINE_BYTES_OF.get(str(target.arch), _LINE_BYTES)
@@ -65,23 +60,25 @@ def _units(target: Target) -> tuple[int, int]:
 
 
 class _Rows:
-    def __init__(self, capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> None:
+    def __init__(self, capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> None:
         self.uses = uses
         self.machine = machine
         self._capture = capture
-        self._sass: Mapping[int, int] | None = None
         self.warps = int(capture.launch.option("num_warps", 4) or 4)
-        self._aliases = read_aliases(text)
-        self._limits: Limits | None = None
-        rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
-        self._layouts = {(item.encoding.text, item.shape): item for item in rows}
+        self._layouts = CaptureLayouts(capture)
 
-    def layout_of(self, operation: Operation) -> DescribedLayout | None:
-        """The layout of an operation's pointers or offsets, or of its values."""
-        return layout_of_access(operation, self._layouts, self._aliases)
+    @cached_property
+    def _limits(self) -> Limits:
+        from irscope.memory.addresses.narrow import Limits
+
+        return Limits(self.uses.module)
+
+    @cached_property
+    def _sass(self) -> Mapping[int, int]:
+        return _accesses_of_sass(self._capture)
 
     def threads_of(self, operation: Operation) -> ThreadMap | None:
-        described = self.layout_of(operation)
+        described = self._layouts.of_access(operation)
         return described.threads if described is not None else None
 
     def width_of(self, operation: Operation) -> int:
@@ -90,12 +87,10 @@ class _Rows:
 
     def made_of(self, operation: Operation) -> int | None:
         """The instructions that the SASS has for an access; None where the operation of each is not known."""
-        if self._sass is None:
-            self._sass = _accesses_of_sass(self._capture)
         return self._sass.get(operation.first_line)
 
-    def row(self, access: Access, operation: Operation, loops: int) -> Cost:
-        described = self.layout_of(operation)
+    def row(self, access: GlobalAccess, operation: Operation, loops: int) -> Cost:
+        described = self._layouts.of_access(operation)
         widths = self.machine.widths_of(operation)
         named = tuple(value.name for value in operation.results or operation.operands[:1])
         chain = self.uses.locations.chain_at(access.line)
@@ -116,7 +111,7 @@ class _Rows:
             by_operation=self.machine.by_operation,
         )
 
-    def _narrow(self, access: Access, operation: Operation, widths: Mapping[int, int]) -> str:
+    def _narrow(self, access: GlobalAccess, operation: Operation, widths: Mapping[int, int]) -> str:
         """Where the assembly has narrower instructions than the addresses allow, and because of which arguments."""
         if not access.bits_per_thread or not self.machine.text_stage:
             return ""
@@ -129,11 +124,7 @@ class _Rows:
         allowed = f"the {self.machine.text_stage} has {real}, these addresses allow {access.possible_bits}"
         return f"{allowed}; {self._cause(access, operation)}"
 
-    def _cause(self, access: Access, operation: Operation) -> str:
-        from irscope.memory.addresses.narrow import Limits
-
-        if self._limits is None:
-            self._limits = Limits(self.uses.module)
+    def _cause(self, access: GlobalAccess, operation: Operation) -> str:
         threads = self.threads_of(operation)
         found = self._limits.arguments(operation, threads, access.possible_bits) if threads else ()
         if found:
@@ -150,30 +141,13 @@ def _accesses_of_sass(capture: Capture) -> Mapping[int, int]:
     return Counter(own[line - 1] for line in loads if own[line - 1])
 
 
-def layout_of_access(
-    operation: Operation,
-    layouts: Mapping[tuple[str, tuple[int, ...]], DescribedLayout],
-    aliases: Mapping[str, str],
-) -> DescribedLayout | None:
-    """The layout of an operation's pointers or offsets, or of its values; `layouts` by their text and shape."""
-    kinds = read_types(operation.text.partition(" = ")[2] if operation.results else operation.text)
-    kinds.sort(key=lambda kind: not kind.pointee)
-    for kind in kinds:
-        encoding = read_encoding(resolve_aliases(kind.encoding, aliases))
-        found = layouts.get((encoding.text, own_shape(encoding, kind)[0]))
-        if kind.form == "tensor" and found is not None and found.threads is not None:
-            return found
-    return None
-
-
-def _excess(access: Access, warps: int) -> int:
-    """The units of one warp, each time it comes there, that are surely more than its distinct bytes fill."""
+def _excess(access: GlobalAccess, warps: int) -> int:
     total = access.launch
     executions = total.executions[0] or 1
     return -(-max(total.units[0] - total.least_units[1], 0) // (executions * warps))
 
 
-def _summary(access: Access) -> str:
+def _summary(access: GlobalAccess) -> str:
     total = access.launch
     if not total.executions[1]:
         return "is never executed in this launch"
@@ -202,7 +176,7 @@ def _text(span: Span) -> str:
     return f"at least {low}" if high >= MOST else f"{low}–{high}"
 
 
-def _pattern(access: Access, described: DescribedLayout | None) -> str:
+def _pattern(access: GlobalAccess, described: DescribedLayout | None) -> str:
     """What about the addresses costs more than the least."""
     total = access.launch
     if not total.executions[1] or total.units[0] <= total.least_units[0] or not described or not described.threads:

@@ -7,17 +7,10 @@ lib/Analysis/Allocation.cpp and Alias.cpp; MLIR's lib/Analysis/Liveness.cpp.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from irscope.ir.mlir.reader import Operation, Region, Value
-
-_VIEWS = ("ttg.memdesc_", "ttng.tmem_subslice", "arith.select")
-"""Operations whose result is their operand's memory, seen otherwise."""
-
-# cf.cond_br %done, ^bb2(%a, %b#1 : i32, !ttg.memdesc<…>), ^bb3
-_PASSED = re.compile(r"(\^[\w$]+)\(([^:()]*) : ")
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +48,7 @@ class Liveness:
             operation, done = waiting.pop()
             if done:
                 # The partitions stand in an operation of their own, which is not printed.
-                count += operation.name == "ttg.warp_specialize"
+                count += operation.opcode == "warp_specialize"
                 self._numbers[id(operation)] = count
                 count += 1
                 continue
@@ -96,19 +89,18 @@ class Liveness:
 
         for block in self._blocks:
             for operation in block.operations:
-                if operation.name.startswith(_VIEWS) and "memdesc<" in operation.types:
+                is_view = operation.kind == "memory_view" or operation.name == "arith.select"
+                if is_view and "memdesc<" in operation.types:
+                    # Its result is its operand's memory, seen otherwise.
                     for operand in operation.operands:
                         add(operand, operation.results[0])
                 for argument, first in operation.carried:
                     add(first, argument)
-                if operation.successors:
-                    named = {value.name: value for value in operation.operands}
-                    for label, names in _PASSED.findall(operation.text):
-                        target = block.siblings.get(label)
-                        for name, argument in zip(names.split(", "), target.arguments if target else (), strict=False):
-                            if name in named:
-                                add(named[name], argument)
-            if block.around.name.startswith("ttg.warp_specialize"):
+                for label, values in operation.branches:
+                    target = block.siblings.get(label)
+                    for value, argument in zip(values, target.arguments if target else (), strict=False):
+                        add(value, argument)
+            if block.around.kind == "specialization":
                 for operand, argument in zip(block.around.operands, block.arguments, strict=False):
                     add(operand, argument)
         return found
@@ -171,7 +163,6 @@ class Liveness:
             operation = home[0].around
 
     def _entered(self, home: _Block, users: Iterable[Operation]) -> set[int]:
-        """The blocks at whose beginning a value is live."""
         inside = {id(home), *(id(block) for block, _ in self._ancestors(home.around))}
         waiting = [block for user in users for block, _ in self._ancestors(user)]
         entered: set[int] = set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Literal, TypeVar
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
-from irscope.ir.locations.model import Chain
+from irscope.ir.locations.model import Chain, columns_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import ModuleUses
@@ -25,59 +24,45 @@ Action = Literal[
 ]  # fmt: skip
 _AccessAction = Literal["load", "store", "atomic", "copy"]
 
-# global_load_dwordx4   buffer_store_short   global_load_d16_b16   buffer_load_b128   global_load_lds_dwordx4
-_AMD_DWORDS = re.compile(r"_dword(?:x(\d))?\b|_dword(?:x(\d))?_")
-_AMD_BITS = re.compile(r"_[bui](8|16|32|64|96|128)\b")
-
-# arith.addf    tt.load    tt.trans: what never goes through shared memory itself
-_WITHOUT_SHARED = re.compile(
-    r"(?:arith|math|scf|cf)\.|tt\.(?:load|store|trans|splat|unsplat|expand_dims|broadcast|addptr|make_range|reshape|get_)"
-)
-
-_PTX: tuple[tuple[str, Action], ...] = (
-    ("ld.global", "global load"), ("st.global", "global store"), ("cp.async.bulk", "bulk copy"),
-    ("cp.async.ca", "async copy"), ("cp.async.cg", "async copy"),
-    ("ldmatrix", "matrix load"), ("stmatrix", "matrix store"), ("ld.shared", "shared load"),
-    ("st.shared", "shared store"),
-    ("shfl.sync", "shuffle"), ("bar", "barrier"), ("red.", "atomic"), ("atom.", "atomic"),
+_ACTIONS: dict[str, Action] = {
+    "ld.global": "global load", "st.global": "global store", "cp.async": "async copy",
+    "ld.shared": "shared load", "st.shared": "shared store", "ldmatrix": "matrix load", "stmatrix": "matrix store",
+    "shuffle": "shuffle", "barrier": "barrier", "atomic.global": "atomic", "atomic.shared": "atomic",
+    **dict.fromkeys(("tma.load", "tma.store", "tma.copy", "tma.prefetch"), "bulk copy"),
+}  # fmt: skip
+"""By the family of an instruction, without its width."""
+_AMDGCN: dict[str, Action] = {"ld.generic": "global load", "st.generic": "global store", "cp.async": "global load"}
+"""What AMD GPU assembly has in other ways: flat accesses are global ones, and a load to LDS is a load."""
+_WITHOUT_SHARED = (
+    "load", "store", "trans", "splat", "unsplat", "expand_dims", "broadcast", "addptr", "make_range", "reshape",
+    "get_program_id", "get_num_programs",
 )  # fmt: skip
-_AMDGCN: tuple[tuple[str, Action], ...] = (
-    ("global_load", "global load"), ("buffer_load", "global load"), ("flat_load", "global load"),
-    ("global_store", "global store"), ("buffer_store", "global store"), ("flat_store", "global store"),
-    ("ds_read", "shared load"), ("ds_load", "shared load"), ("ds_write", "shared store"), ("ds_store", "shared store"),
-    ("ds_bpermute", "shuffle"), ("ds_permute", "shuffle"), ("ds_swizzle", "shuffle"), ("v_permlane", "shuffle"),
-    ("s_barrier", "barrier"), ("global_atomic", "atomic"), ("buffer_atomic", "atomic"), ("ds_add", "atomic"),
-)  # fmt: skip
+"""Opcodes that never go through shared memory themselves, besides those of scalar dialects."""
 
 
 ACCESSES: dict[str, _AccessAction] = {
-    "tt.load": "load",
-    "tt.store": "store",
-    "tt.atomic_rmw": "atomic",
-    "tt.atomic_cas": "atomic",
-    "ttg.async_copy_global_to_local": "copy",
-    "amdg.buffer_load": "load",
-    "amdg.buffer_store": "store",
-    "amdg.buffer_load_to_local": "copy",
-    "amdg.buffer_atomic_rmw": "atomic",
-    "amdg.buffer_atomic_cas": "atomic",
-    "amdgpu.buffer_load": "load",
-    "amdgpu.buffer_store": "store",
-    "amdgpu.buffer_load_to_local": "copy",
-    "amdgpu.buffer_atomic_rmw": "atomic",
-    "amdgpu.buffer_atomic_cas": "atomic",
-    "tt.descriptor_load": "load",
-    "tt.descriptor_gather": "load",
-    "tt.descriptor_store": "store",
-    "tt.descriptor_scatter": "store",
-    "tt.descriptor_reduce": "atomic",
-    "ttng.async_tma_copy_global_to_local": "load",
-    "ttng.async_tma_gather": "load",
-    "ttng.async_tma_copy_local_to_global": "store",
-    "ttng.async_tma_scatter": "store",
-    "ttng.async_tma_reduce": "atomic",
+    "load": "load",
+    "store": "store",
+    "atomic_rmw": "atomic",
+    "atomic_cas": "atomic",
+    "async_copy_global_to_local": "copy",
+    "buffer_load": "load",
+    "buffer_store": "store",
+    "buffer_load_to_local": "copy",
+    "buffer_atomic_rmw": "atomic",
+    "buffer_atomic_cas": "atomic",
+    "descriptor_load": "load",
+    "descriptor_gather": "load",
+    "descriptor_store": "store",
+    "descriptor_scatter": "store",
+    "descriptor_reduce": "atomic",
+    "async_tma_copy_global_to_local": "load",
+    "async_tma_gather": "load",
+    "async_tma_copy_local_to_global": "store",
+    "async_tma_scatter": "store",
+    "async_tma_reduce": "atomic",
 }
-"""Operation → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
+"""Opcode → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
 _ACTIONS_OF: dict[_AccessAction, tuple[Action, ...]] = {
     "load": ("global load", "async copy"),
     "copy": ("async copy", "global load"),
@@ -99,7 +84,7 @@ class MachineInstruction:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MemoryInstructions:
     """The memory instructions of an assembly text, by the operation of the TTGIR that they are from."""
 
     instructions: Mapping[int, Sequence[MachineInstruction]] = field(
@@ -130,7 +115,7 @@ class Machine:
 
     def widths_of(self, operation: Operation) -> Counter[int]:
         """Bits per lane → number of instructions of an access of the TTGIR. The one use of the join."""
-        found = self.widths(operation.first_line, _ACTIONS_OF[ACCESSES[operation.name]])
+        found = self.widths(operation.first_line, _ACTIONS_OF[ACCESSES[operation.opcode]])
         return Counter({width: number for width, number in found.items() if width})
 
     def count(self, line: int, *actions: Action) -> int:
@@ -138,24 +123,28 @@ class Machine:
         return sum(self.widths(line, actions).values())
 
 
-def read_machine(capture: Capture) -> Machine:
+def read_machine(capture: Capture) -> MemoryInstructions:
     """The memory instructions of a capture's PTX or AMDGCN."""
     texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
     stage = next((name for name in ("ptx", "amdgcn") if name in texts), "")
     if not stage:
-        return Machine()
+        return MemoryInstructions()
     own = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
     if own:
-        return Machine(_by_origin(texts[stage], stage, own), stage, by_operation=True)
+        return MemoryInstructions(_by_origin(texts[stage], stage, own), stage, by_operation=True)
     origins, at = places_by_line(texts, stage)
     found = _by_origin(texts[stage], stage, origins)
-    return Machine({line: found[place] for line, place in at.items() if place in found}, stage)
+    return MemoryInstructions({line: found[place] for line, place in at.items() if place in found}, stage)
 
 
 def users_of_shared(uses: ModuleUses) -> Counter[Chain]:
     """Place in Python → how many operations there may use shared memory."""
-    users = (use for use in uses.operations if not _WITHOUT_SHARED.match(use.name))
-    return Counter(uses.chain_of(use) for use in users)
+    scalar = ("arith.", "math.", "scf.", "cf.")
+    return Counter(
+        uses.chain_of(use)
+        for use in uses.operations
+        if use.opcode not in _WITHOUT_SHARED and not use.name.startswith(scalar)
+    )
 
 
 def places_by_line(texts: Mapping[str, str], stage: str) -> tuple[list[Places], dict[int, Places]]:
@@ -164,16 +153,11 @@ def places_by_line(texts: Mapping[str, str], stage: str) -> tuple[list[Places], 
     A place is that of each frame: file, line, column; of a line of assembly without one it is empty.
     """
     locations = read_locations(texts[stage], "ptx" if stage == "ptx" else "amdgcn", llir=texts.get("llir"))
-    keys = [_places_of(chain) for chain in locations.chains]
+    keys = [columns_of(chain) for chain in locations.chains]
     operations = read_locations(texts.get("ttgir", ""), "mlir")
-    places = [_places_of(chain) for chain in operations.chains]
+    places = [columns_of(chain) for chain in operations.chains]
     at = {line: places[index] for line, index in enumerate(operations.by_line, 1) if index >= 0}
     return [keys[index] if index >= 0 else () for index in locations.by_line], at
-
-
-def _places_of(chain: Chain) -> Places:
-    """A chain's places, without the names that only some texts have."""
-    return tuple((frame.file, frame.line, frame.column) for frame in chain)
 
 
 def _by_origin(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[MachineInstruction]]:
@@ -196,27 +180,20 @@ def count_actions(text: str, stage: str, *actions: Action) -> int:
 
 def read_action(item: Instruction) -> tuple[Action, int] | None:
     """(action, bits per lane) of an instruction; None if it is not a memory access, shuffle or barrier."""
-    if item.family == "tma.control":  # cp.async.bulk.commit_group copies nothing
+    is_ptx, family = item.kind == "ptx", item.family or ""
+    name, _, width = family.rpartition(".")
+    family = (name if width.isdecimal() else family).removesuffix(".tr")
+    action = _ACTIONS.get(family) if is_ptx else _AMDGCN.get(family) or _ACTIONS.get(family)
+    if action is None or item.opcode.startswith(("movmatrix", "multimem")) or item.opcode.endswith(_DPP):
         return None
-    for beginning, action in _PTX if item.kind == "ptx" else _AMDGCN:
-        if item.opcode.startswith(beginning):
-            return action, _ptx_bits(item, action) if item.kind == "ptx" else _amd_bits(item.opcode)
-    return None
+    if is_ptx and action != "async copy":
+        opcode = ptx_opcode(item.opcode)
+        return action, opcode.bits if opcode.types else 0
+    bits = int(width) if width.isdecimal() else 32 if action == "shuffle" else 0
+    # Two accesses in one instruction are as wide as either.
+    return action, bits // 2 if any(word in item.opcode for word in _OF_TWO) else bits
 
 
-def _ptx_bits(item: Instruction, action: Action) -> int:
-    if action == "async copy":
-        width = (item.family or "").rpartition(".")[2]
-        return int(width) if width.isdecimal() else 0
-    opcode = ptx_opcode(item.opcode)
-    return opcode.bits if opcode.types else 0
-
-
-def _amd_bits(opcode: str) -> int:
-    if (match := _AMD_DWORDS.search(opcode)) is not None:
-        return 32 * int(match[1] or match[2] or 1)
-    for word, bits in (("short", 16), ("byte", 8), ("d16", 16)):
-        if word in opcode:
-            return bits
-    match = _AMD_BITS.search(opcode)
-    return int(match[1]) if match else 0
+_OF_TWO = ("ds_read2", "ds_write2", "_2addr")
+_DPP = ("_dpp", "_dpp8", "_dpp16")
+"""Suffixes of arithmetic that reads other lanes, which is no shuffle of its own."""

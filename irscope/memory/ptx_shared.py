@@ -26,11 +26,9 @@ from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.maps import BANK_BYTES
 from irscope.machine.ptx_arithmetic import computed
 from irscope.memory.conflicts import lane_groups
-from irscope.memory.machine import Action, Machine, read_action, users_of_shared
+from irscope.memory.machine import Action, MemoryInstructions, read_action, users_of_shared
 from irscope.model.capture import Capture
 from irscope.target import Target
-
-__all__ = ["SharedInstruction", "SharedWork", "SharedWorks", "read_shared_instructions", "shared_work"]
 
 _Integers = NDArray[np.int64]
 _SHARED_ACTIONS: tuple[Action, ...] = ("shared load", "shared store", "matrix load", "matrix store")
@@ -40,7 +38,7 @@ _ROW_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class SharedInstruction:
+class _SharedInstruction:
     """One shared access of the PTX."""
 
     line: int
@@ -54,7 +52,7 @@ class SharedInstruction:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedWork:
+class _SharedWork:
     """The shared accesses of one operation, in all warps of a CTA."""
 
     instructions: int
@@ -80,9 +78,9 @@ class SharedWork:
 class SharedWorks:
     """What the operations of a capture do in shared memory, by the addresses in its PTX."""
 
-    def __init__(self, capture: Capture, uses: ModuleUses, machine: Machine) -> None:
+    def __init__(self, capture: Capture, uses: ModuleUses, machine: MemoryInstructions) -> None:
         self._machine = machine
-        self._instructions: dict[int, SharedInstruction] = {}
+        self._instructions: dict[int, _SharedInstruction] = {}
         self._threads = int(capture.launch.option("num_warps", 4) or 4) * _WARP
         # Without the operation of each instruction it is known by its place in Python, where no other one is there.
         self._users = users_of_shared(uses)
@@ -90,19 +88,19 @@ class SharedWorks:
         has_shared = any(machine.count(use.line, *_SHARED_ACTIONS) for use in uses.operations)
         if machine.text_stage == "ptx" and has_shared:
             ptx = capture.text("ptx")
-            self._instructions = read_shared_instructions(ptx, capture.name, self._threads, capture.target)
+            self._instructions = _read_shared_instructions(ptx, capture.name, self._threads, capture.target)
 
-    def of(self, use: OperationUse) -> SharedWork | None:
+    def of(self, use: OperationUse) -> _SharedWork | None:
         """What an operation does; None where that is not known."""
         if not self._machine.by_operation and self._users[self._uses.chain_of(use)] != 1:
             return None
         lines = [row.line for row in self._machine.instructions_at(use.line) if row.action in _SHARED_ACTIONS]
         if any(line not in self._instructions for line in lines):
             return None
-        return shared_work([self._instructions[line] for line in lines], self._threads)
+        return _shared_work([self._instructions[line] for line in lines], self._threads)
 
 
-def read_shared_instructions(ptx: str, kernel: str, threads: int, target: Target) -> dict[int, SharedInstruction]:
+def _read_shared_instructions(ptx: str, kernel: str, threads: int, target: Target) -> dict[int, _SharedInstruction]:
     """The shared accesses of a kernel, by their line in the PTX.
 
     Args:
@@ -117,16 +115,16 @@ def read_shared_instructions(ptx: str, kernel: str, threads: int, target: Target
     return {row.line: row for row in rows if row is not None}
 
 
-def shared_work(instructions: Iterable[SharedInstruction], threads: int) -> SharedWork | None:
+def _shared_work(instructions: Iterable[_SharedInstruction], threads: int) -> _SharedWork | None:
     """The sum of some accesses; None if there is none, or the addresses of one are not known."""
     rows = list(instructions)
     known = [row.wavefronts for row in rows if row.wavefronts is not None]
     if not rows or len(known) < len(rows):
         return None
-    return SharedWork(len(rows), sum(known), sum(row.minimum_wavefronts for row in rows), max(threads // _WARP, 1))
+    return _SharedWork(len(rows), sum(known), sum(row.minimum_wavefronts for row in rows), max(threads // _WARP, 1))
 
 
-def _counted(instruction: Instruction, values: _Registers, target: Target) -> SharedInstruction | None:
+def _counted(instruction: Instruction, values: _Registers, target: Target) -> _SharedInstruction | None:
     found = read_action(instruction)
     if found is None or found[0] not in _SHARED_ACTIONS:
         return None
@@ -136,7 +134,7 @@ def _counted(instruction: Instruction, values: _Registers, target: Target) -> Sh
     base = values.value(at.name) if at is not None else None
     active = values.predicate(instruction.predicate)
     if at is None or base is None or active is None:
-        return SharedInstruction(instruction.line, is_store, bits, None, 0)
+        return _SharedInstruction(instruction.line, is_store, bits, None, 0)
     addresses = base + at.value
     wavefronts = least = 0
     for warp in range(0, values.threads, _WARP):
@@ -153,11 +151,10 @@ def _counted(instruction: Instruction, values: _Registers, target: Target) -> Sh
         for group in groups:
             counts = _wavefronts(lanes[list(group)], on[list(group)], max(bits // 8, 1), banks)
             wavefronts, least = wavefronts + counts[0], least + counts[1]
-    return SharedInstruction(instruction.line, is_store, bits, wavefronts, least)
+    return _SharedInstruction(instruction.line, is_store, bits, wavefronts, least)
 
 
 def _wavefronts(addresses: _Integers, active: NDArray[np.bool_], size: int, banks: int) -> tuple[int, int]:
-    """The wavefronts of lanes that are served together, and the fewest for as many words."""
     starts = addresses[active]
     if not starts.size:
         return 0, 0

@@ -13,11 +13,11 @@ from irscope.model.launch_record import Assumption, Autotuning, LaunchRecord, no
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import ANY_VALUE
 from irscope.model.telling import folder_of_generated
-from irscope.plan import PassPlan
+from irscope.plan import LLVM, PassPlan
 from irscope.target import Target
 
 if TYPE_CHECKING:
-    from irscope.model.evidence import CompilerLog, GraphOrigin, OperationLines, Profile
+    from irscope.model.evidence import CompilerLog, CompileTimes, GraphOrigin, OperationLines, Profile
 
 
 FailureKind = Literal[
@@ -26,6 +26,7 @@ FailureKind = Literal[
 """`compile`: the Python front end refused the kernel. `parse`: an IR file is none. `fit`: it compiled, and asks for
 more than a block can have on the device. `resources`: the machine has no more memory, disk space or descriptors."""
 
+_LASTING: tuple[FailureKind, ...] = ("parse", "pass", "compile", "assembler", "fit", "abort")
 _ASSEMBLERS = {"cubin": "ptxas", "hsaco": "the AMD assembler"}
 
 
@@ -67,6 +68,11 @@ class Failure:
     def headline(self) -> str:
         """The first line of the message."""
         return next(iter(self.message.strip().splitlines()), "")
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the next try would end the same: not where time ran out, or the machine's memory."""
+        return self.kind in _LASTING and "SIGKILL" not in self.message
 
     @property
     def why_not_run(self) -> str:
@@ -171,6 +177,11 @@ class Launch:
         """The assumptions as sentences, all checks in one."""
         return notes_of(self.assumptions)
 
+    @property
+    def constexprs(self) -> frozenset[str]:
+        """The constants that are no options, too."""
+        return frozenset(dict(self.constants)) - frozenset(dict(self.options))
+
     def option(self, name: str, default: Any = None) -> Any:
         """The value of one option, or `default`."""
         return next((value for key, value in self.options if key == name), default)
@@ -229,9 +240,15 @@ class PassSnapshot:
         return self.text is None and self.changed is not False and self.outcome == "ran"
 
     @property
+    def plan_stage(self) -> str:
+        """What a plan calls its stage: `llvm` for every pass of LLVM's."""
+        return LLVM if self.group == "llvm" else self.stage
+
+    @property
     def label(self) -> str:
-        """`ttgir:canonicalizer#2`, which a plan understands."""
-        return f"{self.stage}:{self.name}#{self.occurrence}"
+        """`ttgir:canonicalizer#2`, `llvm:licm#1`, which a plan understands."""
+        name = self.argument or self.name if self.group == "llvm" else self.name
+        return f"{self.plan_stage}:{name}#{self.occurrence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +350,8 @@ class Capture:
     """Which operation of the TTGIR the lines of the assembly are from; empty where nobody asked yet."""
     log: CompilerLog | None = None
     """What the compiler says of its reasons; None where nobody asked yet."""
+    times: CompileTimes | None = None
+    """Where the time of a compile of its own went; None where nobody asked yet."""
     profile: Profile | None = None
     """The hardware's counters of the launch; None where it was not profiled."""
     resources: Resources = field(default_factory=Resources)
@@ -365,7 +384,7 @@ class Capture:
         identity = [launch.kernel.name, text, launch.signature, launch.constants, launch.attributes, launch.options]
         identity += [str(self.target), str(self.plan), self.environment.triton_version]
         if self.environment.parts:
-            # Captures of before these were recorded keep the id they had.
+            # A capture of a dump has none.
             identity += [self.environment.parts, self.environment.variables]
         return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
 

@@ -105,6 +105,38 @@ class CompilerLog:
     """
 
 
+SpanKind = Literal[
+    "import", "compile", "front end", "stage", "pass", "call", "llvm", "llvm analysis", "tool", "irscope"
+]
+"""`call`: a function of the compiler, such as the translation to LLVM IR. `tool`: another program, such as ptxas.
+`irscope`: what the recording itself takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """One part of a compile, by the clock."""
+
+    name: str
+    kind: SpanKind
+    start_ns: int
+    """Since the first part began; a recording process counts from an arbitrary moment."""
+    duration_ns: int
+    depth: int
+    """How many parts it stands in: the last one before it with a smaller depth holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTimes:
+    """Where the time of a compile went: of a compile of its own, in which only times were recorded."""
+
+    spans: tuple[TimeSpan, ...]
+    """In the order they began, each before those within it."""
+    processor_ns: int = 0
+    """Processor time of the compile, of this process and of the tools that it ran."""
+    notes: tuple[str, ...] = ()
+    """What was not timed, and why."""
+
+
 GraphPart = Literal["forward", "backward", "inference", ""]
 """`inference` for a graph that was compiled without gradients; empty where it is not known."""
 

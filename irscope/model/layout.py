@@ -181,7 +181,7 @@ class LayoutUse:
     python: tuple[str, ...] = ()
     """Their lines of Python, `file:line`: of each the innermost one outside Triton's library."""
     chains: tuple[tuple[str, ...], ...] = ()
-    """The chains of calls that lead to them, `file:line` per frame, innermost first; empty in older captures."""
+    """The chains of calls that lead to them, `file:line` per frame, innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,16 +212,6 @@ class LayoutRow:
         return self.answer.message if isinstance(self.answer, LayoutRefusal) else ""
 
 
-_CODES_OF_REASONS: tuple[tuple[str, RefusalCode], ...] = (
-    ("irscope does not know", "unknown-encoding"),
-    ("the shape ", "shape"),
-    ("the compiler does not read", "unreadable"),
-    ("the compiler gives no map", "unsupported"),
-    ("Triton ", "unsupported"),
-    ("the compiler does not survive", "crash"),
-    ("the compiler says", "error"),
-)
-"""(beginning of a reason, code) for captures from before there were codes; any other reason is `unasked`."""
 _CODES: tuple[RefusalCode, ...] = get_args(RefusalCode)
 
 
@@ -234,17 +224,17 @@ def layout_to_json(row: LayoutRow) -> dict[str, Any]:
         "elements": list(row.elements),
         "buffers": row.buffers,
         "operations": [asdict(use) for use in row.operations],
-        **answer_to_json(row.answer),
+        **_answer_to_json(row.answer),
     }
 
 
 def layout_from_json(data: Mapping[str, Any]) -> LayoutRow:
-    """Read what `layout_to_json` wrote, or what an older irscope did; the types of the values are not checked."""
+    """Read what `layout_to_json` wrote; the types of the values are not checked."""
     operations = tuple(built(LayoutUse, use) for use in data.get("operations", ()))
-    return built(LayoutRow, data, operations=operations, answer=answer_from_json(data))
+    return built(LayoutRow, data, operations=operations, answer=_answer_from_json(data))
 
 
-def answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
+def _answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
     """`bases` and `out_dims` of a map, with `padding` and `note` where it has them; or `code` and `reason`."""
     if isinstance(answer, LayoutRefusal):
         return {"code": answer.code, "reason": answer.message}
@@ -257,24 +247,19 @@ def answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
     return data | ({"note": answer.note} if answer.note else {})
 
 
-def answer_from_json(data: Mapping[str, Any]) -> LayoutAnswer:
-    """Read what `answer_to_json` wrote; bases that are not a linear layout become a refusal."""
+def _answer_from_json(data: Mapping[str, Any]) -> LayoutAnswer:
+    """A map or a refusal; bases that are not a linear layout become a refusal."""
     if "bases" not in data:
-        reason = data.get("reason", "")
-        return LayoutRefusal(_code_of(data.get("code"), reason), reason) if reason else UNASKED
+        if not (reason := data.get("reason", "")):
+            return UNASKED
+        known: RefusalCode
+        for known in _CODES:
+            if known == data.get("code"):
+                return LayoutRefusal(known, reason)
+        return LayoutRefusal("unasked", reason)
     try:
         sizes = data["out_dims"]
         layout = LinearLayout.of(data["bases"], [size for _, size in sizes], [name for name, _ in sizes])
     except (KeyError, UsageError) as error:
         return LayoutRefusal("damaged", f"this is no linear layout ({error}): it has 'bases' and 'out_dims'.")
     return LayoutMap(layout, tupled(data.get("padding", ())), data.get("note", ""))
-
-
-def _code_of(stored: object, reason: str) -> RefusalCode:
-    for code in _CODES:
-        if code == stored:
-            return code
-    for beginning, code in _CODES_OF_REASONS:
-        if reason.startswith(beginning):
-            return code
-    return UNASKED.code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Mapping
 from dataclasses import fields
@@ -25,6 +26,15 @@ def tupled(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: tupled(item) for key, item in cast("dict[str, Any]", value).items()}
     return value
+
+
+def constant_value(text: str) -> Any:
+    """The value of a constant as Python prints it; the text itself for what is no plain value."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    return value if value is None or isinstance(value, (bool, int, float, str)) else text
 
 
 def finite(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """The options of a recording, each declared once: for the command line, the Python interface and the child process.
 
-A new option is one field here. Its `Flag` makes the option of every command that records, a field with a `keyword` is
+A new option is one field here. Its text makes the option of every command that records, a field with a `keyword` is
 one of `irscope.record_all`, and the recording process finds the value in its request.
 """
 
@@ -8,216 +8,173 @@ one of `irscope.record_all`, and the recording process finds the value in its re
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from irscope.model.capture import SnapshotLevel
 from irscope.plan import PassPlan
 from irscope.target import Target
 
 
-class Flag(NamedTuple):
-    """How the command line gives a value, or a part of it."""
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a command, or without names a positional argument; hidden ones work, and other pages list them."""
 
     names: tuple[str, ...]
-    """`--target`, `-t`; none for what stands after `--`."""
+    """`--name` and its short form."""
+    metavar: str | None
     help: str
-    metavar: str | None = None
-    kind: Any = None
-    """The type of the value as the command line gives it; None for that of the field."""
-    default: Any = None
-    shows_default: bool = True
     least: float | None = None
-    panel: Literal["Recording", "Passes"] = "Recording"
+    most: float | None = None
+    shows_default: bool = True
+    hidden: bool = False
+    panel: str = "Options"
+    kind: Any = None
+    """The type of the value as the command line gives it, where no annotation says it."""
+    default: Any = None
 
-    @property
-    def parameter(self) -> str:
-        """Its name as a parameter: `num_warps`."""
-        return self.names[0].lstrip("-").replace("-", "_") if self.names else "arguments"
+    @staticmethod
+    def parse(text: str) -> tuple[str, Option]:
+        """(parameter, declaration) of `--line N: Only this line.` or `versus = --vs KEY=VALUE (hidden): Another side.`
+
+        In brackets stand the range of a number (`6..`, `0..7`), `hidden`, and `default unsaid`.
+        """
+        head, _, help_ = text.partition(": ")
+        parameter, _, head = head.rpartition(" = ")
+        head, _, noted = head.removesuffix(")").partition(" (")
+        words = head.split()
+        count = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
+        names = tuple(word.rstrip(",") for word in words[:count])
+        notes = noted.split(", ")
+        limits = next((note.split("..") for note in notes if ".." in note), ["", ""])
+        least, most = (literal_eval(limit) if limit else None for limit in limits)
+        metavar = " ".join(words[count:]) or None
+        option = Option(names, metavar, help_, least, most, "default unsaid" not in notes, "hidden" in notes)
+        return parameter or names[0].partition("/")[0].lstrip("-").replace("-", "_"), option
 
 
-def _option(default: Any, *flags: Flag, keyword: str = "") -> Any:
-    """A field with its flags, and its keyword in the Python interface."""
-    if isinstance(default, bool):
-        kind, without_flag = bool, default
-    else:
-        kind, without_flag = list[str] | None if default == () else str | None, None
-    typed = tuple(flag if flag.kind else flag._replace(kind=kind, default=without_flag) for flag in flags)
-    return field(default=default, metadata={"flags": typed, "keyword": keyword})
+def _option(default: Any, *texts: str, keyword: str = "", panel: Literal["Recording", "Passes"] = "Recording") -> Any:
+    """A field with (parameter, option) of each flag that gives it, and its keyword in the Python interface."""
+    rows: list[tuple[str, Option]] = []
+    for text in texts:
+        parameter, option = Option.parse(text)
+        kind, without_flag = str | None, None
+        if isinstance(default, (bool, str, float)):
+            kind, without_flag = type(default), default
+        elif isinstance(option.least, int):
+            kind = int | None
+        elif default == () or "repeatable" in option.help:
+            kind = list[str] | None
+        rows.append((parameter, replace(option, kind=kind, default=without_flag, panel=panel)))
+    return field(default=default, metadata={"flags": tuple(rows), "keyword": keyword})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingOptions:
     """The options of a recording."""
 
-    arguments: tuple[str, ...] = _option((), Flag((), "Arguments for the script.", "[-- ARGS]"), keyword="arguments")
+    arguments: tuple[str, ...] = _option((), "arguments = [-- ARGS]: Arguments for the script.", keyword="arguments")
     module: str | None = _option(
         None,
-        Flag(("--module", "-m"), "Run a module, as python -m does, in place of a FILE.", "MODULE[::KERNEL]"),
+        "--module, -m MODULE[::KERNEL]: Run a module, as python -m does, in place of a FILE.",
         keyword="module",
     )
     tests: tuple[str, ...] = _option(
-        (),
-        Flag(("--pytest",), "Run tests with pytest, in place of a FILE; repeatable.", "PATH[::TEST]"),
-        keyword="tests",
+        (), "--pytest PATH[::TEST]: Run tests with pytest, in place of a FILE; repeatable.", keyword="tests"
     )
-    test_filter: str | None = _option(None, Flag(("-k",), "Only the tests that match, with --pytest.", "EXPR"))
+    test_filter: str | None = _option(None, "-k EXPR: Only the tests that match, with --pytest.")
     dry: bool = _option(
         False,
-        Flag(
-            ("--dry",),
-            "Run the script in a copy of the working folder, which is removed afterwards: what it writes there is not "
-            "kept.",
-        ),
+        "--dry: Run the script in a copy of the working folder, which is removed afterwards: what it writes there is "
+        "not kept.",
     )
     targets: tuple[str, ...] = _option(
         (),
-        Flag(
-            ("--target", "-t"),
-            "cuda:90, hip:gfx942, h100, mi300x, …; repeatable. Default: this machine's GPU, or cuda:90 without one.",
-            "BACKEND:ARCH",
-        ),
+        "--target, -t BACKEND:ARCH: cuda:90, hip:gfx942, h100, mi300x, …; repeatable. Default: this machine's GPU, or "
+        "cuda:90 without one.",
         keyword="target",
     )
-    launch: int | None = _option(
-        None, Flag(("--launch",), "Only launch number N, counted from 1 for each target.", "N", int | None, least=1)
-    )
+    launch: int | None = _option(None, "--launch N (1..): Only launch number N, counted from 1 for each target.")
     virtual: bool = _option(
-        False,
-        Flag(("--virtual",), "Use the virtual GPU even if this machine has a real one."),
-        keyword="virtual",
+        False, "--virtual: Use the virtual GPU even if this machine has a real one.", keyword="virtual"
     )
     computes: bool = _option(
         False,
-        Flag(
-            ("--values",),
-            "Let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.",
-            kind=bool,
-            default=False,
-        ),
+        "--values: Let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.",
         keyword="values",
     )
     signature: str | None = _option(
         None,
-        Flag(
-            ("--signature",),
-            "Compile FILE::KERNEL without running the script: '*fp16:16, i32, 64', as for triton.tools.compile.",
-            "TYPES",
-        ),
+        "--signature TYPES: Compile FILE::KERNEL without running the script: '*fp16:16, i32, 64', as for "
+        "triton.tools.compile.",
         keyword="signature",
     )
     into: str | None = _option(
         None,
-        Flag(
-            ("--into",),
-            "An IR file: the stage whose passes run on it. Default: the one after that of its suffix.",
-            "STAGE",
-        ),
+        "--into STAGE: An IR file: the stage whose passes run on it. Default: the one after that of its suffix.",
     )
     constexprs: tuple[tuple[str, str], ...] = _option(
         (),
-        Flag(
-            ("--constexpr",),
-            "A tl.constexpr argument of the kernel, with --signature; repeatable.",
-            "NAME=VALUE",
-        ),
+        "--constexpr NAME=VALUE: A tl.constexpr argument of the kernel, with --signature; repeatable.",
         keyword="constexprs",
     )
     options: tuple[tuple[str, Any], ...] = _option(
         (),
-        Flag(("--num-warps",), "Warps per CTA.", kind=int | None, least=1),
-        Flag(("--num-stages",), "Stages of software-pipelined loops.", kind=int | None, least=0),
-        Flag(("--num-ctas",), "CTAs per cluster.", kind=int | None, least=1),
-        Flag(("--option",), "A compile option of the backend, as maxnreg=64; repeatable.", "KEY=VALUE"),
+        "--num-warps (1..): Warps per CTA.",
+        "--num-stages (0..): Stages of software-pipelined loops.",
+        "--num-ctas (1..): CTAs per cluster.",
+        "--option KEY=VALUE: A compile option of the backend, as maxnreg=64; repeatable.",
         keyword="options",
     )
     """Compile options that replace the launch's own."""
     config: str = _option(
         "first",
-        Flag(
-            ("--config",),
-            "Which configurations of an autotuned kernel the virtual GPU compiles. Default: the first that fits.",
-            "all|N|KEY=VALUE",
-            str,
-            "first",
-            shows_default=False,
-        ),
+        "--config all|N|KEY=VALUE (default unsaid): Which configurations of an autotuned kernel the virtual GPU "
+        "compiles. Default: the first that fits.",
         keyword="config",
     )
     assume: tuple[tuple[str, str], ...] = _option(
         (),
-        Flag(
-            ("--assume",),
-            "The value that the virtual GPU uses, instead of 0, for a number that only a real GPU could compute. NAME "
-            "is the variable that the script assigns it to, FILE:LINE of the read, or the kernel's parameter; "
-            "repeatable.",
-            "NAME=VALUE",
-        ),
+        "--assume NAME=VALUE: The value that the virtual GPU uses, instead of 0, for a number that only a real GPU "
+        "could compute. NAME is the variable that the script assigns it to, FILE:LINE of the read, or the kernel's "
+        "parameter; repeatable.",
         keyword="assume",
     )
     plan: PassPlan = _option(
         PassPlan(),
-        Flag(
-            ("--disable-pass", "-d"),
-            "Switch a pass off: combine, ttgir:coalesce, canonicalizer#2, llvm-opt, ptxas-opt; repeatable.",
-            "[STAGE:]NAME[#N]",
-            list[str] | None,
-            panel="Passes",
-        ),
-        Flag(
-            ("--enable-only",),
-            "Switch every other pass of that stage off; repeatable.",
-            "STAGE:NAME[#N]",
-            list[str] | None,
-            panel="Passes",
-        ),
-        Flag(("--plan",), "A file of -RULE (switch off) and +STAGE:RULE (keep only).", "FILE", panel="Passes"),
+        "--disable-pass, -d [STAGE:]NAME[#N]: Switch a pass off: combine, ttgir:coalesce, canonicalizer#2, llvm-opt, "
+        "ptxas-opt; repeatable.",
+        "--enable-only STAGE:NAME[#N]: Switch every other pass of that stage off; repeatable.",
+        "--plan FILE: A file of -RULE (switch off) and +STAGE:RULE (keep only).",
         keyword="plan",
+        panel="Passes",
     )
     snapshots: SnapshotLevel = _option(
         "triton",
-        Flag(
-            ("--snapshots",),
-            "After which passes to keep the IR: triton (while it has Triton's dialects), all, or none.",
-            "triton|all|none",
-            str,
-            "triton",
-            panel="Passes",
-        ),
+        "--snapshots triton|all|none: After which passes to keep the IR: triton (while it has Triton's dialects), all, "
+        "or none.",
         keyword="snapshots",
+        panel="Passes",
     )
     llvm_passes: bool = _option(
-        False,
-        Flag(("--llvm",), "Also record the IR after each LLVM pass.", panel="Passes"),
-        keyword="llvm_passes",
+        False, "--llvm: Also record the IR after each LLVM pass.", keyword="llvm_passes", panel="Passes"
     )
     jobs: int | None = _option(
         None,
-        Flag(
-            ("--jobs", "-j"),
-            "Compile N launches at a time while the script goes on. Default: one for each core. 1: one after another, "
-            "and a script stops at the first that fails.",
-            "N",
-            int | None,
-            least=1,
-        ),
+        "--jobs, -j N (1..): Compile N launches at a time while the script goes on. Default: one for each core. 1: one "
+        "after another, and a script stops at the first that fails.",
         keyword="jobs",
     )
     resume: bool = _option(
-        False,
-        Flag(
-            ("--resume",),
-            "Do not compile again what is stored, such as by an earlier recording that was interrupted.",
-        ),
+        False, "--resume: Do not compile again what is stored, such as by an earlier recording that was interrupted."
     )
     timeout_s: float = _option(
-        300.0,
-        Flag(("--timeout",), "Time limit for compiling one kernel.", "SECONDS", float, 300.0, least=0.1),
-        keyword="timeout_s",
+        300.0, "--timeout SECONDS (0.1..): Time limit for compiling one kernel.", keyword="timeout_s"
     )
-    verbose: bool = _option(False, Flag(("--verbose", "-v"), "Show what the script and the compiler print."))
+    verbose: bool = _option(False, "--verbose, -v: Show what the script and the compiler print.")
     interpreter: str | None = _option(None, keyword="interpreter")
     """A Python with another Triton."""
     constants: tuple[tuple[str, str], ...] = _option(())
@@ -226,6 +183,8 @@ class RecordingOptions:
     """Whether to make the sass stage now (nvdisasm takes half a second); it can be made of the cubin later."""
     data_limit_bytes: int = _option(0)
     """The largest tensor of a launch whose data are stored, where there are any; 0 for none."""
+    times: bool = _option(False)
+    """Whether the parts of each compile are timed, one after another, in a process that imports Triton anew."""
     layouts: bool = _option(True)
     """Whether to ask the compiler for its layouts too."""
 

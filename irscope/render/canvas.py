@@ -91,8 +91,6 @@ _INK: Rgb = (0, 0, 0)
 
 
 class _Shade(NamedTuple):
-    """The fill colour of a cell and the colour of its text."""
-
     fill: str
     text: str
 
@@ -468,7 +466,6 @@ def _style(theme: _Theme) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text of a capture as XML may hold it."""
     return escape(text.replace("\ufffe", "�").replace("\uffff", "�"))
 
 

@@ -17,8 +17,7 @@ from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
-from irscope.render.text.figures import duration_text, scaled
-from irscope.render.text.tables import picked, table
+from irscope.render.text.tables import duration_text, picked, scaled, table
 
 _MOST_ROWS = 12
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
@@ -350,7 +349,6 @@ def _grid(canvas: Canvas, axes: _Axes) -> None:
 
 
 def _memory(canvas: Canvas, axes: _Axes, roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> None:
-    """The sloped roof, up to the highest ridge."""
     highest = max(one.rate for one in drawn if one.rate)
     (x1, y1), (x2, y2) = _ends(axes, bandwidth, highest)
     canvas.line(x1, y1, x2, y2, "roof peak")

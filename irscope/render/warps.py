@@ -9,9 +9,9 @@ from math import floor
 from irscope.analysis.flow.partitions import (
     Action,
     Part,
-    Partition,
     WarpChannel,
     WarpEvent,
+    WarpPartition,
     WarpRing,
     WarpRingUse,
     WarpSpecialization,
@@ -52,7 +52,7 @@ def told(event: WarpEvent, rings: Mapping[int, WarpRing]) -> str:
     )
 
 
-def _warps_text(one: Partition) -> str:
+def _warps_text(one: WarpPartition) -> str:
     """`4 warps (0–3)`, or without the numbers where the text does not say them."""
     if one.warps is None:
         return "number of warps not known"
@@ -209,7 +209,6 @@ class _Picture:
             self.canvas.text(left + 8, row.top - _BAND + 15, text, size=LEAST, room=right - left - 16)
 
     def _loops(self) -> str:
-        """The lines of Python of the loops, outermost first."""
         loops = dict.fromkeys(
             tuple(self.lines.get(line, "") for line in one.loops)
             for row in self.grid.rows
@@ -221,7 +220,7 @@ class _Picture:
         text = f" · {_lines(outer)}" if outer else ""
         return f"{text} · a bar beside it: in the loop of {_lines(inner)}, which turns within" if inner else text
 
-    def _lane_card(self, area: Rect, one: Partition) -> None:
+    def _lane_card(self, area: Rect, one: WarpPartition) -> None:
         canvas, look = self.canvas, self.looks[one.name]
         canvas.rect(area, "panel", radius=6)
         canvas.rect(Rect(area.left, area.top, area.width, 22), f"f{look}", radius=6)
@@ -434,7 +433,7 @@ class _Card:
     """A lane, or the rings of a channel, with the room for what it is called."""
 
     area: Rect
-    partition: Partition | None
+    partition: WarpPartition | None
     channel: WarpChannel | None
 
 
@@ -483,7 +482,7 @@ def grid_of(found: WarpSpecialization) -> Grid:
     channels = channels_of(found)
     events = events_of(found)
     order = _order(found, channels)
-    widths = [_LANE if isinstance(one, Partition) else _width(one) for one in order]
+    widths = [_LANE if isinstance(one, WarpPartition) else _width(one) for one in order]
     lines = max((_card_lines(one) for one in channels), default=3)
     card = max(lines, 4) * _CARD_LINE + 12
     has_sums = len(events) > _MOST_ROWS
@@ -498,9 +497,9 @@ def grid_of(found: WarpSpecialization) -> Grid:
     if not shown:
         height = _TOP + card + _ALONE + _BELOW
     width = max(width, wide, height * 16 / 9)
-    lanes = sum(isinstance(one, Partition) for one in order)
+    lanes = sum(isinstance(one, WarpPartition) for one in order)
     widths = [
-        one + (min((width - wide) / lanes, 90.0) if isinstance(item, Partition) else 0)
+        one + (min((width - wide) / lanes, 90.0) if isinstance(item, WarpPartition) else 0)
         for item, one in zip(order, widths, strict=True)
     ]
     gap = _GAP + min(max(width - 2 * _MARGIN - sum(widths) - _GAP * (len(order) - 1), 0) / max(len(order) - 1, 1), 60)
@@ -509,7 +508,7 @@ def grid_of(found: WarpSpecialization) -> Grid:
     x = (width - sum(widths) - gap * (len(order) - 1)) / 2
     for item, own in zip(order, widths, strict=True):
         area = Rect(x, _TOP, own, card)
-        if isinstance(item, Partition):
+        if isinstance(item, WarpPartition):
             cards.append(_Card(area, item, None))
         else:
             cards.append(_Card(area, None, item))
@@ -528,7 +527,7 @@ def grid_of(found: WarpSpecialization) -> Grid:
     return Grid(width, height, tuple(cards), rings, tuple(rows), row, left_out)
 
 
-def _order(found: WarpSpecialization, channels: Sequence[WarpChannel]) -> list[Partition | WarpChannel]:
+def _order(found: WarpSpecialization, channels: Sequence[WarpChannel]) -> list[WarpPartition | WarpChannel]:
     """Lanes in the order of the text, each channel behind the lane in the middle of those that use it."""
     names = [one.name for one in found.partitions]
     behind: dict[int, list[WarpChannel]] = {}
@@ -539,9 +538,9 @@ def _order(found: WarpSpecialization, channels: Sequence[WarpChannel]) -> list[P
     return [item for place, one in enumerate(found.partitions) for item in (one, *behind.get(place, ()))]
 
 
-def _levels(shown: Sequence[Sequence[WarpEvent]], order: Sequence[Partition | WarpChannel]) -> list[int]:
+def _levels(shown: Sequence[Sequence[WarpEvent]], order: Sequence[WarpPartition | WarpChannel]) -> list[int]:
     """The row of each operation: below those of its partition and rings, beside others if its lines meet none."""
-    places = {one.name: place for place, one in enumerate(order) if isinstance(one, Partition)}
+    places = {one.name: place for place, one in enumerate(order) if isinstance(one, WarpPartition)}
     places[""] = min(places.values(), default=0)
     rings = {
         ring.line: place

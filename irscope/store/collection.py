@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import zipfile
@@ -12,12 +11,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from irscope.errors import CaptureFormatError
+from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.store.disk import write_atomically
-from irscope.store.file import SUFFIX, file_name, is_worse, manifest_in, read_manifest, save
+from irscope.store.file import SUFFIX, file_name, is_worse, save
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files, outline_of
+from irscope.store.shelf import CaptureFacts, CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files
 
 INDEX = "index.json"
 _FOLDER_VERSION, _FILE_VERSION = 2, 1
@@ -56,8 +55,8 @@ class _Indexed:
             row = indexed.get(name)
             if row is None or (row.modified_ns, row.bytes) != (modified_ns, size):
                 try:
-                    row = StoredRow(name, modified_ns, size, outline_of(self._manifest(name), self._place(name)).facts)
-                except CaptureFormatError as error:
+                    row = StoredRow(name, modified_ns, size, self._file(name).facts)
+                except (CaptureFormatError, CaptureNotFound) as error:
                     problems.append(str(error))
                     continue
             rows[name] = row
@@ -71,21 +70,13 @@ class _Indexed:
     def captures(self, entries: Iterable[StoredRow]) -> StoredCaptures:
         """The captures of some entries, each of which is read when it is asked for."""
         shelf = Shelf()
-        return StoredCaptures(CaptureFile.listed(shelf, row.facts, *self._part(row.file)) for row in entries)
+        return StoredCaptures(self._file(row.file, row.facts, shelf) for row in entries)
 
     def _files(self) -> Iterator[tuple[str, int, int]]:
         """(name, time of its last change in nanoseconds, bytes) of each capture's file."""
         raise NotImplementedError
 
-    def _manifest(self, name: str) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _place(self, name: str) -> str:
-        """What an error calls a capture's file."""
-        raise NotImplementedError
-
-    def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
-        """The file that holds a capture, with its offset and bytes where it is a part of that file."""
+    def _file(self, name: str, facts: CaptureFacts | None = None, shelf: Shelf | None = None) -> CaptureFile:
         raise NotImplementedError
 
     def _read_index(self) -> tuple[StoredRow, ...]:
@@ -162,14 +153,8 @@ class Collection(_Indexed):
         for name, status in sorted(capture_files(self.path).items()):
             yield name, status.st_mtime_ns, status.st_size
 
-    def _manifest(self, name: str) -> dict[str, Any]:
-        return read_manifest(self.path / name)
-
-    def _place(self, name: str) -> str:
-        return repr(str(self.path / name))
-
-    def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
-        return self.path / name, None
+    def _file(self, name: str, facts: CaptureFacts | None = None, shelf: Shelf | None = None) -> CaptureFile:
+        return CaptureFile.listed(shelf or Shelf(), facts, self.path / name)
 
     def _read_index(self) -> tuple[StoredRow, ...]:
         path = self.path / INDEX
@@ -240,14 +225,8 @@ class PackedCollection(_Indexed):
         for name, (_, size) in self._parts.items():
             yield name, 0, size
 
-    def _manifest(self, name: str) -> dict[str, Any]:
-        return manifest_in(io.BytesIO(self.bytes_of(name)), self._parts[name][1], self._place(name))
-
-    def _place(self, name: str) -> str:
-        return repr(f"{self.path}::{name}")
-
-    def _part(self, name: str) -> tuple[Path, tuple[int, int] | None]:
-        return self.path, self._parts[name]
+    def _file(self, name: str, facts: CaptureFacts | None = None, shelf: Shelf | None = None) -> CaptureFile:
+        return CaptureFile.listed(shelf or Shelf(), facts, self.path, self._parts[name], f"{self.path}::{name}")
 
     def _read_index(self) -> tuple[StoredRow, ...]:
         try:

@@ -116,6 +116,7 @@ def _packed(capture: Capture) -> bytes:
         "layouts": [layout_to_json(row) for row in capture.layouts],
         "operations": [asdict(row) for row in capture.operations],
         "log": capture.log and _log_row(capture.log, member),
+        "times": capture.times and asdict(capture.times),
         "profile": capture.profile and asdict(capture.profile) | {"page": member("profile.csv", capture.profile.page)},
         "artifacts": [
             {
@@ -157,6 +158,7 @@ def _packed(capture: Capture) -> bytes:
 _LEFT_OUT: dict[str, object] = {
     "profile": None,
     "log": None,
+    "times": None,
     "graphs": (),
     "operations": (),
     "layouts": (),
@@ -251,8 +253,8 @@ def is_packed(path: str | Path) -> bool:
 
 
 def is_worse(path: Path, capture: Capture) -> bool:
-    """Whether a capture was interrupted, but the one of the same compile that a file holds was not."""
-    if capture.failure is None or capture.failure.kind != "interrupt" or not path.is_file():
+    """Whether a compile was ended from outside, but the capture of the same compile that a file holds is complete."""
+    if capture.failure is None or capture.failure.kind not in ("interrupt", "resources") or not path.is_file():
         return False
     try:
         return read_manifest(path).get("status") == "ok"
@@ -319,6 +321,7 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
         layouts=tuple(map(layout_from_json, manifest.layouts)),
         operations=manifest.operations,
         log=log,
+        times=manifest.times,
         profile=manifest.profile and replace(manifest.profile, page=members.text(manifest.profile.page)),
         sources=tuple(SourceFile(item.path, members.text(item.member)) for item in manifest.sources),
     )

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.errors import CaptureFormatError, CaptureNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.store.disk import cannot_write, default_folder, write_atomically
 from irscope.store.file import SUFFIX, file_name, load, read_manifest, to_bytes
@@ -130,7 +132,7 @@ def _line(row: StoredRow) -> bytes:
 _DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
 
-EDIT = "edit"
+_EDIT = "edit"
 """The kind of an origin that is the name of an edited variant."""
 
 _LAST = "last.json"
@@ -288,7 +290,7 @@ class CaptureStore:
 
     def named(self, name: str) -> Path | None:
         """The file of the variant that `irscope edit` gave a name; None if there is none."""
-        return next((self.folder / row.file for row in self.rows() if (EDIT, name) in row.facts.origin), None)
+        return next((self.folder / row.file for row in self.rows() if (_EDIT, name) in row.facts.origin), None)
 
     def load(self, text: str) -> Capture:
         return load(self.find(text))
@@ -363,3 +365,48 @@ def _leases(folder: Path) -> Iterator[int]:
 
 def _id_of(path: Path) -> str:
     return path.name.removesuffix(SUFFIX).rpartition("-")[2]
+
+
+# wider   coalesce-1   canonicalizer#2-1
+_NAME = re.compile(r"[A-Za-z_][\w#-]{0,63}")
+_ID = re.compile(r"[0-9a-f]{4,16}")
+
+
+def edits_folder() -> Path:
+    """Where texts are edited; they stay there. Raises OSError where there is no place for it."""
+    return default_folder() / "edits"
+
+
+def free_name(place: str) -> str:
+    """The name of a place and the first number that is not taken."""
+    store, folder = CaptureStore(), edits_folder()
+    taken = {name for row in store.rows() for kind, name in row.facts.origin if kind == _EDIT}
+    taken |= {path.stem for path in folder.glob("*")} if folder.is_dir() else set()
+    return next(name for number in count(1) if (name := f"{place}-{number}") not in taken)
+
+
+def named(variant: Capture, name: str, place: str) -> tuple[str, Capture]:
+    """(a variant's name, the variant with its names): one that was made before keeps those that it has.
+
+    `name`: as it was asked for; empty for a name that it has, or else the place and a number.
+    """
+    store = CaptureStore()
+    path = store.path_of(variant)
+    origin = variant.environment.origin
+    if path.is_file():
+        origin += tuple(row for row in store.load(str(path)).environment.origin if row[0] == _EDIT)
+    name = name or next((known for kind, known in origin if kind == _EDIT), "") or free_name(place)
+    if (_EDIT, name) not in origin:
+        origin += ((_EDIT, name),)
+    return name, replace(variant, environment=replace(variant.environment, origin=origin))
+
+
+def refuse_taken(name: str) -> None:
+    """Raise UsageError for a name that another capture has, or that a command would take for something else."""
+    if not _NAME.fullmatch(name) or _ID.fullmatch(name) or name == "last":
+        raise UsageError(
+            f"--name {name!r}: write letters, digits, _, # and -, beginning with a letter, such as wider-loads; not "
+            "'last', and nothing that reads as an id."
+        )
+    if (path := CaptureStore().named(name)) is not None:
+        raise UsageError(f"--name {name!r} is taken by {path.name}: give another.")

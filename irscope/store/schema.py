@@ -30,10 +30,10 @@ from irscope.model.layout import LayoutUse
 from irscope.model.plain import ANY_VALUE, is_storable
 
 if TYPE_CHECKING:
-    from irscope.model.evidence import CompilerLog, GraphOrigin, OperationLines, Profile
+    from irscope.model.evidence import CompilerLog, CompileTimes, GraphOrigin, OperationLines, Profile
 else:
     # Few captures hold them: `_with_rare_parts` checks these once there are any.
-    CompilerLog = GraphOrigin = OperationLines = Profile = Any
+    CompilerLog = CompileTimes = GraphOrigin = OperationLines = Profile = Any
 
 SCHEMA_VERSION = 1
 _MANIFEST = "capture.json"
@@ -121,6 +121,7 @@ class Manifest:
     operations: tuple[OperationLines, ...] = ()
     log: CompilerLog | None = None
     """With the name of a member as each pass's text."""
+    times: CompileTimes | None = None
     profile: Profile | None = None
     """With the name of a member as its page."""
     sources: tuple[_StoredSource, ...] = ()
@@ -249,6 +250,8 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
         _check_stage(row.stage, backend)
     _check_once((row.stage for row in manifest.operations), "stage of operations")
     _check_graphs(manifest.graphs)
+    if manifest.times is not None:
+        _check_times(manifest.times)
     if manifest.log is not None:
         _check_log(manifest.log, manifest.snapshots, backend)
     return manifest
@@ -256,13 +259,14 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
 
 def _with_rare_parts(manifest: Manifest) -> Manifest:
     """The manifest with the types of the parts that few captures hold."""
-    if not manifest.operations and not manifest.graphs and manifest.log is None and manifest.profile is None:
+    if not manifest.operations and not manifest.graphs and not (manifest.log or manifest.profile or manifest.times):
         return manifest
     from irscope.model import evidence
 
     kinds: dict[str, Any] = {
         "operations": tuple[evidence.OperationLines, ...],
         "log": evidence.CompilerLog | None,
+        "times": evidence.CompileTimes | None,
         "profile": evidence.Profile | None,
         "graphs": tuple[evidence.GraphOrigin, ...],
     }
@@ -276,6 +280,14 @@ def _check_graphs(graphs: tuple[GraphOrigin, ...]) -> None:
     )
     if rows > _MAX_GRAPH_ROWS:
         raise CaptureFormatError(f"its graphs have {rows:,} nodes and calls; irscope reads up to {_MAX_GRAPH_ROWS:,}.")
+
+
+def _check_times(times: CompileTimes) -> None:
+    depth = -1
+    for span in times.spans:
+        if not 0 <= span.depth <= depth + 1:
+            raise CaptureFormatError(f"its times have {span.name!r} at depth {span.depth}, within nothing.")
+        depth = span.depth
 
 
 def _check_log(log: CompilerLog, snapshots: Iterable[PassSnapshot], backend: str) -> None:

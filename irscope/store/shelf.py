@@ -32,7 +32,7 @@ Pairs = tuple[tuple[str, str], ...]
 _ID = re.compile(r"[0-9a-f]{16}")
 
 _LARGE_PARTS = ("snapshots", "layouts", "operations", "sources")
-_RARE_PARTS = ("log", "profile")
+_RARE_PARTS = ("log", "profile", "times")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +230,24 @@ class CaptureFile:
     def __init__(self, shelf: Shelf, capture: Capture, path: Path | None = None) -> None:
         self._shelf = shelf
         self._descriptor: int | None = None
+        self._label = ""
         self.put(capture, path)
 
     @classmethod
     def listed(
-        cls, shelf: Shelf, facts: CaptureFacts | None, path: Path, part: tuple[int, int] | None = None
+        cls,
+        shelf: Shelf,
+        facts: CaptureFacts | None,
+        path: Path,
+        part: tuple[int, int] | None = None,
+        label: str = "",
     ) -> CaptureFile:
-        """A capture of which at most the facts were read; `part`: (offset, bytes) where it is a part of its file."""
+        """A capture of which at most the facts were read.
+
+        `part`: (offset, bytes) where it is a part of its file; `label`: what errors call that.
+        """
         file = cls.__new__(cls)
-        file._shelf, file._descriptor = shelf, None
+        file._shelf, file._descriptor, file._label = shelf, None, label
         file._facts, file.path, file._capture, file._outline, file._part = facts, path, None, None, part
         return file
 
@@ -345,7 +354,7 @@ class CaptureFile:
 
     @property
     def _name(self) -> str:
-        return "the capture" if self.path is None else repr(str(self.path))
+        return "the capture" if self.path is None else repr(self._label or str(self.path))
 
     def _data(self) -> bytes | None:
         """The bytes of a file that is held open, or of a part of one; None for any other."""

@@ -363,6 +363,7 @@ class Model:
         access: Callable[[int, Access], Access] | None = None,
         keeps: Callable[[int], float] | None = None,
         resident: int | None = None,
+        from_dram: Mapping[int, float] | None = None,
     ) -> float:
         """How long it would take.
 
@@ -370,9 +371,15 @@ class Model:
             access: (instruction, what it accesses) → what it would access.
             keeps: instruction → the part of its executions that would be left: 0 for none, 1 for all.
             resident: CTAs of a multiprocessor at once.
+            from_dram: as of `Execution`.
         """
         groups = [Walked(one.rows, [*_altered(one.trace, access, keeps)], one.is_cut) for one in self.execution.groups]
-        changed = replace(self.execution, groups=groups, resident=resident or self.execution.resident)
+        changed = replace(
+            self.execution,
+            groups=groups,
+            resident=resident or self.execution.resident,
+            from_dram=from_dram or self.execution.from_dram,
+        )
         return self.clock.launch_s + _timed(changed, self.clock).cycles / self.clock.clock_hz
 
 
@@ -387,8 +394,8 @@ def _altered(
     for entry in trace:
         place = places[-1]
         if isinstance(entry, Skip):
-            entries = place - places[len(places) - 1 - entry.entries]
-            yield replace(entry, entries=entries)
+            entries, since = (place - places[len(places) - 1 - count] for count in (entry.entries, entry.since))
+            yield replace(entry, entries=entries, since=since)
             places.append(place + 1)
             continue
         index = entry.index if isinstance(entry, Observed) else entry

@@ -10,7 +10,7 @@ A register holds an array of rows (warps) by lanes, each dimension of size 1 whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -61,11 +61,11 @@ class SharedWords:
         count = (size + 1024) // 4 + 4
         self.words = np.zeros(count, np.int64) if lanes > 1 else None
         self.is_known = np.zeros(count, np.bool_)
-        self.last: list[Value] = []
+        self.last: Sequence[Value] = ()
         self.origins: frozenset[int] = frozenset()
         """The loads that what is stored comes from."""
 
-    def store(self, address: Value, values: list[Value], active: Value, origins: frozenset[int]) -> None:
+    def store(self, address: Value, values: Sequence[Value], active: Value, origins: frozenset[int]) -> None:
         self.origins |= origins
         if self.words is None:
             self.last = values

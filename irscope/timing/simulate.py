@@ -61,7 +61,8 @@ class Simulated:
     extra: float
     """Cycles of a CTA's skipped iterations."""
     waits: dict[tuple[int, str], float]
-    """(instruction, why) → cycles of all warps, the skipped iterations included."""
+    """(instruction, why) → cycles of all warps, the skipped iterations included. What waits for an access to memory
+    counts for the access."""
     spans: list[Span]
     """Of the first CTA."""
 
@@ -75,6 +76,8 @@ class _Phase:
     pending: float = 0.0
     landed: float = 0.0
     """When the last copy on it lands."""
+    maker: int = -1
+    """That copy; -1 without one."""
     done: list[float] = field(default_factory=list[float])
     """When each phase was complete."""
     waiting: list[tuple[int, _Warp]] = field(default_factory=list[Any])
@@ -100,6 +103,7 @@ class _Warp:
         "cta",
         "extra",
         "groups",
+        "makers",
         "marks",
         "number",
         "pending",
@@ -118,8 +122,11 @@ class _Warp:
         self.at = 0
         self.boards = [0.0] * 8
         self.reasons = ["dependency"] * 8
-        self.pending = 0.0
-        self.groups: list[float] = []
+        self.makers = [-1] * 8
+        """Of each scoreboard: the access that its waits are the time of; -1 where that is who waits."""
+        self.pending: tuple[float, int] = (0.0, -1)
+        """When the last copy since the last group lands, and which that is."""
+        self.groups: list[tuple[float, int]] = []
         self.tensor = 0.0
         self.tensor_groups: list[float] = []
         self.extra = 0.0
@@ -205,12 +212,12 @@ class _Multiprocessor:
             return time
         ready = time
         if step.wait:
-            why = "dependency"
+            why, maker = "dependency", -1
             for number in range(6):
                 if step.wait >> number & 1 and warp.boards[number] > ready:
-                    ready, why = warp.boards[number], warp.reasons[number]
+                    ready, why, maker = warp.boards[number], warp.reasons[number], warp.makers[number]
             if ready > time:
-                self.note(warp, step.index, why, time, ready)
+                self.note(warp, maker if maker >= 0 else step.index, why, time, ready)
                 # Others that are ready before go first.
                 if self.heap and ready > self.heap[0][0]:
                     warp.boards = [0.0 if value <= ready else value for value in warp.boards]
@@ -242,7 +249,7 @@ class _Multiprocessor:
         self.note(warp, step.index, why, ready, done)
         for board, offset, latency in step.sets:
             warp.boards[board] = max(warp.boards[board], ready + offset + latency, done)
-            warp.reasons[board] = "dependency"
+            warp.reasons[board], warp.makers[board] = "dependency", -1
         warp.at += 1
         return self.end(warp, step, done) if kind else done
 
@@ -284,8 +291,8 @@ class _Multiprocessor:
         if kind == "groups":
             keep = int(step.number)
             groups = warp.groups
-            until = max(groups[: len(groups) - keep], default=time) if len(groups) > keep else time
-            self.note(warp, step.last, "copies in flight", time, until)
+            until, maker = max(groups[: max(len(groups) - keep, 0)], default=(time, -1))
+            self.note(warp, maker if maker >= 0 else step.last, "copies in flight", time, until)
             return max(time, until)
         if access is None:
             return time
@@ -334,7 +341,8 @@ class _Multiprocessor:
         # A wait for parity p ends with the phase of that parity: the first has parity 0.
         done = len(phase.done)
         if done % 2 != access.value:
-            self.note(warp, step.last, "copies in flight", time, phase.done[-1] if phase.done else time)
+            maker = phase.maker if phase.maker >= 0 else step.last
+            self.note(warp, maker, "copies in flight", time, phase.done[-1] if phase.done else time)
             return max(time, phase.done[-1]) if phase.done else time
         warp.time = time
         phase.waiting.append((step.last, warp))
@@ -347,7 +355,7 @@ class _Multiprocessor:
         phase.arrived, phase.pending, phase.landed = 0.0, 0.0, 0.0
         phase.done.append(until)
         for index, warp in phase.waiting:
-            self.note(warp, index, "copies in flight", warp.time, until)
+            self.note(warp, phase.maker if phase.maker >= 0 else index, "copies in flight", warp.time, until)
             self.push(warp, max(until, warp.time))
         phase.waiting.clear()
 
@@ -392,19 +400,20 @@ class _Multiprocessor:
             return self.held(warp, step, time, served, 400.0, "L1")
         if kind == "copy":
             fronts = self.queue(SHARED, served, use[SHARED])
-            warp.pending = max(warp.pending, ready, fronts)
+            warp.pending = max(warp.pending, (max(ready, fronts), step.last))
             self.boards(warp, step, ready, served + 10, why)
             return self.held(warp, step, time, max(served, fronts), 400.0, "L1")
         if kind == "bulk":
             if access.barrier is not None:
                 phase = warp.cta.phases.setdefault(access.barrier, _Phase())
-                phase.landed = max(phase.landed, ready)
+                if ready >= phase.landed:
+                    phase.landed, phase.maker = ready, step.last
                 phase.pending -= access.bytes * access.is_on
                 self.complete(phase, time)
             self.boards(warp, step, time + clock.bulk_issue, time + clock.bulk_issue, "execution")
             return time + clock.bulk_issue * self.scale
         if kind == "bulk store":
-            warp.pending = max(warp.pending, self.free[PORT] + 300)
+            warp.pending = max(warp.pending, (self.free[PORT] + 300, step.last))
             self.boards(warp, step, time + clock.bulk_issue, time + clock.bulk_issue, "execution")
             return time + clock.bulk_issue * self.scale
         if kind == "atomic":
@@ -418,10 +427,10 @@ class _Multiprocessor:
     def boards(self, warp: _Warp, step: OneStep, written: float, read: float, why: str) -> None:
         if step.write >= 0:
             warp.boards[step.write] = max(warp.boards[step.write], written)
-            warp.reasons[step.write] = why
+            warp.reasons[step.write], warp.makers[step.write] = why, step.last
         if step.read >= 0:
             warp.boards[step.read] = max(warp.boards[step.read], read)
-            warp.reasons[step.read] = "memory pipe"
+            warp.reasons[step.read], warp.makers[step.read] = "memory pipe", step.last
 
     def held(self, warp: _Warp, step: OneStep, time: float, until: float, room: float, why: str) -> float:
         """A queue takes so many cycles of work before a warp with more has to wait."""

@@ -511,7 +511,7 @@ class _Group:
                     sub.registers[name] = value
             return goes_on(not isinstance(iteration, int))
 
-        low, high = 0, 1
+        low, high, begin = 0, 1, 0
         is_uniform = all(value is None or value.shape[1] == 1 for value in map(registers.get, carried))
         if is_uniform and not any(program.bases[path[place]] in ("S2R", "S2UR") for place in order):
             # A counter that ends a loop at one value alone would be passed over by larger steps.

@@ -27,7 +27,7 @@ from irscope.ir.mlir.types import Type
 from irscope.layout.computed import computed_map
 from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import captured_inputs, run_text
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.elementwise import FLOAT_FUNCTIONS
 from irscope.machine.gpu_operations import GPU_OPERATIONS
 from irscope.machine.ring import RingArithmetic, RingMemory, first_difference, hashed_term
@@ -240,7 +240,7 @@ def _key(*words: object) -> int:
 def _term(opcode: str) -> Executor:
     """An operation as a random function of its operands, of their set where their order does not matter."""
 
-    def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         operands = [frame.array(value) for value in step.operands]
         if opcode in _COMMUTATIVE:
             operands = [np.minimum(*operands), np.maximum(*operands)]
@@ -249,7 +249,7 @@ def _term(opcode: str) -> Executor:
     return execute
 
 
-def _convert(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _convert(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """A wider format holds the same number."""
     source, values = dtype_of(step.operand_types[0]), frame.array(step.operands[0])
     if step.opcode == "arith.extf" or source == step.dtype or step.dtype.itemsize > source.itemsize:
@@ -257,7 +257,7 @@ def _convert(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
     return (hashed_term(_key("convert", step.dtype, step.attribute("rounding") or "rtne"), values),)
 
 
-def _called(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+def _called(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     words = (step.attribute("symbol"), step.attribute("asm_string"), step.number("packed_element", 1))
     if not all(is_float(dtype_of(kind)) for kind in (*step.operand_types, *step.types)) or words[2] != 1:
         raise step.not_run("a function of other values than floats")
@@ -265,7 +265,7 @@ def _called(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
 
 
 def _in_order(execute: Executor) -> Executor:
-    def ordered(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+    def ordered(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         arithmetic = machine.arithmetic
         if not isinstance(arithmetic, _Expressions):
             raise step.not_run("its order is not followed")

@@ -24,7 +24,7 @@ from irscope.machine.captured import Inputs
 from irscope.machine.launch import held_arguments, pointers_of
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.ptx import DivergentBarrier, PtxCta, StuckThreads
-from irscope.machine.ptx_listener import CtaMemory
+from irscope.machine.ptx_registers import CtaMemory
 from irscope.machine.values import Array
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture

@@ -51,6 +51,8 @@ DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
 QUICK_ELEMENTS = 1 << 20
 """Where the verdict is a line among others."""
+_BYTES_PER_ELEMENT = 64
+"""Of memory that are made in the time that following one element takes."""
 _MOST_CTAS = 32
 """Whose shared memory is followed where all programs are asked for."""
 
@@ -370,19 +372,20 @@ class _Verifier:
         )  # fmt: skip
 
     def _is_equal(self, text: _Text, conflict: Conflict, first: int, second: int) -> bool:
-        """Whether two programs leave the same bytes at a place, each run alone, with all values computed."""
-        left: list[bytes] = []
+        """Whether two programs leave the same bytes wherever both write, each run alone, with all values computed."""
+        left: list[dict[int, int]] = []
         whole = replace(text.slices, skipped=frozenset())
         for program in (first, second):
             inputs = captured_inputs(self.capture, self.values)
-            peek = _Peek(conflict.address, text.granule)
-            tracer = Tracer(text.module, whole, peek)
+            written = _Written()
+            tracer = Tracer(text.module, whole, written)
             try:
                 self._execute(text, inputs, tracer, [program])
             except IrscopeError:
                 return False
-            left.append(peek.contents)
-        return left[0] == left[1]
+            left.append(written.contents)
+        both = left[0].keys() & left[1].keys()
+        return conflict.address in both and all(left[0][address] == left[1][address] for address in both)
 
     def _witness(self, text: _Text, operation: Operation, program: int, element: tuple[int, ...]) -> AccessWitness:
         return AccessWitness(
@@ -410,12 +413,21 @@ class _Verifier:
         # Every kernel once, for what waits in vain: the others only where threads may meet.
         self._run(text, Listener(), [0])
         own = sorted(self._own)
-        most = len(own) if self.elements is None else max(self.elements // self._each, 1)
-        for program in own[:most]:
+        # Each runs alone, in memory of its own: that of large tensors costs more than the accesses.
+        record = self.capture.launch.record
+        storages = sum(one.storage_bytes or 0 for one in record.arguments) if record is not None else 0
+        cost = self._each + storages // _BYTES_PER_ELEMENT
+        most = len(own) if self.elements is None else max(self.elements // cost, 1)
+        own = [own[place] for place in _spread(len(own), most)] if most < len(own) else own
+        for program in own:
             if not self.violations:
                 self._check_one(text, program)
-        if most < len(own) and not self.violations:
-            self.undecided.append(f"the threads of {len(own) - most} programs were not followed")
+        left = len(self._own) - len(own)
+        if left and not self.violations:
+            self.undecided.append(
+                f"{left} more programs read what they write themselves, and their threads were not followed "
+                "(--all-programs follows them)"
+            )
 
     def _check_shared(self) -> None:
         texts = self.capture.texts
@@ -461,9 +473,12 @@ class _Verifier:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
         self._check_order(text, program)
-        barriers = Barriers(self.capture)
         for conflict in threads.found.values():
-            self._judge(text, conflict, barriers)
+            self._judge(text, conflict)
+
+    @cached_property
+    def _barriers(self) -> Barriers:
+        return Barriers(self.capture)
 
     def _check_order(self, text: _Text, program: int) -> None:
         before = self._reads(self._front, program)
@@ -504,10 +519,10 @@ class _Verifier:
                 if ir is not None:
                     yield snapshot.label, ir
 
-    def _judge(self, text: _Text, conflict: ThreadConflict, barriers: Barriers) -> None:
+    def _judge(self, text: _Text, conflict: ThreadConflict) -> None:
         """Ask the assembly whether a barrier stands between two accesses."""
         first, second = (text.origin(operation)[:1] for operation in (conflict.first, conflict.second))
-        missing = barriers.may_be_missing(first[0], second[0]) if first and second else None
+        missing = self._barriers.may_be_missing(first[0], second[0]) if first and second else None
         if conflict.by_copies and missing is not False:
             reader = conflict.first if conflict.second.kind == "store" else conflict.second
             if stays_in_thread(text.module, reader):
@@ -561,20 +576,28 @@ class _Verifier:
         return ""
 
 
-class _Peek(Listener):
-    """The bytes of one place after a run."""
+class _Written(Listener):
+    """The bytes that a program stores, after it ran."""
 
-    def __init__(self, address: int, size: int) -> None:
-        self._address, self._size = address, size
+    def __init__(self) -> None:
+        self._places: list[Array] = []
         self._memory: GlobalMemory | None = None
 
     @property
-    def contents(self) -> bytes:
-        """What stands there now."""
-        return b"" if self._memory is None else self._memory.peek(self._address, self._size)
+    def contents(self) -> dict[int, int]:
+        """Address → byte."""
+        memory = self._memory
+        if memory is None or not self._places:
+            return {}
+        addresses = np.unique(np.concatenate(self._places)).tolist()
+        return {address: memory.peek(address, 1)[0] for address in addresses}
 
     def begin(self, memory: GlobalMemory) -> None:
         self._memory = memory
+
+    def observe(self, observed: Observed) -> None:
+        if observed.kind == "store":
+            self._places.append((observed.addresses[:, None] + np.arange(observed.element_bytes)).reshape(-1))
 
 
 def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
-from irscope.machine.ptx_listener import CtaListener, Spans
+from irscope.machine.ptx_registers import CtaListener, Spans
 from irscope.machine.values import Array
 
 __all__ = ["SharedOrder", "SharedRace"]

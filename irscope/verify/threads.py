@@ -20,7 +20,7 @@ from irscope.ir.asm.control_flow import ControlFlow, read_control_flow
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import capture_locations
-from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.layout.computed import computed_map
 from irscope.layout.maps import ThreadMap
 from irscope.machine.memory import GlobalMemory
@@ -197,13 +197,9 @@ def stays_in_thread(module: MlirModule, operation: Operation) -> bool:
     A scalar that is made a tensor goes on to all threads.
     """
     is_scalar = all(kind.form != "tensor" for kind in operation.result_types)
-    users: dict[Value, list[Operation]] = {}
-    for user in module.walk():
-        for value in user.operands:
-            users.setdefault(value, []).append(user)
     waiting, seen = list(operation.results), set(operation.results)
     while waiting:
-        for user in users.get(waiting.pop(), []):
+        for user in module.users.get(waiting.pop(), ()):
             if user.kind == "store":
                 continue
             if user.kind not in ("arithmetic", "view") or user.regions or (is_scalar and user.kind == "view"):

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from irscope.errors import NotRun
-from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.machine.control import Executor, Frame, Machine, Step
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.launch import EXECUTORS
-from irscope.machine.memory import Access, GlobalMemory
+from irscope.machine.memory import GlobalMemory, ObservedAccess
 from irscope.machine.values import Array, Held, dtype_of
 from irscope.verify.slices import AddressSlice
 
@@ -121,15 +121,11 @@ class UnwrittenReads(Listener):
 
 def reaches_output(module: MlirModule, operation: Operation) -> bool | None:
     """Whether what an operation reads is stored, or decides what is; None if a selection may leave it out."""
-    users: dict[Value, list[Operation]] = {}
-    for user in module.walk():
-        for value in user.operands:
-            users.setdefault(value, []).append(user)
     if operation.kind == "atomic":
         return True
     waiting, seen, chooses = list(operation.results), set(operation.results), False
     while waiting:
-        for user in users.get(waiting.pop(), []):
+        for user in module.users.get(waiting.pop(), ()):
             chooses = chooses or user.opcode.endswith("select")
             if user.kind in ("store", "atomic", "branch", "conditional", "loop", "yield", "return", "call", "load"):
                 return None if chooses else True
@@ -157,7 +153,7 @@ class Tracer:
         }
 
     def _wrapped(self, executor: Executor | None) -> Executor:
-        def execute(machine: Machine, step: Step, frame: Frame) -> Sequence[Held]:
+        def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
             if id(step.operation) in self._skipped:
                 return _placeholders(step)
             if executor is None:
@@ -182,7 +178,7 @@ class Tracer:
     def _pointer(step: Step) -> int:
         return next(place for place, kind in enumerate(step.operand_types) if kind.form == "pointer")
 
-    def on_access(self, access: Access) -> None:
+    def on_access(self, access: ObservedAccess) -> None:
         """What the machine calls before each access to global memory."""
         step = self._step
         if step is None:

@@ -126,6 +126,7 @@ OF_A_RECORDING = [
     ("line count", "live_registers"),
     ("located operation", "live_registers"),
     *(("predicted launch", key) for key in ("interval_s", "lines", "minimum_s", "predicted_s")),
+    *(("proof", key) for key in ("arguments", "assumed", "notes", "violations")),
     ("same bits", "orders"),
     *(("share of a line", key) for key in ("file", "line", "share")),
     ("verdict", "notes"),

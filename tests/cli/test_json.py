@@ -32,7 +32,7 @@ from irscope.model.capture import (
     PassSnapshot,
     Resources,
 )
-from irscope.model.evidence import Ceilings, CompilerLog, GraphCall, GraphNode, GraphOrigin
+from irscope.model.evidence import Ceilings, CompilerLog, CompileTimes, GraphCall, GraphNode, GraphOrigin, TimeSpan
 from irscope.model.launch_record import Assumption, Decision
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
@@ -144,6 +144,9 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
     save(replace(capture, snapshots=(*(replace(one, duration_us=5) for one in capture.snapshots), *rows)), made)
     (table,) = check(reference, irscope, "passes", "passes", made)
     assert any(row["by_operation"] for row in table["passes"])
+    spans = (TimeSpan("dot", "compile", 0, 9_000, 0), TimeSpan("ttir", "stage", 1_000, 5_000, 1))
+    timed = save(replace(capture, times=CompileTimes(spans, notes=("a note",))), tmp_path / "timed.irscope")
+    check(reference, irscope, "passes --time", "passes", timed, "--time")
     _log(reference, irscope, made)
     lives = tmp_path / "lives.irscope"
     save(eventful(), lives)
@@ -310,6 +313,8 @@ def _verdicts(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     save(attention(stretched=2), path)
     (found,) = check(reference, irscope, "verify", "verify", path, code=1)
     assert found["violations"][0]["code"] == "IRS901"
+    (proof,) = check(reference, irscope, "verify --for-all-arguments", "verify", path, "--for-all-arguments")
+    assert proof["answer"] == "not decided"
     _meanings(reference, irscope, path)
 
 
@@ -440,6 +445,7 @@ def test_what_is_printed_without_triton(
             "`ablate`",
             "`ablate --check`",
             "`why --variants`",
+            "`why A B`",
             "`sweep`, `sweep --show`",
             "`tune`",
             "`check`",

@@ -16,6 +16,7 @@ from irscope.store.file import save
 from irscope.store.shelf import StoredCaptures
 from tests.cli.json_reference import OF_A_RECORDING, RICH, Reference, check, unseen
 from tests.cli.product import KERNELS, Run
+from tests.verify.test_proof import captures as proof_captures
 from tests.verify.test_safety import captures
 
 
@@ -61,6 +62,10 @@ def test_what_is_printed_of_variants(
         save(captures("cuda:90")[name], tmp_path / "verified.irscope")
         check(reference, irscope, "verify", "verify", tmp_path / "verified.irscope", code=code)
         check(reference, irscope, "why", "why", tmp_path / "verified.irscope", "--tries", "0")
+    for name, code in (("matmul True", 0), ("unmasked", 1)):
+        save(proof_captures()[name], tmp_path / "proved.irscope")
+        proof = "verify", tmp_path / "proved.irscope", "--for-all-arguments"
+        check(reference, irscope, "verify --for-all-arguments", *proof, code=code)
     _bits(reference, irscope, tmp_path)
     assert set(OF_A_RECORDING) - reference.valued == set()
     check(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from irscope.model.capture import Artifact, SourceFile
+from irscope.record.variants import completing
 from irscope.record.variants.completing import update_stored
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
@@ -82,12 +83,29 @@ def test_a_file_with_the_id_of_a_stored_capture_and_other_artifacts_is_not_store
     assert load(path).notes == more.notes
 
 
-@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 1), (errno.EACCES, 0)])
-def test_a_full_store_is_no_success(number: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("number", "home", "command", "code"),
+    [
+        (errno.ENOSPC, "", "dump", 1),
+        (errno.EACCES, "", "dump", 0),
+        (errno.EACCES, "", "record", 1),
+        (errno.EACCES, "IRSCOPE_HOME", "dump", 1),
+    ],
+)
+def test_a_store_that_cannot_be_written_is_no_success(
+    number: int, home: str, command: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user asked to keep is not there: on a full disk, in a place that was named, or after `record`."""
+
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number), "store")
 
     monkeypatch.setattr(CaptureStore, "add", refuse)
+    # What a process remembers.
+    monkeypatch.setattr(completing, "_told", set())
     monkeypatch.setattr(sys, "executable", telling_child(tmp_path, 1))
-    ended, _, said = run_quietly(("dump", str(tmp_path / "script.py")))
+    if not home:
+        monkeypatch.delenv("IRSCOPE_HOME")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    ended, _, said = run_quietly((command, str(tmp_path / "script.py")))
     assert (ended, os.strerror(number) in said) == (code, True)

@@ -19,15 +19,12 @@ PRUNED = "square_kernel is autotuned: its own pruning (prune_configs_by) leaves 
 
 
 def captures(*indices: int, count: int = 4, kept: int | None = None) -> list[Capture]:
+    return [tuned(index, f"BLOCK: {16 << index}, num_warps: 4", count=count, kept=kept) for index in indices]
+
+
+def tuned(index: int, config: str, *, count: int, kept: int | None = None) -> Capture:
     one = softmax()
-    return [
-        one.with_(
-            launch=replace(
-                one.launch, autotuning=Autotuning(index, count, f"BLOCK: {16 << index}, num_warps: 4", kept=kept)
-            )
-        )
-        for index in indices
-    ]
+    return one.with_(launch=replace(one.launch, autotuning=Autotuning(index, count, config, kept=kept)))
 
 
 @pytest.mark.parametrize(
@@ -37,6 +34,8 @@ def captures(*indices: int, count: int = 4, kept: int | None = None) -> list[Cap
         (captures(0, 1, 2, 3), "first", []),
         (captures(0), "first", ["1 of 4 configurations compiled; --config all takes every one."]),
         (captures(0, 2), "all", ["2 of 4 configurations compiled."]),
+        # Two that the script's pruning made itself have no index.
+        ([tuned(-1, "BLOCK: 32", count=2), tuned(-1, "BLOCK: 128", count=2)], "first", []),
         (captures(2), "BLOCK=64", ["1 of 4 configurations compiled; --config all takes every one."]),
         (
             captures(2, kept=3),

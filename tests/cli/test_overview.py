@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 
+import irscope as irscope_package
 from irscope.cli.command import Command
 from irscope.cli.commands import COMMANDS, main_group
 from tests.cli.conftest import Run
@@ -94,3 +99,34 @@ def test_completion_knows_the_commands() -> None:
         check=False,
     )
     assert "plain,show" in answer.stdout
+
+
+def test_a_command_that_is_named_has_the_options_that_follow_it() -> None:
+    """In messages, help and documents: `irscope COMMAND … --option`."""
+    options = {
+        name: {one for option in command(name).params for one in (*option.opts, *option.secondary_opts)}
+        for name in COMMANDS
+    }
+    # irscope reduce CAPTURE --python-output FILE
+    named = re.compile(rf"irscope ({'|'.join(COMMANDS)})\b((?:[^.;:,)`\n]|\.(?=\w))*)")
+    package = Path(irscope_package.__file__).parent
+    texts = {path: list(_strings(path)) for path in package.rglob("*.py")}
+    documents = [*package.parent.glob("*.md"), *package.parent.glob("docs/**/*.md")]
+    texts |= {path: [path.read_text(encoding="utf-8")] for path in documents}
+    wrong = {
+        (path.name, match[0])
+        for path, strings in texts.items()
+        for text in strings
+        for match in named.finditer(text)
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", match[2].partition(" -- ")[0])
+        if option not in options[match[1]] | {"--help", "--debug", "--color", "--no-color"}
+    }
+    assert wrong == set()
+
+
+def _strings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(one.value) if isinstance(one, ast.Constant) else "X" for one in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

@@ -12,7 +12,6 @@ import pytest
 
 import irscope
 from irscope.cli.command import Command
-from irscope.cli.parameters import Argument
 from irscope.cli.recording import refuse_options
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -47,6 +46,7 @@ OTHER = {
     "interpreter": "/usr/bin/python3",
     "constants": (("B", "2"),),
     "disassemble": False,
+    "times": True,
     "layouts": False,
 }
 """A value for each option that is not its default."""
@@ -56,7 +56,7 @@ def asked_by(arguments: list[str]) -> RecordingOptions:
     given: list[RecordingOptions] = []
 
     def command(
-        subject: Annotated[str, Argument("FILE", "A file.")] = "last", *, record_options: RecordingOptions
+        subject: Annotated[str, "subject = FILE: A file."] = "last", *, record_options: RecordingOptions
     ) -> int:
         given.append(record_options)
         return 0
@@ -112,7 +112,7 @@ def test_only_record_lists_them() -> None:
     shown, hidden = (
         one.get_help(click.Context(one, info_name=one.name)) for one in (Command("record", record), Command("x", other))
     )
-    flags = [flag for item in dataclasses.fields(RecordingOptions) for flag in item.metadata["flags"] if flag.names]
+    flags = [flag for item in dataclasses.fields(RecordingOptions) for _, flag in item.metadata["flags"] if flag.names]
     assert [flag.names[0] for flag in flags if flag.names[0] not in shown] == []
     assert [flag.names[0] for flag in flags if f"{flag.names[0]} " in hidden] == []
     assert "irscope record --help" in hidden
@@ -159,7 +159,7 @@ def test_values_as_programs_give_them() -> None:
 def test_every_option_reaches_the_recording_process() -> None:
     asked = RecordingOptions(**OTHER)
     request = RecordRequest.of_options(asked, mode="script", path="kernels.py")
-    (arrived,) = MessageReader((RecordRequest,)).feed(frame_of(request))
+    (arrived,) = MessageReader().feed(frame_of(request))
     assert arrived == request
     for item in dataclasses.fields(RecordingOptions):
         assert getattr(arrived, item.name) != item.default, item.name

@@ -165,8 +165,12 @@ def test_what_cannot_be_reduced_says_why() -> None:
     capture = replace(sourceless, launch=replace(sourceless.launch, kernel=kernel))
     unread = str(refuse_lost(capture, "it failed in parsing the ttir", [], ["stage ttir"]))
     assert "MLIR does not read stage ttir" in unread
-    assert unread.endswith("--python FILE reduces the Python text of the kernel.")
+    assert unread.endswith("irscope reduce --python-output FILE reduces the Python text of the kernel.")
     assert "the capture holds no IR" in str(refuse_lost(capture, "it failed", []))
+    unparsed = replace(capture, failure=Failure("parse", "custom op is unknown", "ttgir"))
+    told = str(refuse_lost(unparsed, "it failed in parsing the ttgir", []))
+    assert "MLIR does not read the ttgir" in told
+    assert "--python" not in told
     lost = str(refuse_lost(capture, "it failed", ["stage ttir"], ["stage source"], capture))
     assert "is not so when it is compiled again from stage ttir" in lost
     assert "--python" not in str(refuse_lost(sourceless, "it failed", []))

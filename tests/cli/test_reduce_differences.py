@@ -20,7 +20,7 @@ from irscope.model.capture import Artifact, Capture, Failure
 from irscope.record.gpu import session as gpu_session
 from irscope.record.gpu.session import require_variant
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import settled
+from irscope.record.variants.pool import settled
 from irscope.store.file import save
 from irscope.store.shelf import StoredCaptures
 from tests.analysis.recorded import stored

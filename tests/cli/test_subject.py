@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.captures import captures_of
+from irscope.cli.captures import captures_of, stored_captures
 from irscope.cli.keeping import kept_captures
-from irscope.cli.subject import stored_captures
 from irscope.interruption import Interrupted
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.recent import CaptureStore

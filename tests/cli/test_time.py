@@ -76,7 +76,7 @@ def test_the_first_ones_are_measured_by_a_clock() -> None:
     from irscope.api.tuning import measured, ranked
     from irscope.device.measurement import Timing
     from irscope.errors import RecordingError
-    from irscope.render.tuning import tuning_json, tuning_text
+    from irscope.render.timing import tuning_json, tuning_text
     from irscope.timing.tuning import Candidate
 
     capture = load(MATMUL)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.upgrade.model import Row, Upgrade
+from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
 from irscope.api import gpu as timing
 from irscope.api.gpu import PairTimer, require_gpu
 from irscope.errors import MissingTool, NoDevice
@@ -51,10 +51,10 @@ def test_each_pair_is_measured_by_both_or_says_why_not(environment: Environment,
     failed = replace(after, status="failed", failure=Failure("pass", "no"), artifacts=after.artifacts[:1])
     moved = replace(before, artifacts=(Artifact("source", "other"), *before.artifacts[1:]))
     rows = (
-        Row(before, after),
-        Row(before, before),
-        Row(before, failed),
-        Row(before, None),
+        UpgradeRow(before, after),
+        UpgradeRow(before, before),
+        UpgradeRow(before, failed),
+        UpgradeRow(before, None),
     )
     first, second = (RecordRequest(mode="script", path=str(script), interpreter=python) for python in pythons)
     timer = PairTimer((first, second), ([before], [after]), 6, True)
@@ -78,7 +78,7 @@ def test_each_pair_is_measured_by_both_or_says_why_not(environment: Environment,
     assert done == [1, 2, 3, 4]
     # A script that launches something else when it runs again.
     timer = replace(timer, recorded=([moved], [after]))
-    (other,) = timer.measured(Upgrade(("1", "2"), (Row(moved, after),)), lambda *_: None).rows
+    (other,) = timer.measured(Upgrade(("1", "2"), (UpgradeRow(moved, after),)), lambda *_: None).rows
     assert "launched another kernel, or with other arguments" in other.why_not_measured
 
 

@@ -16,6 +16,7 @@ from irscope.store.file import save
 from tests.cli.product import ROOT
 from tests.hostile.payload import with_payload
 from tests.hostile.viewing import COMMANDS
+from tests.marks import newest_but
 from tests.report_browser.captures import softmax
 
 
@@ -24,7 +25,10 @@ def file(tmp_path: Path) -> Path:
     return save(softmax(), tmp_path / "x.irscope")
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "cp437", "latin-1", "ascii", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding",
+    newest_but(["ascii", "cp437"], "ascii", "cp437", "cp1252", "latin-1", "utf-8", rare=["cp1252", "latin-1", "utf-8"]),
+)
 def test_every_encoding_holds_what_is_shown(
     file: Path, tmp_path: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,7 +168,7 @@ def text_tables(text: str) -> dict[str, Any]:
     pointers = read_pointer_uses(text)
     return {
         "rows": masked(list(map(layout_to_json, layout_rows(text)))),
-        "uses": [(use.line, use.name, use.types, use.loops, uses.users.get(use.results[0]) if use.results else ())
+        "uses": [(use.line, use.name, use.types, use.loops, [len(uses.module.users.get(it, ())) for it in use.results])
                  for use in uses.operations],
         "values": list(uses.values.values()),
         "schedules": masked([[one.line, one.operations] for one in map(_plain, read_schedules(text))]),

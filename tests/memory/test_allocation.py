@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.memory.allocation import Allocation, allocations_of, shared_text
+from irscope.memory.allocation import AllocatedMemory, allocations_of, shared_text
 from irscope.model.capture import Capture, Kernel, Launch, PassSnapshot, Target
 from tests.examples.compile_cases import EXAMPLES, attention_case, tma_case
 from tests.memory.compiler_log import CASES, FOR_EVER, Row, logged_buffers
@@ -15,7 +15,7 @@ from tests.memory.kernels import compiled
 from tests.recording import record_without_sass, without_torch
 
 
-def rows_of(allocation: Allocation) -> list[Row]:
+def rows_of(allocation: AllocatedMemory) -> list[Row]:
     return sorted(
         (one.size, one.offset, one.start, FOR_EVER if one.kind == "warps" else one.end) for one in allocation.buffers
     )

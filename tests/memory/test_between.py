@@ -11,7 +11,7 @@ from irscope.ir.mlir.attributes import read_encoding
 from irscope.layout.computed import computed_map
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap
-from irscope.memory.between import Access, Conversion, Relocation, between, between_as_json
+from irscope.memory.between import Conversion, Relocation, SharedTransfer, between, between_as_json
 from irscope.memory.conflicts import first_request
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRow
@@ -87,7 +87,7 @@ def test_the_first_access_touches_all_banks_at_most_so_often(registers: str, sha
     lanes = {owner.lane for element in elements for owner in threads.owners_at(element) if owner.warp == 0}
     assert all(any(owner.warp == 0 for owner in threads.owners_at(element)) for element in elements)
     found = between(described(registers), described(shared))
-    assert isinstance(found, Access)
+    assert isinstance(found, SharedTransfer)
     assert len(elements) * 16 == len(lanes) * found.bits_per_thread
     words: dict[int, set[int]] = {}
     for element in elements:
@@ -108,7 +108,7 @@ def test_conflicts_are_the_compilers(element: str) -> None:
         pair = described(registers, element=element), described(shared, element=element)
         ways = compilers_ways(*pair)
         found = between(*pair, ways)
-        assert isinstance(found, Access)
+        assert isinstance(found, SharedTransfer)
         assert found.ways == ways
         assert "as the compiler counts" in str(found)
         assert between_as_json(*pair, ways)["compiler_ways"] == ways

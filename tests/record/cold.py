@@ -14,7 +14,7 @@ class _Cold:
 
     persistent = True
 
-    def started(self, start: child.Start) -> None:
+    def forked(self, *_: object) -> None:
         return None
 
 

@@ -21,7 +21,7 @@ from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import HandedOver
 from irscope.record.process.messages import MessageReader, frame_of
-from irscope.record.process.requests import CompileJob, RecordRequest, request_from_capture
+from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.programs.worker import _resume
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced
@@ -79,7 +79,7 @@ def handed_over(case, target, folder):
     for one in events:
         assembly.feed(one)
     # As it is sent.
-    (job,) = MessageReader((CompileJob,)).feed(frame_of(replace(event.job, request=own)))
+    (job,) = MessageReader().feed(frame_of(replace(event.job, request=own)))
     _resume(job, assembly.feed)
     return {artifact.stage: artifact.data for artifact in assembly.captures()[0].artifacts}
 

@@ -17,10 +17,12 @@ from irscope.record.process.events import *
 from irscope.record.process.requests import RecordRequest
 
 descriptor = int(next(word for word in sys.argv if word.isdigit()))
-reader, requests = MessageReader((RecordRequest,)), []
+reader, requests = MessageReader(), []
 while not requests:
     requests += reader.feed(os.read(descriptor, 1 << 20))
 request = requests[0]
+# It is no fork server.
+assert isinstance(request, RecordRequest)
 count, size = {count}, {size}
 tell = MessageWriter(descriptor)
 versions = dict.fromkeys(("irscope_version", "triton_version", "torch_version", "python_version", "platform"), "1")

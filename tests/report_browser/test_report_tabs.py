@@ -13,7 +13,7 @@ from irscope.device.occupancy import occupancy_of
 from irscope.model.evidence import CompilerLog, PassLog
 from irscope.render.dot.graph import has_dot
 from irscope.render.report.page import render_report
-from irscope.render.text.figures import percent
+from irscope.render.text.tables import percent
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 

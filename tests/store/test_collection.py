@@ -64,7 +64,7 @@ def test_an_index_that_is_true_saves_reading_the_files(
 ) -> None:
     entries = filled(tmp_path, captures).entries()
     read: list[str] = []
-    monkeypatch.setattr(module, "read_manifest", lambda path: read.append(path.name) or read_manifest(path))
+    monkeypatch.setattr("irscope.store.shelf.read_manifest", lambda path: read.append(path.name) or read_manifest(path))
     assert Collection(tmp_path).entries() == entries
     assert read == []
     changed = tmp_path / entries[0].file

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.counters.matched import kernel_of_page
+from irscope.analysis.counters.operations import kernel_of_page
 from irscope.device.clocks import CLOCKS
 from irscope.model.capture import Capture
 from irscope.store.file import load

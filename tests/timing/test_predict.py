@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.api.rooflines import counted_roofline
+from irscope.api.timing import counted_roofline
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.errors import UsageError
 from irscope.model.capture import Capture

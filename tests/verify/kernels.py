@@ -70,6 +70,14 @@ def tiles_overlap_with_equal_values(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def tiles_overlap_with_some_equal_values(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * (BLOCK // 2) + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    own = tl.where(offsets % 64 > 32, tl.program_id(0), 0)  # the first element of a tile is the same
+    tl.store(y_ptr + offsets, x + own, mask=offsets < n)
+
+
+@triton.jit
 def split_k_plain(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
@@ -277,6 +285,7 @@ def main() -> None:
     described[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     described_too_large[(4,)](floats(60, 16), floats(60, 16), 60, 16, BLOCK=16)
     tiles_overlap[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
+    tiles_overlap_with_some_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     split_k_plain[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_atomic[(4,)](floats(512), floats(128), BLOCK=128)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.render.text.meaning import render_bits
+from irscope.render.text.verdict import render_bits
 from irscope.verify.bits import verify_bits
 from tests.machine.recorded import recorded
 

@@ -34,6 +34,7 @@ WRONG = {
     "far_beyond": ("out-of-bounds", KERNEL, ["offsets * 16"]),
     "described_too_large": ("out-of-bounds", KERNEL, ["source.load"]),
     "tiles_overlap": ("program-race", KERNEL, ["tl.store", "tl.store"]),
+    "tiles_overlap_with_some_equal_values": ("program-race", KERNEL, ["tl.store", "tl.store"]),
     "split_k_plain": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
     "split_k_relaxed_lock": ("program-race", KERNEL, ["tl.store(y_ptr", "tl.store(y_ptr"]),
     "first_program_sums": ("program-race", KERNEL, ["tl.store(partial_ptr", "tl.load(partial_ptr"]),

@@ -178,7 +178,7 @@ _COPIES = ("async_copy_global_to_local", "async_tma_copy_global_to_local", "buff
 _ACCESS_NAMES = {
     "load": "load", "store": "store", "atomic": "atomic",
     "tl.load": "load", "gl.load": "load", "tl.store": "store", "gl.store": "store",
-    **{name: "load" if action == "copy" else action for name, action in ACCESSES.items()},
+    **{opcode: "load" if action == "copy" else action for opcode, action in ACCESSES.items()},
 }  # fmt: skip
 # tl.load=128   store@31=64
 _WIDTH = re.compile(r"(?P<name>[\w.]{1,80})(?:@(?P<line>\d{1,7}))?=(?P<bits>\d{1,4})")
@@ -246,7 +246,7 @@ class MinWidth:
         return MinWidth(match["name"], int(match["bits"]), int(match["line"] or 0))
 
     def __post_init__(self) -> None:
-        if self.name not in _ACCESS_NAMES:
+        if opcode_of(self.name) not in _ACCESS_NAMES:
             raise UsageError(
                 f"--min-width {self.name!r} is no access of global memory.{did_you_mean(self.name, _ACCESS_NAMES)}"
             )
@@ -284,9 +284,10 @@ class MinWidth:
 
 def _widths_named(subject: Subject, name: str) -> list[AccessWidth]:
     """The accesses that a name means: `tl.load` means those that became asynchronous copies too."""
-    kind = _ACCESS_NAMES[name]
-    exact = name in ACCESSES and opcode_of(name) not in ("load", "store")
-    return [one for one in subject.accesses if one.action == kind and (not exact or one.operation == name)]
+    opcode = opcode_of(name)
+    exact = opcode in ACCESSES and opcode not in ("load", "store")
+    accesses = [one for one in subject.accesses if one.action == _ACCESS_NAMES[opcode]]
+    return [one for one in accesses if not exact or opcode_of(one.operation) == opcode]
 
 
 @dataclass(frozen=True, slots=True)

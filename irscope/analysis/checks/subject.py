@@ -127,7 +127,7 @@ class Subject:
         found: list[AccessWidth] = []
         machine = self.studied.machine
         for operation, loops in self.studied.operations.values():
-            action = ACCESSES.get(operation.name)
+            action = ACCESSES.get(operation.opcode)
             if action is None or any(word in operation.name for word in _BLOCKS) or "tensor<" not in operation.text:
                 continue
             widths = machine.widths_of(operation)

@@ -86,7 +86,6 @@ def _rare_pairs(
 
 
 def _occurrences(lines: list[int], keys: Keys) -> tuple[dict[int, int], dict[int, list[int]]]:
-    """The first place of each key, and the places of its repetitions."""
     first: dict[int, int] = {}
     others: dict[int, list[int]] = {}
     for place, line in enumerate(lines):
@@ -119,7 +118,6 @@ def longest_ascending(numbers: list[int]) -> list[int]:
 
 
 def _heaviest_ascending(numbers: list[int], weights: list[int]) -> list[int]:
-    """The indices of an ascending subsequence of the greatest weight."""
     ranks = {number: rank for rank, number in enumerate(sorted(set(numbers)), 1)}
     # A Fenwick tree of the heaviest subsequence that ends at or below a rank: (weight, index).
     tree = [(0, -1)] * (len(ranks) + 1)
@@ -391,7 +389,6 @@ class Aligner:
         return lefts[start : len(lefts) - end], rights[start : len(rights) - end]
 
     def _near(self, gaps: list[Gap], key: _LineKey) -> tuple[dict[int, int], dict[int, int]]:
-        """Keys of a line and of the lines that define its operands."""
         return (
             _keys_with_operands(self.left, (line for gap in gaps for line in gap[0]), key),
             _keys_with_operands(self.right, (line for gap in gaps for line in gap[1]), key),

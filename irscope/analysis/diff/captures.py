@@ -86,7 +86,6 @@ def _by_line(text: str) -> dict[int, Instruction]:
 
 
 def _partners(text_diff: TextDiff) -> list[tuple[int, int]]:
-    """The 1-based lines of both texts that are partners."""
     found: list[tuple[int, int]] = []
     for entry in text_diff.entries:
         right = entry.partner if entry.op == "moved" and entry.left else entry.right

@@ -227,7 +227,6 @@ def _blocks(body: Body, reads: int = NONE) -> list[tuple[int, int]]:
 
 
 def _permuted(body: Body, order: list[int]) -> Body:
-    """A body with its lines in another order."""
     place = {line: index for index, line in enumerate(order)} | {-1: -1}
     columns = ("lines", "numbers", "shapes", "keys", "deep_keys", "values", "uses")
     return replace(

@@ -8,6 +8,7 @@ multiple of 16, or 1, and with and without the mask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from irscope.analysis.findings.arguments import (
@@ -20,21 +21,25 @@ from irscope.analysis.findings.arguments import (
     unit_stride,
     unit_stride_cause,
 )
+from irscope.analysis.findings.bounds import GREATEST, intervals, is_word, may_overflow
 from irscope.analysis.findings.changed import CHOSEN_BY, along_dimension, with_run
+from irscope.analysis.findings.loops import LOADS
+from irscope.analysis.findings.masks import unread_condition
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
-from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.opcodes import is_compare_and_swap, is_packed_sum
 from irscope.ir.locations.model import Place, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.edits import factor_sites
-from irscope.ir.mlir.model import Operation, Value
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.types import element_bits, parse_type
 from irscope.layout.maps import ThreadMap
-from irscope.memory.access import Access
+from irscope.memory.access import GlobalAccess
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
-from irscope.model.capture import Capture, Launch
+from irscope.model.capture import Capture
 from irscope.model.layout import LinearLayout
 from irscope.model.telling import joined
 
@@ -51,7 +56,7 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
     The addresses of the whole launch are evaluated only where an access may be a finding.
     """
     for operation, _ in studied.operations.values():
-        if ACCESSES.get(operation.name, "atomic") == "atomic":
+        if ACCESSES.get(operation.opcode, "atomic") == "atomic":
             continue
         layout = studied.layout_of(operation)
         if layout is None or layout.threads is None or _is_wide(studied, operation, layout.threads):
@@ -154,8 +159,8 @@ class _AccessReader:
         if self._is_layout_given and (found := self._by_layout()) is not None:
             return found
         if self._reach() > self._actual:
-            # A layout that the compiler chose for other reasons, or one of another access.
-            return None
+            # If not its mask, a layout that the compiler chose for other reasons, or one of another access.
+            return self._by_form_of_mask()
         if (wide := self._reach(self._undivided)) > self._actual and (names := self._needed((), wide)):
             what = self._evaluated(f"with {joined(names)} divisible by 16, {wide}-bit accesses per thread are possible")
             fixes = [*hinted(self._studied, names, wide // self._bits), aligned(self._capture, names)]
@@ -216,6 +221,25 @@ class _AccessReader:
         also = f"{aligned(self._capture, names).text}; and " if names else ""
         return wide, causes, [Suggestion(also + text)]
 
+    def _by_form_of_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
+        """A mask that changes at multiples of the vector only, which the compiler's analysis cannot tell of it."""
+        wide = self._studied.limits.width(self._operation, self._threads)
+        mask = self._operation.operand("mask")
+        fault = unread_condition(self._studied.uses.module, mask) if mask is not None else None
+        if wide <= self._actual or fault is None:
+            return None
+        condition, is_inclusive = fault
+        what = self._evaluated(f"its mask changes at multiples of {wide} bits only: {wide}-bit accesses are possible")
+        if is_inclusive:
+            why = "the mask compares by <= or >: of the index on the left Triton derives runs from < and >= only"
+            text = "write the mask with `<`: `idx < n` in place of `idx <= n - 1`"
+            fixes = [Suggestion(text, (FixChange("compare", "<=", "<"),))]
+        else:
+            why = "the mask computes with the index: Triton derives runs from a comparison of an index with a size only"
+            fixes = [Suggestion("mask the access by `idx < n` alone, and do the rest by tl.where on what was loaded")]
+        where = self._studied.in_ir(why, condition.first_line)
+        return wide, [*self._masked(), what, where], fixes
+
     def _by_layout(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         limits, operation = self._studied.limits, self._operation
         widths = {axis: limits.width(operation, free) for axis, free in self._free.items()}
@@ -246,12 +270,15 @@ class _AccessReader:
         return [self._studied.logged(one) for one in found[:1]]
 
     def _narrow(self, wide: int, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
-        stores = ACCESSES[self._operation.name] == "store"
+        stores = ACCESSES[self._operation.opcode] == "store"
         widths = ", ".join(f"{number} of {width} bits" for width, number in sorted(self._widths.items()))
         stage = self._studied.machine.text_stage
         many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
         first = Cause(f"compiled to: {widths}", "assembly", f"{stage} of line {self._line} of ttgir")
-        return self._studied.finding(
+        module, operands = self._studied.module, (self._operation.operand(name) for name in ("ptr", "mask"))
+        made = [one for value in operands if value is not None for one in _made_of(module, value)]
+        lines = {one.first_line for one in made if one.results and one.result_types[0].shape}
+        finding = self._studied.finding(
             "IRS102" if stores else "IRS101",
             self._line,
             f"{self._actual}-bit {'stores' if stores else 'loads'} per thread; {wide}-bit possible",
@@ -261,6 +288,7 @@ class _AccessReader:
             suggestions,
             factor=many / few,
         )
+        return replace(finding, lines=tuple(sorted(lines)))
 
     # Wasted sectors
 
@@ -292,7 +320,7 @@ class _AccessReader:
             suggestions,
         )
 
-    def _stride_causes(self, access: Access) -> tuple[list[Cause], list[Suggestion]] | None:
+    def _stride_causes(self, access: GlobalAccess) -> tuple[list[Cause], list[Suggestion]] | None:
         along = fastest_dimension(self._threads)
         strides = access.strides
         if along >= len(strides) or (stride := strides[along]) is None or not self._is_apart(stride):
@@ -335,7 +363,7 @@ class _AccessReader:
             f"{CHOSEN_BY} cannot derive from the arguments that dimension {axis} is contiguous: it takes "
             f"dimension {along} then"
         )
-        is_store = ACCESSES[self._operation.name] == "store"
+        is_store = ACCESSES[self._operation.opcode] == "store"
         text = (
             f"index the tile the other way, what is contiguous along dimension {along}, and tl.trans what is "
             f"{'stored' if is_store else 'loaded'}; what is compiled is another layout of this access alone, in the IR "
@@ -439,97 +467,6 @@ def _swaps_in_sass(capture: Capture, place: Place) -> int:
     return sum(place_of(locations.chain_at(number), capture.launch.kernel.file) == place for number in numbers)
 
 
-_Bounds = tuple[int, int]
-_MOST = (1 << 31) - 1
-_SUMS = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
-_SAME = (
-    "splat", "unsplat", "expand_dims", "broadcast", "reshape", "trans", "convert_layout",
-    "arith.extsi", "arith.index_cast",
-)  # fmt: skip
-
-
-def may_overflow(kernel: Operation, launch: Launch) -> bool:
-    """Whether a sum or product of 32 bits of a TTGIR's kernel may be beyond them in a launch that was recorded.
-
-    A first look, in a hundredth of the time that evaluating the addresses takes, for which numpy is imported: what it
-    cannot bound may overflow.
-    """
-    return any(
-        one.name in _SUMS and _is_word(one) and (bounds is None or not _fits(bounds))
-        for one, bounds in _bounded(kernel, launch)
-    )
-
-
-def _is_word(one: Operation) -> bool:
-    """Whether it computes integers of 32 bits."""
-    kind = one.result_types[0] if one.results else None
-    element = kind.element or kind if kind is not None else None
-    return element is not None and element.form == "integer" and element.bits == 32
-
-
-def _fits(bounds: _Bounds) -> bool:
-    return bounds[0] >= -_MOST - 1 and bounds[1] <= _MOST
-
-
-def _bounded(kernel: Operation, launch: Launch) -> Iterator[tuple[Operation, _Bounds | None]]:
-    """(operation, the bounds of its first result, None if they are not known), in the order of the text."""
-    held: dict[Value, _Bounds | None] = {}
-    for value, _, _ in kernel.parameters:
-        row = launch.record.argument(value.name.removeprefix("%")) if launch.record is not None else None
-        given = row.value if row is not None and row.kind == "scalar" else None
-        held[value] = (given, given) if isinstance(given, int) else None
-    for one in kernel.walk():
-        operands = [held.get(operand) for operand in one.operands]
-        if one.name == "scf.for" and len(operands) > 1 and one.regions and one.regions[0].blocks[0].arguments:
-            first, last = operands[0], operands[1]
-            counted = (first[0], max(first[0], last[1])) if first is not None and last is not None else None
-            held[one.regions[0].blocks[0].arguments[0]] = counted
-        bounds = _of(one, operands, launch)
-        for result in one.results:
-            held[result] = bounds
-        yield one, bounds
-
-
-def _of(one: Operation, operands: list[_Bounds | None], launch: Launch) -> _Bounds | None:
-    if one.kind == "constant" and one.opcode != "make_range":
-        number = one.constant
-        return (number, number) if isinstance(number, int) else None
-    if one.opcode == "make_range":
-        start, end = one.attribute("start"), one.attribute("end")
-        return (start, end - 1) if isinstance(start, int) and isinstance(end, int) else None
-    if one.opcode in ("get_program_id", "get_num_programs") and launch.grid is not None:
-        size = launch.grid["xyz".index(str(one.attribute("axis")))]
-        return (0, size - 1) if one.opcode == "get_program_id" else (size, size)
-    known = [bounds for bounds in operands if bounds is not None]
-    if len(known) < len(operands) or not known:
-        return None
-    if one.opcode in _SAME:
-        return known[0]
-    return _of_two(one.name, known[0], known[1]) if len(known) == 2 else None
-
-
-def _of_two(name: str, one: _Bounds, other: _Bounds) -> _Bounds | None:
-    if name == "arith.addi":
-        return one[0] + other[0], one[1] + other[1]
-    if name == "arith.subi":
-        return one[0] - other[1], one[1] - other[0]
-    if name == "arith.muli":
-        products = [a * b for a in one for b in other]
-        return min(products), max(products)
-    if name == "arith.shli" and other[0] >= 0 and other[1] < 64:
-        shifted = [a << b for a in one for b in other]
-        return min(shifted), max(shifted)
-    if name == "arith.minsi":
-        return min(one[0], other[0]), min(one[1], other[1])
-    if name == "arith.maxsi":
-        return max(one[0], other[0]), max(one[1], other[1])
-    if name == "arith.divsi" and other[0] > 0:
-        return min(one[0], 0), max(one[1], 0)
-    if name == "arith.remsi" and other[0] > 0:
-        return (0 if one[0] >= 0 else 1 - other[1]), min(max(one[1], 0), other[1] - 1)
-    return None
-
-
 _SIGNS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "×", "arith.shli": "<<"}
 _ADVICE = "compute it in 64 bits: `.to(tl.int64)` on an operand (a program id, an index) before the multiplication"
 
@@ -539,6 +476,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
     launch, kernel = studied.capture.launch, studied.uses.module.kernel
     if launch.record is None or launch.grid is None or kernel is None or not may_overflow(kernel, launch):
         return
+    yield from _loaded_products(studied, kernel)
     # numpy, which only this needs, takes a tenth of a second to import.
     from irscope.memory.addresses.arguments import read_arguments
     from irscope.memory.addresses.overflow import overflows_of
@@ -552,7 +490,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
         factors = [name for name, value in named.items() if value in one.operands and abs(int(value or 0)) > 1]
         causes = [
             studied.in_ir(
-                f"in program ({program}) it is {operands} = {one.value:,}, beyond {_MOST:,}: "
+                f"in program ({program}) it is {operands} = {one.value:,}, beyond {GREATEST:,}: "
                 f"it wraps around to {one.wrapped:,}",
                 line,
                 "evaluated",
@@ -570,3 +508,63 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
             causes,
             [Suggestion(_ADVICE)],
         )
+
+
+def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
+    """The 32-bit products with a loaded number that lead into a tensor of more elements than 32 bits count."""
+    launch, module = studied.capture.launch, studied.uses.module
+    kinds = {value: parse_type(kind) for value, kind, _ in kernel.parameters}
+    large = dict[Value, tuple[str, int]]()
+    for value, kind in kinds.items():
+        row = launch.record.argument(value.name.removeprefix("%")) if launch.record is not None else None
+        bits = element_bits(str(kind.element)) if kind.form == "pointer" and kind.element is not None else 0
+        elements = 8 * (row.storage_bytes or 0) // bits if row is not None and bits else 0
+        if elements > GREATEST:
+            large[value] = row.path if row is not None else "", elements
+    held = intervals(kernel, launch) if large else {}
+    reported = set[int]()
+    for operation, _ in studied.operations.values():
+        pointer = operation.operand("ptr") or (operation.operands[0] if operation.operands else None)
+        if operation.opcode not in ACCESSES or pointer is None or not large:
+            continue
+        *_, first = (operation, *makers(module, pointer))
+        into = large.get(first.operands[0]) if first.operands else None
+        made = _made_of(module, pointer) if into is not None else ()
+        for product in (one for one in made if one.name == "arith.muli" and is_word(one)):
+            sides = [held.get(value) for value in product.operands]
+            loads = [one for value in product.operands for one in _made_of(module, value) if one.opcode in LOADS]
+            if sides.count(None) != 1 or not loads or into is None or product.first_line in reported:
+                continue
+            reported.add(product.first_line)
+            (low, high), (name, elements) = next(side for side in sides if side is not None), into
+            factor = f"{high:,}" if low == high else f"up to {high:,}"
+            yield studied.finding(
+                "IRS701",
+                product.first_line,
+                f"may overflow 32 bits: a loaded index × {factor}, into {elements:,} elements of {name}",
+                f"{operation.name} of line {operation.first_line} of ttgir goes to another address for a large index",
+                1,
+                [
+                    studied.in_ir(f"a product of 32 bits with what line {loads[0].first_line} loads",
+                                  product.first_line),
+                    Cause(f"{name} has {elements:,} elements, more than {GREATEST:,}", "launch",
+                          "the storage of the launch's argument"),
+                ],
+                [Suggestion(_ADVICE)],
+            )  # fmt: skip
+
+
+_MOST_MADE = 256
+
+
+def _made_of(module: MlirModule, value: Value) -> list[Operation]:
+    """The operations that a value is computed by."""
+    made, waiting, seen = list[Operation](), [value], {value}
+    while waiting and len(made) < _MOST_MADE:
+        maker = module.maker_of(waiting.pop())
+        if maker is not None:
+            made.append(maker)
+            fresh = [operand for operand in maker.operands if operand not in seen]
+            seen.update(fresh)
+            waiting += fresh
+    return made

@@ -144,9 +144,12 @@ def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple
     name = str(value) if is_literal or not named else (written or named)[0]
     what = name if name == str(value) else f"{name}, {value},"
     other = _said_of(studied, others[0]) if others else "a value"
-    verb = "multiplies" if operation.name == "arith.muli" else "ends a mask: it is compared with"
+    verb = _VERBS.get(operation.name, "is added to")
     where = f" ({basename(place[0][0])}:{place[0][1]})" if place else ""
     return name, studied.in_ir(f"{what} {verb} {other}{where}, and {divisor} does not divide it", line)
+
+
+_VERBS = {"arith.muli": "multiplies", "arith.cmpi": "ends a mask: it is compared with"}
 
 
 def _said_of(studied: Studied, value: Value) -> str:
@@ -171,7 +174,7 @@ def not_so(capture: Capture, changes: Sequence[FixChange]) -> str:
     """Which change of an argument does not hold in the launch itself, so that it must not run so; empty if all do."""
     for one in changes:
         row = _recorded(capture, one.name)
-        if one.kind in ("option", "layout", "snapshot"):
+        if one.kind in ("option", "layout", "snapshot", "compare"):
             continue
         if one.kind == "factor":
             return f"it is {one.was} in this launch, not {one.value}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied, makers
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.attributes import read_encoding
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.uses import OperationUse
@@ -80,7 +82,7 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         for number, one in enumerate(made)
         if one is not None
     ]
-    yield studied.finding(
+    finding = studied.finding(
         "IRS305",
         use.line,
         f"{' and '.join(kinds)} operands are widened to float32 before tl.dot",
@@ -89,6 +91,18 @@ def _widened(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         causes,
         [Suggestion(f"tl.dot on {kinds[0]}: it accumulates in float32 anyway, and the products are the same")],
     )
+    locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
+    ways = {locations.chain_at(each.first_line) for value in dot.operands[:2] for each in _way(studied, value)} - {()}
+    lines = (line for line in studied.operations if studied.chain_at(line) in ways)
+    yield replace(finding, lines=tuple(lines))
+
+
+def _way(studied: Studied, value: Value) -> Iterator[Operation]:
+    """What makes an operand of a dot, back to its load."""
+    for made in makers(studied.written, value):
+        yield made
+        if made.kind == "load" or made.opcode == "load":
+            return
 
 
 def _widening(studied: Studied, value: Value) -> Operation | None:
@@ -99,7 +113,6 @@ def _widening(studied: Studied, value: Value) -> Operation | None:
 
 
 def _in_float64(studied: Studied) -> Iterator[Finding]:
-    """The first operation in float64, of a kernel that neither reads nor writes it."""
     kinds = [kind for _, kind in studied.capture.launch.signature]
     if any("fp64" in kind or "f64" in kind for kind in kinds if kind.startswith("*")):
         return

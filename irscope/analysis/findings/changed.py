@@ -20,6 +20,7 @@ from irscope.ir.mlir.edits import (
     with_factor,
     with_hint,
     with_layout_of_access,
+    with_strict_comparisons,
 )
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
@@ -67,6 +68,8 @@ def _with_change(text: str, names: list[str], change: FixChange) -> str | None:
         return text
     if change.kind == "layout":
         return text.replace(change.name, str(change.value)) if change.name in text else None
+    if change.kind == "compare":
+        return with_strict_comparisons(text)
     if change.kind == "factor":
         return with_factor(text, change.was, change.value)
     if names.count(change.name) != 1:
@@ -174,7 +177,7 @@ def _is_as_good(studied: Studied, given: str, kept: str, loops: int) -> bool:
     accesses = [
         (one, depth)
         for one, depth in studied.operations.values()
-        if one.name in ACCESSES and (layout := studied.layout_of(one)) is not None and layout.encoding.text == given
+        if one.opcode in ACCESSES and (layout := studied.layout_of(one)) is not None and layout.encoding.text == given
     ]
     return bool(accesses) and all(depth < loops or _is_access_as_good(studied, one, kept) for one, depth in accesses)
 

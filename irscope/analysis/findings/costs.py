@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.find import findings_of, worst
-from irscope.analysis.findings.launches import launch_findings, unexplained
+from irscope.analysis.findings.launches import launch_findings, unexplained, waits_for_atomics
 from irscope.analysis.findings.model import LEAST_SHARE, Finding
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.model.capture import Capture
@@ -23,14 +23,28 @@ if TYPE_CHECKING:
     from irscope.timing.predict import Model, Prediction
 
 _GLOBAL = ("load", "store", "copy")
+_LOADS = ("LDG", "LD", "LDGSTS")
+_OF_ADDRESSES = (
+    "IMAD", "IADD3", "IADD", "VIADD", "LEA", "ISETP", "LOP3", "PLOP3", "SEL", "PRMT", "MOV", "SHF", "R2P", "P2R",
+)  # fmt: skip
+"""What addresses and conditions are computed with."""
 _OF_VECTORS = ("IRS101", "IRS102")
 _CONSEQUENCES = {
     **dict.fromkeys(("IRS103", *_OF_VECTORS), ("IRS201", "IRS202", "IRS203", "IRS302")),
     "IRS201": ("IRS302",),
-    "IRS305": ("IRS401", "IRS402", "IRS501"),
+    "IRS305": ("IRS101", "IRS103", "IRS307", "IRS401", "IRS402", "IRS501"),
+    "IRS307": ("IRS101", "IRS103", "IRS201", "IRS302", "IRS401", "IRS402"),
+    "IRS306": ("IRS401", "IRS402", "IRS501", "IRS506"),
+    "IRS308": ("IRS304",),
 }
 """Kind → the kinds of what it brings about at its place, or in the whole kernel."""
-_OF_TIME = ("IRS203", "IRS205", "IRS505", "IRS506", "IRS507", "IRS605")
+_OF_TIME = (
+    "IRS104", "IRS203", "IRS204", "IRS205", "IRS306", "IRS307", "IRS308", "IRS505", "IRS506", "IRS507", "IRS510",
+    "IRS605",
+)  # fmt: skip
+_OF_KERNEL = ("IRS501", "IRS506")
+_ENOUGH_SAID = 0.1
+"""The part of the time above which a finding explains a launch that takes longer than the minimum."""
 _MOST_OF_FLOOR = 1.3
 _FMA_OF_DOT = 5.0
 """How many times as fast a dot is on the tensor cores, at the least."""
@@ -43,6 +57,8 @@ class Timed:
     prediction: Prediction | None
     floor_seconds: float | None
     """The roofline's minimum time; None if it is not known."""
+    is_floor_open: bool = False
+    """Whether some of its bytes or operations could not be counted, so that the minimum is higher."""
     why_not: str = ""
     """Why there is no prediction."""
     model: Model | None = None
@@ -54,12 +70,13 @@ def timed(capture: Capture, *, part: str | None = None) -> Timed:
     from irscope.timing.predict import Model
 
     if why := _why_not(capture):
-        return Timed(None, None, why)
+        return Timed(None, None, why_not=why)
     try:
         model = Model(capture, part=part)
-        return Timed(model.prediction, _floor(capture, model.prediction.part), "", model)
+        low, high = _floor(capture, model.prediction.part) or (None, None)
+        return Timed(model.prediction, low, low != high, model=model)
     except (IrscopeError, *DAMAGE) as error:
-        return Timed(None, None, str(error) or type(error).__name__)
+        return Timed(None, None, why_not=str(error) or type(error).__name__)
 
 
 def _why_not(capture: Capture) -> str:
@@ -72,7 +89,7 @@ def _why_not(capture: Capture) -> str:
     return "" if "sass" in capture.stages else "the capture holds no SASS"
 
 
-def _floor(capture: Capture, part: str) -> float | None:
+def _floor(capture: Capture, part: str) -> tuple[float, float] | None:
     from irscope.analysis.roofline import roofline_of
     from irscope.device.parts import PEAKS
 
@@ -80,7 +97,7 @@ def _floor(capture: Capture, part: str) -> float | None:
         floor = roofline_of(capture, PEAKS.get(part)).floor_s
     except (IrscopeError, *DAMAGE):
         return None
-    return floor[0] if floor is not None and 0 < floor[0] < inf else None
+    return floor if floor is not None and 0 < floor[0] < inf else None
 
 
 def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[Finding, ...]:
@@ -90,17 +107,33 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
     """
     if time.model is None or time.prediction is None:
         return worst(findings)
-    pricer = _Pricer(time.model, time.prediction)
+    pricer = _Pricer(studied, time)
     found = [*findings, *launch_findings(studied, time.model, time.prediction)]
-    result = [pricer.priced(one) for one in found]
+    narrow = [one for one in found if one.code in _OF_VECTORS]
+    alike = {id(one): [other for other in narrow if _has_same_fix(one, other)] for one in narrow}
+    result = [pricer.priced(one, alike.get(id(one), ())) for one in found]
     # What only the times show is no finding where they do not show it.
     result = [one for one in result if one.code not in _OF_TIME or (one.seconds and one.share >= LEAST_SHARE)]
-    floor = time.floor_seconds
-    work = time.prediction.seconds - time.prediction.launch_seconds
-    is_slow = floor is not None and work > _MOST_OF_FLOOR * floor
-    if is_slow and not any(one.share >= LEAST_SHARE for one in result):
-        result.append(pricer.priced(unexplained(studied, time.prediction, floor)))
+    if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
+        result.append(pricer.priced(unexplained(studied, time.prediction, time.floor_seconds)))
     return in_order(_with_consequences(result))
+
+
+def _has_same_fix(one: Finding, other: Finding) -> bool:
+    """Whether what would widen one access would widen another one."""
+    wanted, others = ([each.changes for each in finding.suggestions if each.changes] for finding in (one, other))
+    return one is other or bool(wanted and others and wanted[0] == others[0])
+
+
+def _is_slow(time: Timed) -> bool:
+    """Whether the work takes longer than its minimum; where that misses bytes, what DRAM moves is the minimum."""
+    prediction, floor = time.prediction, time.floor_seconds
+    if prediction is None or floor is None:
+        return False
+    work = prediction.seconds - prediction.launch_seconds
+    if time.is_floor_open and not waits_for_atomics(prediction):
+        floor = max(floor, dict(prediction.busy).get("DRAM", 0.0) * work)
+    return work > _MOST_OF_FLOOR * floor
 
 
 def every_finding(studied: Studied) -> tuple[Finding, ...]:
@@ -125,7 +158,8 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _with_consequences(findings: Sequence[Finding]) -> list[Finding]:
     def caused(one: Finding, other: Finding) -> bool:
-        is_there = (bool(one.place) and one.place[:1] == other.place[:1]) or other.code == "IRS501"
+        is_there = (bool(one.place) and one.place[:1] == other.place[:1]) or other.code in _OF_KERNEL
+        is_there = is_there or other.line in one.lines
         return other.code in _CONSEQUENCES.get(one.code, ()) and is_there
 
     result: list[Finding] = []
@@ -139,17 +173,27 @@ def _with_consequences(findings: Sequence[Finding]) -> list[Finding]:
 class _Pricer:
     """Asks the model of one launch what each finding costs."""
 
-    def __init__(self, model: Model, prediction: Prediction) -> None:
+    def __init__(self, studied: Studied, time: Timed) -> None:
+        assert time.model is not None
+        assert time.prediction is not None
+        model, prediction = time.model, time.prediction
+        self._studied = studied
         self._model = model
+        self._prediction = prediction
         self._whole = prediction.seconds
+        self._floor = prediction.launch_seconds + (time.floor_seconds or 0.0)
         self._locations = model.locations
         self._bases = model.execution.program.bases
         self._least = model.least_seconds
+        busy = dict(prediction.busy).get("DRAM", 0.0)
+        self._least_of_dram = prediction.launch_seconds + busy * (prediction.seconds - prediction.launch_seconds)
 
-    def priced(self, finding: Finding) -> Finding:
-        """A finding with its time, if the model can tell it."""
+    def priced(self, finding: Finding, alike: Sequence[Finding] = ()) -> Finding:
+        """A finding with its time, if the model can tell it; `alike`: those of narrow accesses that have its fix."""
         if finding.seconds is not None:
             seconds = finding.seconds
+        elif alike:
+            seconds = max(self._whole - self._wider(alike), 0.0)
         elif (after := self._after(finding)) is not None:
             seconds = max(self._whole - after, 0.0)
         else:
@@ -157,11 +201,12 @@ class _Pricer:
         return replace(finding, seconds=seconds, share=seconds / self._whole)
 
     def _at(self, finding: Finding) -> Collection[int]:
-        """The instructions of its place: those of the same calls, or else of the same line."""
-        wanted = [(frame.file, frame.line) for frame in finding.chain]
+        """The instructions of its place, and of its lines: those of the same calls, or else of the same line."""
+        chains = [finding.chain, *(self._studied.chain_at(line) for line in finding.lines)]
+        wanted = {tuple((frame.file, frame.line) for frame in chain) for chain in chains} - {()}
         own = {
             index for index, chain in enumerate(self._locations)
-            if wanted and [(frame.file, frame.line) for frame in chain] == wanted
+            if tuple((frame.file, frame.line) for frame in chain) in wanted
         }  # fmt: skip
         place = finding.place[:1]
         return own or {
@@ -180,8 +225,6 @@ class _Pricer:
             return self._at_least(self._model.seconds(resident=self._model.execution.resident + 1))
         if not here:
             return None
-        if code in _OF_VECTORS:
-            return self._vectorised(here, max(finding.factor, 1.0))
         if code == "IRS103":
             return self._changed(here, _coalesced)
         if code in ("IRS201", "IRS202", "IRS203"):
@@ -190,6 +233,23 @@ class _Pricer:
             return self._changed(here, lambda one: replace(one, wavefronts=min(one.wavefronts, one.ideal_wavefronts)))
         if code in ("IRS301", "IRS601"):
             return self._thinned(here, ("FFMA", "HFMA2", "LDS"), 1 / _FMA_OF_DOT)
+        if code == "IRS104":
+            return self._at_floor(self._thinned(here, _LOADS, 1 / finding.factor))
+        if code == "IRS204":
+            return self._without_iterations(finding)
+        if code == "IRS306":
+            accesses = {index for index, one in self._model.accesses if one.kind in _GLOBAL}
+            return self._at_floor(self._thinned({*here} - accesses, (), 1 / _FMA_OF_DOT))
+        if code == "IRS307":
+            return self._at_floor(self._vectorised(here, finding.factor, here))
+        if code == "IRS308":
+            matrices = [at for at, base in enumerate(self._bases) if base in ("LDSM", "HMMA", "LDS")]
+            return self._at_floor(self._thinned({*here, *matrices}, (*_LOADS, "LDSM", "LDS"), 1 / finding.factor))
+        if code == "IRS510":
+            arrays = {one.array for index, one in self._model.accesses if index in here}
+            parts = self._model.execution.from_dram.items()
+            fewer = {array: part / finding.factor if array in arrays else part for array, part in parts}
+            return self._at_floor(self._model.seconds(from_dram=fewer))
         if code == "IRS506":
             return self._at_least(self._with_fewer_warps(finding.factor))
         if code == "IRS305":
@@ -218,8 +278,24 @@ class _Pricer:
 
         return self._model.seconds(access=access)
 
+    def _at_floor(self, seconds: float) -> float:
+        """Fewer bytes and instructions: but no less than the minimum of the launch."""
+        return max(seconds, self._floor)
+
+    def _without_iterations(self, finding: Finding) -> float:
+        """A part of the iterations of the loop, the time of whose lines is known, is left."""
+        places = {(place.file, place.line) for line in finding.lines for place in self._studied.chain_at(line)}
+        share = sum(one.share for one in self._prediction.lines if (one.file, one.line) in places)
+        work = (self._whole - self._prediction.launch_seconds) * min(share, 1.0)
+        return self._at_floor(self._whole - work * (1 - 1 / finding.factor))
+
     def _thinned(self, here: Collection[int], opcodes: Sequence[str], part: float) -> float:
-        return self._model.seconds(keeps=lambda at: part if at in here and self._bases[at] in opcodes else 1.0)
+        """A part of the instructions of some opcodes is left, of all of them if none is named."""
+
+        def keeps(at: int) -> float:
+            return part if at in here and (not opcodes or self._bases[at] in opcodes) else 1.0
+
+        return self._model.seconds(keeps=keeps)
 
     def _with_fewer_warps(self, factor: float) -> float:
         """So many times fewer warps, each with as much more of the tile: their instructions are issued less often."""
@@ -227,19 +303,37 @@ class _Pricer:
         shared = [index for index in range(len(self._bases)) if kinds.get(index, "") in ("", "shared", *_GLOBAL)]
         return self._vectorised(frozenset(shared), factor, frozenset(shared))
 
+    def _wider(self, findings: Sequence[Finding]) -> float:
+        """Wider accesses: each vector has one instruction, one address and one condition."""
+        factors: dict[int, float] = {}
+        kinds = {index: one.kind for index, one in self._model.accesses}
+        for one in findings:
+            factor = max(one.factor, 1.0)
+            factors |= {at: factor for at in self._at(one) if kinds.get(at, "") in _GLOBAL}
+            addressing = self._at(replace(one, chain=(), place=()))
+            factors |= {at: factor for at in addressing if self._bases[at] in _OF_ADDRESSES}
+
+        def access(index: int, one: Access) -> Access:
+            return _vector(one, factors[index]) if index in factors and one.kind in _GLOBAL else one
+
+        seconds = self._model.seconds(access=access, keeps=lambda index: 1 / factors.get(index, 1.0))
+        return max(seconds, self._least_of_dram)
+
     def _vectorised(self, here: Collection[int], factor: float, also: Collection[int] = ()) -> float:
         """So many times fewer accesses of so many times the bytes; `also`: what else is as much less."""
 
         def access(index: int, one: Access) -> Access:
-            if index not in here or one.kind not in _GLOBAL:
-                return one
-            sectors = max(one.ideal_sectors * factor, 1.0)
-            missed = min(1.0, one.sectors * one.missed * factor / sectors)
-            return replace(one, sectors=sectors, ideal_sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed)
+            return _vector(one, factor) if index in here and one.kind in _GLOBAL else one
 
         kinds = {index: one.kind for index, one in self._model.accesses if index in here}
         fewer = {index for index, kind in kinds.items() if kind in _GLOBAL} | {*also}
         return self._model.seconds(access=access, keeps=lambda index: 1 / factor if index in fewer else 1.0)
+
+
+def _vector(one: Access, factor: float) -> Access:
+    sectors = max(one.ideal_sectors * factor, 1.0)
+    missed = min(1.0, one.sectors * one.missed * factor / sectors)
+    return replace(one, sectors=sectors, ideal_sectors=sectors, lines=max(sectors / 4, 1.0), missed=missed)
 
 
 def _coalesced(one: Access) -> Access:

@@ -50,7 +50,6 @@ def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[
 
 
 def _overflows(studied: Studied) -> tuple[Finding, ...]:
-    """Those that no log says more of."""
     return tuple(overflow_findings(studied))
 
 
@@ -148,7 +147,7 @@ def needs_operations(studied: Studied) -> bool:
         return True
     own: dict[tuple[Chain, bool], dict[str, int]] = {}
     for operation, _ in studied.operations.values():
-        is_global = operation.name in ACCESSES
+        is_global = operation.opcode in ACCESSES
         if (is_global or operation.opcode in _OF_SHARED) and (chain := studied.chain_at(operation.first_line)):
             own.setdefault((chain, is_global), {})[operation.text] = operation.first_line
     return any(

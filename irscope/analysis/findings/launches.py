@@ -13,6 +13,7 @@ from math import ceil, prod
 from irscope.analysis.findings.loops import LOADS, loops_with_dots
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.work import work_findings
 from irscope.ir.mlir.model import Operation
 from irscope.memory.machine import ACCESSES
 from irscope.timing.predict import Model, Prediction
@@ -37,6 +38,7 @@ def launch_findings(studied: Studied, model: Model, prediction: Prediction) -> I
     yield from _loads(studied)
     yield from _reductions(studied)
     yield from _atomics(studied, model)
+    yield from work_findings(studied, model)
 
 
 def _model(text: str) -> Cause:
@@ -91,7 +93,7 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
     most = ceil(ctas / units)
     mean = ctas / units
     after = max(prediction.launch_seconds + work * mean / most, least)
-    if most > mean and ctas <= 16 * units:
+    if most > mean >= 1 and ctas <= 16 * units:
         yield _with_seconds(
             studied.about_kernel(
                 "IRS507",
@@ -106,13 +108,12 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
 
 
 def _threads(studied: Studied) -> Iterator[Finding]:
-    """More threads than the tiles of a kernel have work for."""
     warps = studied.capture.launch.option("num_warps", 4)
     if not isinstance(warps, int) or warps < 2 or any(one.kind == "dot" for one, _ in studied.operations.values()):
         return
     sizes: dict[int, tuple[int, int]] = {}
     for line, (operation, _) in studied.operations.items():
-        layout = studied.layout_of(operation) if operation.name in ACCESSES else None
+        layout = studied.layout_of(operation) if operation.opcode in ACCESSES else None
         if layout is not None and layout.shape:
             elements = prod(layout.shape)
             sizes[line] = elements, elements * studied.limits.element_bits(operation) // 8
@@ -207,31 +208,35 @@ def _reductions(studied: Studied) -> Iterator[Finding]:
 
 
 def _atomics(studied: Studied, model: Model) -> Iterator[Finding]:
-    """Atomics in place of stores."""
     distinct = model.execution.distinct
     shared = {one.array: distinct.get(one.array, 1.0) for _, one in model.accesses if one.kind == "atomic"}
     conflicts = max((one.conflicts for _, one in model.accesses if one.kind == "atomic"), default=1.0)
     for line, (operation, _) in studied.operations.items():
         if operation.kind != "atomic" or operation.opcode != "atomic_rmw" or not operation.results:
             continue
-        causes = [studied.in_ir("each element is an atomic of its own, done by the L2 cache", line)]
+        is_tile = bool(operation.result_types[0].shape)
+        what = "each element is an atomic of its own" if is_tile else "each CTA has an atomic"
+        causes = [studied.in_ir(f"{what}, done by the L2 cache", line)]
         if shared and (least := min(shared.values())) < 1:
             causes.append(
-                _model(f"{1 / max(least, 1e-6):.3g} CTAs that run at the same time add to the same addresses")
+                _model(f"{1 / max(least, 1e-6):,.0f} CTAs that run at the same time add to the same addresses")
             )
-        if conflicts > 1:
+        if conflicts > 1 and is_tile:
             causes.append(_model(f"{conflicts:.0f} lanes of a warp add to one address, one after another"))
         yield studied.finding(
             "IRS605",
             line,
             "atomics limit the rate: the L2 cache does them one after another",
-            "an atomic operation for each element, in place of a store",
+            f"an atomic operation for each {'element' if is_tile else 'CTA'}, in place of a store",
             1,
             causes,
             [
                 Suggestion(
                     "reduce in the CTA first (tl.sum, then one atomic); or store partial sums and add them up in a "
                     "second kernel"
+                    if is_tile
+                    else "more work for each CTA (a loop over several tiles); or store partial sums and add them up in "
+                    "a second kernel"
                 )
             ],
         )
@@ -245,7 +250,8 @@ def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float |
     places = tuple((one.file, one.line) for one in lines[:1])
     causes = [_model(f"warps spend {share:.0%} of their time on: {name}") for name, share in waits[:3]]
     causes += [_model(f"{name} is busy for {share:.0%} of the time") for name, share in prediction.busy[:2]]
-    text, fix = _BOUNDS.get(prediction.bound, (f"bound by {prediction.bound}", ""))
+    bound = why if why in _WAITS and part >= _MOSTLY else prediction.bound
+    text, fix = _BOUNDS.get(bound, (f"bound by {bound}", ""))
     floor = f", {prediction.seconds / floor_seconds:.1f} times the minimum" if floor_seconds else ""
     finding = studied.about_kernel(
         "IRS509",
@@ -260,12 +266,35 @@ def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float |
     return _with_seconds(finding, max(lost, 0.0))
 
 
+def waits_for_atomics(prediction: Prediction) -> bool:
+    """Whether its warps mostly wait for atomics."""
+    return dict(prediction.waits).get("atomics", 0.0) >= _MOSTLY
+
+
+_MOSTLY = 0.4
+_WAITS = ("atomics", "spills")
+"""Reasons to wait that say more than the unit that is busiest."""
 _IN_FLIGHT = (
     "more bytes in flight: larger tiles, several loads before the first use, more warps or CTAs per multiprocessor"
 )
 _BOUNDS = {
     "latency: too little in flight": ("exposed latency: too little is in flight to hide it", _IN_FLIGHT),
     "barriers": ("warps wait for one another at barriers", "fewer warps, or fewer reductions and conversions"),
+    "atomics": (
+        "warps wait for atomics, which the L2 cache does one after another for one address",
+        "reduce in the CTA first, fewer CTAs that add, or partial sums that a second kernel adds up"
+    ),
+    "spills": ("warps wait for spilled registers", "more warps, smaller tiles"),
+    "CTA start": (
+        "short CTAs: to start them takes longer than what they do",
+        "more work for each CTA: several rows in a tile, a loop over tiles, fewer CTAs"
+    ),
+    "FMA": ("bound by the FMA units", "less arithmetic, or dots on the tensor cores"),
+    "tensor cores": ("bound by the tensor cores", "operands of fewer bits, or fewer iterations"),
+    "memory pipe": ("bound by the memory pipe: shuffles and accesses", "fewer reductions, wider accesses"),
+    "float64": ("bound by the float64 units", "float32"),
+    "too few CTAs": ("too few CTAs for the part", "smaller tiles, or split the longest loop over more CTAs"),
+    "last wave": ("the last wave of CTAs leaves multiprocessors idle", "a persistent kernel, or other tiles"),
     "CTAs of unequal length": (
         "CTAs of unequal length: the longest ones end last", "start the longest CTAs first, or take work from a counter"
     ),

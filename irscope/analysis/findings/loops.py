@@ -245,7 +245,6 @@ class _Scheduled:
                     yield from self._fewer(load, dot, asked, stated is not None)
 
     def _loads(self, values: tuple[Value, ...]) -> list[Operation]:
-        """The loads of the same iteration that some values are made from, the nearest ones."""
         found: dict[int, Operation] = {}
         open_ = list(values)
         seen = set(open_)
@@ -315,7 +314,6 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
 
 
 def _comes_from(studied: Studied, value: Value, load: Operation) -> bool:
-    """Whether a value is that of a load, perhaps in another layout."""
     return any(one is load for one in islice(makers(studied.module, value), _MOST_CHANGES + 1))
 
 

@@ -43,15 +43,20 @@ KINDS = {
         _FindingKind("IRS101", "narrow-load", 2),
         _FindingKind("IRS102", "narrow-store", 2),
         _FindingKind("IRS103", "wasted-sectors", 2),
+        _FindingKind("IRS104", "repeated-loads", 2),
         _FindingKind("IRS201", "loop-not-pipelined", 2),
         _FindingKind("IRS202", "fewer-stages", 2),
         _FindingKind("IRS203", "exposed-loads", 2),
+        _FindingKind("IRS204", "masked-iterations", 2),
         _FindingKind("IRS205", "barriers-in-loop", 3),
         _FindingKind("IRS301", "dot-not-mma", 1),
         _FindingKind("IRS302", "dot-not-async", 2),
         _FindingKind("IRS303", "wgmma-serialised", 1),
         _FindingKind("IRS304", "dot-by-mma-sync", 1),
         _FindingKind("IRS305", "widened-operand", 2),
+        _FindingKind("IRS306", "product-without-dot", 1),
+        _FindingKind("IRS307", "transposed-operand", 2),
+        _FindingKind("IRS308", "small-tile", 3),
         _FindingKind("IRS401", "conversion-through-shared-memory", 3),
         _FindingKind("IRS402", "shared-conflicts", 3),
         _FindingKind("IRS501", "spills", 1),
@@ -63,6 +68,7 @@ KINDS = {
         _FindingKind("IRS507", "tail-wave", 3),
         _FindingKind("IRS508", "launch-bound", 4),
         _FindingKind("IRS509", "exposed-latency", 3),
+        _FindingKind("IRS510", "order-of-ctas", 3),
         _FindingKind("IRS601", "fp32-dot-by-fma", 1),
         _FindingKind("IRS602", "atomic-by-loop", 2),
         _FindingKind("IRS603", "fp32-dot-in-tf32", 4),
@@ -87,9 +93,10 @@ class Cause:
 class FixChange:
     """A change of a compile that can be tried without the script."""
 
-    kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "layout", "snapshot"]
+    kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "compare", "layout", "snapshot"]
     """`hint`: `tl.multiple_of` on what is multiplied by an argument. `contiguous`: that and `tl.max_contiguous` on the
-    remainders of a division by it. `factor`: another number in place of a constant, in products and comparisons.
+    remainders of a division by it. `factor`: another number in place of a constant, in products, comparisons and
+    offsets. `compare`: one comparison in place of another, everywhere.
     `layout`: in a kernel that names its layouts. `snapshot`: in the IR after the pass that chose them."""
     name: str
     """The argument, without `%`; the option; the constant's name, or the number itself; or the layout."""
@@ -108,6 +115,8 @@ class FixChange:
             return f"tl.max_contiguous(tl.multiple_of(… % {self.name}, {self.value}), {self.value})"
         if self.kind == "factor" and self.name == str(self.was):
             return f"{self.value} in place of {self.was}"
+        if self.kind == "compare":
+            return f"{self.value} in place of {self.name}"
         if self.kind in ("layout", "snapshot"):
             pairs = zip(read_encoding(self.name).numbers, read_encoding(str(self.value)).numbers, strict=False)
             return ", ".join(f"{name} {[*was]} → {[*now]}" for (name, was), (_, now) in pairs if was != now)
@@ -194,6 +203,8 @@ class Finding:
     """The predicted time that the launch takes longer because of it; None if that is not known."""
     share: float = 0.0
     """The part of the launch's predicted time that this is."""
+    lines: tuple[int, ...] = ()
+    """Further lines of the TTGIR that it is about, or whose findings it brings about."""
 
     @property
     def kind(self) -> _FindingKind:

@@ -86,7 +86,6 @@ def _users_of_shared(studied: Studied) -> Counter[Chain]:
 
 
 def _is_large_conversion(studied: Studied, cost: Cost) -> bool:
-    """Whether its instructions store to shared memory, and enough."""
     return (
         studied.machine.count(cost.line, "shared store", "matrix store") > 0
         and studied.traffic.share(cost.figures["bytes"], cost.loops) >= _LEAST_SHARE

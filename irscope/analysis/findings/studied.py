@@ -13,22 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.ir.asm.control_flow import read_instructions
 from irscope.ir.asm.instructions import Instruction
-from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
+from irscope.ir.locations.model import Chain, Place, TextLocations, columns_of, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.mlir.attributes import read_aliases
 from irscope.ir.mlir.edits import sites_of
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
-from irscope.memory.machine import ACCESSES, Machine, Places, places_by_line, read_machine
+from irscope.memory.machine import ACCESSES, MemoryInstructions, Places, places_by_line, read_machine
 from irscope.model.capture import Capture, stage_named
 from irscope.model.evidence import CompilerLog
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.studied import Decisions
-    from irscope.ir.logs.decisions import Decision
-    from irscope.layout.described import DescribedLayout
+    from irscope.ir.logs.decisions import LogDecision
+    from irscope.layout.described import CaptureLayouts, DescribedLayout
     from irscope.memory.access import Cost
     from irscope.memory.addresses.narrow import Limits
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _Read = TypeVar("_Read")
-_Decision = TypeVar("_Decision", bound="Decision")
+_Decision = TypeVar("_Decision", bound="LogDecision")
 _Origin = TypeVar("_Origin", int, "Places")
 
 
@@ -93,7 +92,7 @@ class Studied:
         """The costs of its accesses to global memory, for which the addresses of the launch are evaluated."""
         from irscope.memory.global_costs import global_costs
 
-        return [*global_costs(self.capture, self.ttgir, self.uses, self.machine)]
+        return [*global_costs(self.capture, self.uses, self.machine)]
 
     @cached_property
     def executed(self) -> frozenset[int]:
@@ -128,7 +127,7 @@ class Studied:
         return GlobalTraffic(self.uses)
 
     @cached_property
-    def machine(self) -> Machine:
+    def machine(self) -> MemoryInstructions:
         """The memory instructions of its assembly."""
 
         return read_machine(self.capture)
@@ -171,24 +170,17 @@ class Studied:
         return places(sites.products), places(sites.remainders)
 
     @cached_property
-    def aliases(self) -> dict[str, str]:
-        return dict(read_aliases(self.ttgir))
+    def _layouts(self) -> CaptureLayouts:
+        from irscope.layout.described import CaptureLayouts
 
-    @cached_property
-    def _layouts(self) -> dict[tuple[str, tuple[int, ...]], DescribedLayout]:
-        from irscope.layout.described import DescribedLayout
-
-        rows = (DescribedLayout(row, self.capture.target) for row in self.capture.layouts)
-        return {(item.encoding.text, item.shape): item for item in rows}
+        return CaptureLayouts(self.capture)
 
     def layout_of(self, operation: Operation) -> DescribedLayout | None:
-        from irscope.memory.global_costs import layout_of_access
-
-        return layout_of_access(operation, self._layouts, self.aliases)
+        return self._layouts.of_access(operation)
 
     def described(self, encoding: str, shape: tuple[int, ...]) -> DescribedLayout | None:
         """A layout that some value of the TTGIR has, for a shape."""
-        return self._layouts.get((encoding, shape))
+        return self._layouts.known.get((encoding, shape))
 
     def chain_at(self, line: int) -> Chain:
         """Where an operation of the TTGIR comes from."""
@@ -241,7 +233,7 @@ class Studied:
         ]
         return found[0] if len(found) == 1 else None
 
-    def logged(self, decision: Decision) -> Cause:
+    def logged(self, decision: LogDecision) -> Cause:
         label = next(
             (one.label for one in self.capture.passes() if one.index == decision.index), f"stage {decision.stage}"
         )
@@ -331,7 +323,7 @@ class GlobalTraffic:
         loops = [one for one in uses.module.walk() if one.kind == "loop"]
         self._loops = {one.first_line: loop.first_line for loop in loops for one in loop.walk() if one is not loop}
         """Line → that of the innermost loop around it: an inner loop comes after those around it."""
-        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
+        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.opcode in ACCESSES}
         self._all = sum(_repeated(*row) for row in self._sizes.values())
 
     def bytes_at(self, line: int) -> int:
@@ -370,19 +362,19 @@ def _bytes_of(use: OperationUse) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    all: tuple[Decision, ...]
+    all: tuple[LogDecision, ...]
     """In the order of the passes."""
 
-    def about(self, chain: Chain) -> tuple[Decision, ...]:
+    def about(self, chain: Chain) -> tuple[LogDecision, ...]:
         """Those about the operations with a location, its callers included; an operation keeps it from pass to pass.
 
         Of several operations with one location (`tl.load` makes a load, and a conversion of what it loads), each
         decision names its own.
         """
-        places = _places(chain)
-        return tuple(decision for decision in self.all if places and _places(decision.chain) == places)
+        places = columns_of(chain)
+        return tuple(decision for decision in self.all if places and columns_of(decision.chain) == places)
 
-    def on(self, file: str, line: int) -> tuple[Decision, ...]:
+    def on(self, file: str, line: int) -> tuple[LogDecision, ...]:
         """Those about a line of Python, 1-based, itself or one that it calls."""
         return tuple(
             decision
@@ -402,7 +394,3 @@ def _decisions(log: CompilerLog) -> Decisions:
     from irscope.ir.logs.reasons import read_decisions
 
     return Decisions(tuple(decision for item in log.passes for decision in read_decisions(item)))
-
-
-def _places(chain: Chain) -> tuple[tuple[str, int, int], ...]:
-    return tuple((frame.file, frame.line, frame.column) for frame in chain)

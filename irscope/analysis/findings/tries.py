@@ -416,9 +416,9 @@ def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "bina
 def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
     """The accesses to global memory that a compile made narrower, and in how many loops they are."""
     for one, loops in own.operations.values():
-        if one.name in ACCESSES and (was := max(own.machine.widths_of(one), default=0)):
+        if one.opcode in ACCESSES and (was := max(own.machine.widths_of(one), default=0)):
             chain = own.chain_at(one.first_line)
-            same = (at for at, (same, _) in other.operations.items() if same.name in ACCESSES)
+            same = (at for at, (same, _) in other.operations.items() if same.opcode in ACCESSES)
             widths = [
                 width
                 for at in same
@@ -492,7 +492,7 @@ def _widths(finding: Finding, studied: Studied) -> Counter[int]:
     """Bits a lane → number of instructions, of the accesses of a finding's place."""
     found = Counter[int]()
     for one, _ in studied.operations.values():
-        if one.name in ACCESSES and studied.chain_at(one.first_line) == finding.chain:
+        if one.opcode in ACCESSES and studied.chain_at(one.first_line) == finding.chain:
             found += studied.machine.widths_of(one)
     return found
 

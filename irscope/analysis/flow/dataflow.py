@@ -220,7 +220,6 @@ class _Reader:
         self.plain += [(node.number, value, place, False) for place, value in enumerate(operation.operands)]
 
     def _yields(self, operation: Operation, home: int) -> bool:
-        """Whether it only hands on the results of a loop or a branch."""
         return operation.name == "scf.yield" and self.scopes[home].name in ("scf.for", "scf.if")
 
     def _hand_on(self, operation: Operation, region: Region) -> Sequence[Value]:
@@ -247,7 +246,6 @@ class _Reader:
         return Dataflow((), (), tuple(self.scopes), dict(self.module.aliases)).with_nodes(nodes, edges)
 
     def _kind(self, source: int, name: str) -> str:
-        """The type of a result that is not the first."""
         operation = self.nodes[source].operation
         if operation is None:
             return ""
@@ -288,7 +286,6 @@ class _Reader:
 
 
 def _stored(operation: Operation) -> str:
-    """The type of what an operation without a result works on."""
     value = operation.operand("value") or operation.operand("src")
     types = operation.operand_types
     if operation.kind == "branch" or not types:

@@ -154,7 +154,6 @@ def _chains(flow: Dataflow) -> dict[int, Hashable]:
 
 
 def _components(flow: Dataflow) -> dict[int, Hashable]:
-    """Trivial operations with those beside them, by region."""
     nodes = {node.number: node for node in flow.nodes}
     sets = _Sets(flow)
     for edge in flow.edges:
@@ -191,7 +190,6 @@ def _merged(flow: Dataflow, groups: Mapping[int, Hashable]) -> Dataflow:
 
 
 def _common(flow: Dataflow, group: list[Node]) -> int:
-    """The innermost region that all of some nodes stand in."""
     regions = {node.region for node in group}
     if len(regions) == 1:
         return group[0].region

@@ -34,7 +34,7 @@ Action = Literal["waits", "expects", "arrives", "reads", "writes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class WarpPartition:
     """The code of some warps."""
 
     name: str
@@ -89,7 +89,7 @@ class WarpRing:
 @dataclass(frozen=True, slots=True)
 class WarpSpecialization:
     line: int
-    partitions: tuple[Partition, ...]
+    partitions: tuple[WarpPartition, ...]
     buffers: tuple[WarpRing, ...]
     """What one partition writes and another reads."""
     barriers: tuple[WarpRing, ...]
@@ -171,7 +171,7 @@ class _PartitionReader:
         between = tuple(ring for ring in shared if len({one.partition for one in ring.uses} - {""}) > 1)
         return WarpSpecialization(self._specialize.first_line, partitions, between, barriers, is_traced)
 
-    def _partitions(self) -> Iterator[Partition]:
+    def _partitions(self) -> Iterator[WarpPartition]:
         asked = self._specialize.attribute("requestedRegisters") or self._specialize.attribute("actualRegisters")
         registers, first_warps = _numbers(asked), _numbers(self._specialize.attribute("warpGroupStartIds"))
         warps = self._specialize.partition_warps
@@ -179,7 +179,7 @@ class _PartitionReader:
             block = region.blocks[0] if region.blocks else None
             counts = Counter(one.name for one in _walk(region) if _is_telling(one))
             first = block.operations[0].first_line if block is not None and block.operations else 0
-            yield Partition(
+            yield WarpPartition(
                 f"partition{number - 1}" if number else _DEFAULT,
                 (block.line if block is not None and block.line else first),
                 warps[number] if number else self._default_warps,
@@ -189,7 +189,6 @@ class _PartitionReader:
             )
 
     def _root(self, value: Value) -> Operation | None:
-        """The allocation that a value is a part of."""
         return next((one for one in self._views(value) if one.opcode in _ALLOCATIONS), None)
 
     def _views(self, value: Value) -> Iterator[Operation]:
@@ -434,7 +433,6 @@ def events_of(found: WarpSpecialization) -> tuple[WarpEvent, ...]:
 
 
 def _ordered_events(found: WarpSpecialization) -> Iterator[WarpEvent]:
-    """In the order of the text."""
     touched: dict[int, list[tuple[int, WarpRingUse]]] = {}
     for ring in (*found.buffers, *_used_barriers(found)):
         for use in ring.uses:

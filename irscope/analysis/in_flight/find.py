@@ -7,9 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from irscope.analysis.flow.partitions import WarpSpecialization, most_specialised, read_partitions
-from irscope.analysis.in_flight.follower import Follower
-from irscope.analysis.in_flight.model import DOTS, InFlight, kind_of_step
-from irscope.analysis.in_flight.specialised import SpecialisedFollower
+from irscope.analysis.in_flight.follower import Follower, SpecialisedFollower
+from irscope.analysis.in_flight.model import InFlight, kind_of_step
 from irscope.errors import DAMAGE
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
@@ -57,8 +56,8 @@ def follow(
         line,
         "" if loop is None else _title(loop),
         place_at(line) if line else "",
-        follower.turns,
-        follower.turns,
+        follower.iterations,
+        follower.iterations,
         program,
         0 if loop is None else 1,
         follower.is_nested,
@@ -74,15 +73,15 @@ def _title(loop: Operation) -> str:
 
 
 _MOST_LOOPS = 4
-_FEW_TURNS = 4
-"""A loop that fills shared memory and turns less often is followed as if it turned more: its pipeline never fills."""
+_FEW_ITERATIONS = 4
+"""A loop that fills shared memory and has fewer iterations is followed as if it had more: its pipeline never fills."""
 _LOOPS = ("scf.for", "scf.while")
 
 
 def in_flight(capture: Capture) -> InFlight | None:
-    """The loop with dots that turns most often; without dots, the one that accesses memory; else the whole kernel.
+    """The loop with dots that has most iterations; without dots, the one that accesses memory; else the whole kernel.
 
-    Of the launch the first or the last program is followed, whichever turns it more often.
+    Of the launch the first or the last program is followed, whichever has more iterations.
     Of specialised warps all partitions are followed, side by side with the one that has the loop; where that cannot be
     done there are no steps, and the note says why. None if the capture holds no TTGIR.
     """
@@ -106,12 +105,12 @@ def in_flight(capture: Capture) -> InFlight | None:
             for loop in loops[:_MOST_LOOPS] or [None]
         ]
         chosen = max(found, key=_weight)
-        few = loops and chosen.turns is not None and chosen.turns < _FEW_TURNS
-        if few and (not chosen.turns or any(one.kind in ("copy", "write") for one in chosen.steps)):
-            in_launch = max(one.turns or 0 for one in found if one.line == loops[0].first_line)
+        few = loops and chosen.iterations is not None and chosen.iterations < _FEW_ITERATIONS
+        if few and (not chosen.iterations or any(one.kind in ("copy", "write") for one in chosen.steps)):
+            in_launch = max(one.iterations or 0 for one in found if one.line == loops[0].first_line)
             any_launch = replace(capture.launch, record=None, grid=None)
             often = follow(module, loops[0], any_launch, place_at, specialised=specialised)
-            chosen = replace(often, launch_turns=in_launch) if often.steps else chosen
+            chosen = replace(often, launch_iterations=in_launch) if often.steps else chosen
     except DAMAGE:
         # The IR comes from the capture's file, which may say anything.
         return None
@@ -119,9 +118,8 @@ def in_flight(capture: Capture) -> InFlight | None:
 
 
 def _weight(found: InFlight) -> tuple[bool, int, int]:
-    """Whether anything of it is known, how often it turns, and what is done in its first turn."""
-    turns = found.turns if found.turns is not None else 1
-    return bool(found.steps), turns, sum(step.turn == 0 for step in found.steps)
+    iterations = found.iterations if found.iterations is not None else 1
+    return bool(found.steps), iterations, sum(step.iteration == 0 for step in found.steps)
 
 
 def _candidates(module: MlirModule, partitions: int | None) -> list[Operation]:
@@ -132,7 +130,7 @@ def _candidates(module: MlirModule, partitions: int | None) -> list[Operation]:
     around = (one for one in module.walk() if partitions is not None and one.first_line == partitions)
     loops = [one for one in next(around, module).walk() if one.name == "scf.for"]
     inner = [loop for loop in loops if not any(one.name in _LOOPS for one in _inside(loop))]
-    with_dots = [loop for loop in inner if any(one.name.startswith(DOTS) for one in _inside(loop))]
+    with_dots = [loop for loop in inner if any(one.kind == "dot" for one in _inside(loop))]
     return with_dots or [loop for loop in inner if any(kind_of_step(one) for one in _inside(loop))]
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from irscope.analysis.diff.reorder import matched
 from irscope.ir.columns import read_body
-from irscope.ir.locations.model import Chain, TextLocations
+from irscope.ir.locations.model import TextLocations, columns_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.syntax import Body
 from irscope.model.capture import Capture, PassSnapshot, StageKind
@@ -24,7 +24,7 @@ from irscope.model.capture import Capture, PassSnapshot, StageKind
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PassStep:
     """What one pass made of a text; or several passes together, where the texts between them were not kept."""
 
     passes: tuple[PassSnapshot, ...]
@@ -51,7 +51,7 @@ class Trail:
     """The text that the first step found; None where no text was kept."""
     before: tuple[PassSnapshot, ...]
     """The passes before the first text, where the recording did not keep what they found."""
-    steps: tuple[Step, ...]
+    steps: tuple[PassStep, ...]
     """Those that changed the text."""
     behind: tuple[PassSnapshot, ...]
     """The passes after the last text, whose own texts were not kept."""
@@ -84,7 +84,7 @@ def trail_of(capture: Capture, group: str = "mlir") -> Trail:
     kind: StageKind = "llvm" if group == "llvm" else "mlir"
     first = capture.text_before(passes[0]) if passes else None
     before: tuple[PassSnapshot, ...] = ()
-    steps: list[Step] = []
+    steps: list[PassStep] = []
     pending: list[PassSnapshot] = []
     text = first
     for snapshot in passes:
@@ -95,7 +95,7 @@ def trail_of(capture: Capture, group: str = "mlir") -> Trail:
         if text is None:
             first, before = snapshot.text, (*pending, snapshot)
         elif snapshot.text != text:
-            steps.append(Step((*pending, snapshot), text, snapshot.text, kind))
+            steps.append(PassStep((*pending, snapshot), text, snapshot.text, kind))
         text, pending = snapshot.text, []
     return Trail(first, before, tuple(steps), tuple(pending), kind, passes)
 
@@ -147,7 +147,7 @@ class Origin:
 class Compared:
     """The operations of a step's two texts."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: PassStep) -> None:
         left, right = _side_of(step.left, step.kind), _side_of(step.right, step.kind)
         self._matching = matched(left.body, right.body)
         self._left, self._right = self._matching.left, self._matching.right
@@ -359,7 +359,7 @@ class _Side:
     def __init__(self, body: Body, locations: TextLocations) -> None:
         self.body = body
         self._locations = locations
-        self._places = [_place(chain) for chain in locations.chains]
+        self._places = [columns_of(chain) for chain in locations.chains]
         self._line_of = {number: line for line, number in enumerate(body.numbers)}
         self.operations = [line for line, shape in enumerate(body.shapes) if shape.name[:1].isalpha()]
         self._at: dict[Place, list[int]] = {}
@@ -446,10 +446,6 @@ def _side_of(text: str, kind: StageKind) -> _Side:
     pairs = enumerate(zip(body.names, body.definers, strict=True))
     names = [f"{name[0]}{value}" if line >= 0 else name for value, (name, line) in pairs]
     return _Side(replace(body, names=names), read_locations(text, kind))
-
-
-def _place(chain: Chain) -> Place:
-    return tuple([(frame.file, frame.line, frame.column) for frame in chain])
 
 
 def _buckets(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.analysis.lives.identity import Compared, Lot, Origin, Step, Trail, trail_of
+from irscope.analysis.lives.identity import Compared, Lot, Origin, PassStep, Trail, trail_of
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.columns import read_body
 from irscope.ir.locations.model import Chain
@@ -128,18 +128,17 @@ def is_named(name: str, asked: str) -> bool:
 def operation_lives(
     capture: Capture,
     is_wanted: Callable[[str], bool],
-    group: str = "mlir",
     *,
     until: str = "",
     explains: bool = True,
     watch: Callable[[int, Compared, list[Lot]], None] | None = None,
 ) -> Lives:
-    """Follow the operations of some names through the passes of one group, if asked only until a stage's artifact.
+    """Follow the operations of some names through MLIR's passes, if asked only until a stage's artifact.
 
     `explains`: whether to find out what each comes from, and what stands in for it. `watch` gets each step that has
     such operations on either side, what is compared of it, and their lots. Costs a structural diff of each such step.
     """
-    trail = trail_of(capture, group)
+    trail = trail_of(capture)
     if until:
         steps = trail.steps
         last = next((at for at in reversed(range(len(steps))) if steps[at].right == capture.texts.get(until)), -1)
@@ -312,7 +311,7 @@ def _followed(trail: Trail, at: int, value: int, *, is_forward: bool = True) -> 
     return [there, *events[::-1]]
 
 
-def _change(index: int, compared: Compared, step: Step, values: tuple[int, int], lot: Lot) -> list[ValueEvent]:
+def _change(index: int, compared: Compared, step: PassStep, values: tuple[int, int], lot: Lot) -> list[ValueEvent]:
     """The event of a step that a value is on both sides of; none where its operation says the same."""
     left, right = _body(step.left, step.kind), _body(step.right, step.kind)
     old = _sighting(step.left, step.kind, left, values[0])

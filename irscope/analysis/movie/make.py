@@ -9,7 +9,7 @@ from math import prod
 
 from irscope.analysis.lives.identity import Compared, Lot, Place, Trail
 from irscope.analysis.lives.operations import Lives, OperationLife, operation_lives
-from irscope.analysis.movie.model import Change, Frame, Held, MainValue, Movie, Role, Tile
+from irscope.analysis.movie.model import Held, MainValue, Movie, MovieChange, MovieFrame, Role, Tile
 from irscope.analysis.movie.roles import Family, RoleText, counts_of, families_of, family_of, is_lowered
 from irscope.ir.columns import operation_counts
 from irscope.ir.locations.model import Chain, line_text, place_of
@@ -21,7 +21,7 @@ MOST_VALUES = 6
 _WITHOUT_LAYOUTS = "ttir"
 
 
-def movie_of(capture: Capture, followed: Followed | None = None) -> Movie:
+def movie_of(capture: Capture, followed: FollowedOperations | None = None) -> Movie:
     """The movie of a capture; without frames where it holds no text of a pass.
 
     Args:
@@ -49,7 +49,7 @@ def movie_of(capture: Capture, followed: Followed | None = None) -> Movie:
     )
     sights = [followed.sights(chosen_at, line) for line, _ in chosen]
     changes = _changes(followed.lives.lives, len(trail.steps), file)
-    frames: list[Frame] = []
+    frames: list[MovieFrame] = []
     before: Counter[str] = Counter()
     for index, text in enumerate(texts):
         seen = RoleText(text)
@@ -125,7 +125,6 @@ def _marked(now: Held, was: Held) -> Held:
 
 
 def _kinds(tiles: Iterable[Tile]) -> set[tuple[object, ...]]:
-    """Types without the numbers of their aliases."""
     return {(tile.shape, tile.element, tile.encoding) for tile in tiles}
 
 
@@ -137,23 +136,23 @@ def _frame(
     step: int,
     text: str,
     held: Sequence[Held],
-    changes: Mapping[int, Sequence[Change]],
+    changes: Mapping[int, Sequence[MovieChange]],
     more: Counter[str],
     fewer: Counter[str],
-) -> Frame:
+) -> MovieFrame:
     families = families_of(text) if is_lowered(text) else None
     counts = counts_of(text, families)
     told = tuple((families or {}).items())
     if step < 0:
         stage = trail.passes[0].stage if trail.passes else ""
-        return Frame((), stage, "", counts, tuple(held), families=told)
+        return MovieFrame((), stage, "", counts, tuple(held), families=told)
     passes = trail.steps[step].passes
     own = tuple(changes.get(step, ()))
     net = Counter(more)
     net.subtract(fewer)
     for one in own:
         net[one.operation] -= one.made - one.removed
-    return Frame(
+    return MovieFrame(
         tuple(one.label for one in passes),
         passes[-1].stage,
         passes[-1].name,
@@ -165,7 +164,7 @@ def _frame(
     )
 
 
-def _changes(lives: Iterable[OperationLife], steps: int, file: str) -> dict[int, list[Change]]:
+def _changes(lives: Iterable[OperationLife], steps: int, file: str) -> dict[int, list[MovieChange]]:
     """Step -> what it made and removed."""
     made: list[Counter[tuple[str, str]]] = [Counter() for _ in range(steps)]
     removed: list[Counter[tuple[str, str]]] = [Counter() for _ in range(steps)]
@@ -183,10 +182,12 @@ def _changes(lives: Iterable[OperationLife], steps: int, file: str) -> dict[int,
             removed[life.removal.step][key(life.last.name, life.last.chain)] += 1
             if life.removal.among > 1:
                 unclear.add((life.removal.step, life.last.name))
-    found: dict[int, list[Change]] = {}
+    found: dict[int, list[MovieChange]] = {}
     for step in range(steps):
         keys = sorted(made[step] | removed[step], key=lambda one: (-made[step][one] - removed[step][one], one))
-        found[step] = [Change(*one, made[step][one], removed[step][one], (step, one[0]) not in unclear) for one in keys]
+        found[step] = [
+            MovieChange(*one, made[step][one], removed[step][one], (step, one[0]) not in unclear) for one in keys
+        ]
     return found
 
 
@@ -205,7 +206,7 @@ class _Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedOperations:
     """A capture's operations followed through its passes."""
 
     lives: Lives
@@ -239,7 +240,7 @@ class Followed:
         return _Sight(lefts, sight.is_certain and len(lefts) <= 1)
 
 
-def follow(capture: Capture) -> Followed:
+def follow(capture: Capture) -> FollowedOperations:
     """Follow a capture's operations, but those of the LLVM dialects, through the passes of MLIR."""
     links: dict[int, list[Lot]] = {}
 
@@ -247,7 +248,7 @@ def follow(capture: Capture) -> Followed:
         links[step] = _links(compared, lots)
 
     lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED, explains=False, watch=watch)
-    return Followed(lives, links)
+    return FollowedOperations(lives, links)
 
 
 def _links(compared: Compared, lots: Sequence[Lot]) -> list[Lot]:

@@ -35,7 +35,7 @@ COUNTERS: tuple[tuple[str, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MovieChange:
     """Operations of one name and one line of Python that a pass made or removed."""
 
     operation: str
@@ -101,7 +101,7 @@ class MainValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class MovieFrame:
     """The kernel after one pass, or several whose texts between were not kept; or before the first."""
 
     passes: tuple[str, ...]
@@ -112,7 +112,7 @@ class Frame:
     counts: Counts
     held: tuple[Held, ...]
     """One for each main value."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[MovieChange, ...] = ()
     """Operations added and removed, the most frequent first; without those of `net`."""
     net: tuple[tuple[str, int], ...] = ()
     """(operation, change of its count) of what is not followed one by one: the dialects of LLVM."""
@@ -130,10 +130,10 @@ class Frame:
         return sum(one.removed for one in self.changes) - sum(min(change, 0) for _, change in self.net)
 
     @property
-    def net_changes(self) -> tuple[Change, ...]:
+    def net_changes(self) -> tuple[MovieChange, ...]:
         """What is not followed one by one, that which changed most first."""
         order = sorted(self.net, key=lambda pair: -abs(pair[1]))
-        return tuple(Change(name, "", max(change, 0), max(-change, 0)) for name, change in order)
+        return tuple(MovieChange(name, "", max(change, 0), max(-change, 0)) for name, change in order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Movie:
     """A kernel over the passes that changed it."""
 
     values: tuple[MainValue, ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[MovieFrame, ...]
     """The first one is the text before any pass, the others one for each pass that changed it."""
     chosen_after: str
     """The pass in whose text the values were chosen; empty for the text before the first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ _OF_ACTION: dict[str, Family] = {"load": "load", "copy": "load", "store": "store
 _DOTS = ("dot", "dot_scaled", "warp_group_dot", "tc_gen5_mma", "tc_gen5_mma_scaled")
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(_DOTS, "dot"),
-    **{opcode_of(name): _OF_ACTION[action] for name, action in ACCESSES.items() if action in _OF_ACTION},
+    **{opcode: _OF_ACTION[action] for opcode, action in ACCESSES.items() if action in _OF_ACTION},
     # Copies by a descriptor, whose instructions nothing counts yet.
     "async_tdm_copy_global_to_local": "load",
     "async_tdm_copy_local_to_global": "store",
@@ -138,21 +137,8 @@ _TOLD = (
     "barrier", "wait", "fence",
 )  # fmt: skip
 """Families that are told, in their order; arithmetic and moves are not, nor functions, which LLVM chooses later."""
-# %5 = llvm.inline_asm has_side_effects …      nvvm.barrier      "rocdl.s.barrier"
-_OPERATION = re.compile(r'^ *(?:%[\w:#, %]+ = )?"?((?:llvm|nvvm|rocdl|nvg)\.[\w.]+)"?(?= |\(|$)(.*)', re.MULTILINE)
-# "cp.async.cg.shared.global [ $0 + 0 ], [ $1 + 0 ], 0x10, $2;", "r,l,r"
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-# @$5 st.global.v4.b32 [ $4 + 0 ], …      @!p bra
-_OPCODE = re.compile(r"(?:@!?[$%\w]+\s+)?([a-z][\w.:]*)")
-# !llvm.ptr<3>
-_SPACE = re.compile(r"!llvm\.ptr(?:<(\d{1,3})>)?")
-# ld.global.128
-_WIDTH = re.compile(r"\.\d+$")
-_SPACES = {"1": "global", "3": "shared", "7": "global", "8": "global"}
-"""Number of an address space -> its name in families. Source: LLVM's user guides for NVPTX and AMDGPU back-ends."""
-# \0A\09 in a string of MLIR
-_LINES, _TABS = re.compile(r"\\0A|\\n"), re.compile(r"\\09|\\t")
-_DOTTED = re.compile(r"[._]")
+_SPACES = ("global", "shared")
+"""Memories that families are of; an access to another one is generic."""
 _AMD_SHUFFLES = ("update_dpp", "permlane", "ds_bpermute", "ds_permute", "ds_swizzle", "mov_dpp")
 
 
@@ -168,29 +154,33 @@ def families_of(text: str) -> Mapping[str, int]:
         text: in the dialects of LLVM. What it holds as inline assembly is counted by its opcodes.
     """
     found: Counter[str] = Counter()
-    for match in _OPERATION.finditer(text):
-        found.update(_WIDTH.sub("", family) for family in _families(match[1], match[2]) if family)
+    for operation in parse_mlir(text).walk():
+        for family in filter(None, _families(operation)):
+            name, _, width = family.rpartition(".")
+            found[name if width.isdecimal() else family] += 1
     return {name: found[name] for name in _TOLD if found[name]}
 
 
 def _syncs_in_assembly(text: str) -> int:
-    """The barriers and waits in the inline assembly of a text."""
-    opcodes = (
-        one for match in _OPERATION.finditer(text) if match[1] == "llvm.inline_asm" for one in _opcodes(match[2])
-    )
-    return sum(bool(SYNCS.union({"bar"}).intersection(_DOTTED.split(one))) for one in opcodes)
+    assembly = (one for one in parse_mlir(text).walk() if one.kind == "assembly")
+    opcodes = (opcode for one in assembly for opcode in _opcodes(one))
+    return sum(bool(SYNCS.union({"bar"}).intersection(_words(opcode))) for opcode in opcodes)
 
 
-def _families(name: str, rest: str) -> Iterator[str | None]:
-    if name == "llvm.inline_asm":
-        yield from (classify(one) for one in _opcodes(rest))
+def _words(name: str) -> list[str]:
+    return name.replace("_", ".").split(".")
+
+
+def _families(operation: Operation) -> Iterator[str | None]:
+    name = operation.name
+    if operation.kind == "assembly":
+        yield from map(classify, _opcodes(operation))
     elif name in ("llvm.load", "llvm.store", "llvm.atomicrmw", "llvm.cmpxchg"):
-        space = _SPACE.search(rest)
-        where = _SPACES.get(space[1] or "", "generic") if space is not None else "generic"
-        yield f"{'ld' if name == 'llvm.load' else 'st' if name == 'llvm.store' else 'atomic'}.{where}"
-    elif name == "llvm.call_intrinsic" and (called := _STRING.search(rest)) is not None:
+        what = {"llvm.load": "ld", "llvm.store": "st"}.get(name, "atomic")
+        yield f"{what}.{next((one.space for one in operation.effects if one.space in _SPACES), 'generic')}"
+    elif name == "llvm.call_intrinsic":
         # llvm.call_intrinsic "llvm.nvvm.barrier0"() …
-        dialect, _, own = called[1].removeprefix("llvm.").partition(".")
+        dialect, _, own = str(operation.attribute("intrin")).removeprefix("llvm.").partition(".")
         yield _of_nvidia(own) if dialect == "nvvm" else _of_amd(own) if dialect == "amdgcn" else None
     elif name == "nvg.wgmma":
         # Of Triton's own dialect, between the two.
@@ -201,13 +191,13 @@ def _families(name: str, rest: str) -> Iterator[str | None]:
         yield _of_amd(name.removeprefix("rocdl."))
 
 
-def _opcodes(rest: str) -> Iterator[str]:
-    """`cp.async.cg.shared.global` of each statement of inline assembly."""
-    found = _STRING.search(rest)
-    for line in _LINES.split(_TABS.sub(" ", found[1])) if found is not None else ():
+def _opcodes(operation: Operation) -> Iterator[str]:
+    """`cp.async.cg.shared.global` of each statement of inline assembly, `@$5 cp.async.cg.shared.global [ $0 ], …`."""
+    for line in str(operation.attribute("asm_string")).split("\n"):
         for statement in line.partition("//")[0].split(";"):
-            if (match := _OPCODE.match(statement.strip(" {}\t"))) is not None:
-                yield match[1]
+            words = [word for word in statement.strip(" {}\t").split() if word[0] != "@"]
+            if words and words[0][0].islower():
+                yield words[0]
 
 
 def _of_nvidia(name: str) -> str | None:
@@ -218,7 +208,7 @@ def _of_nvidia(name: str) -> str | None:
 
 def _of_amd(name: str) -> str | None:
     """`raw.ptr.buffer.load`, `mfma.f32.32x32x8f16`: named as the instructions, some without what stands before."""
-    plain = _DOTTED.sub("_", name).removeprefix("raw_ptr_").removeprefix("raw_")
+    plain = name.replace(".", "_").removeprefix("raw_ptr_").removeprefix("raw_")
     if plain.startswith(_AMD_SHUFFLES):
         return "shuffle"
     if plain.startswith(("buffer_load_lds", "buffer_load_async_lds", "global_load_lds", "global_load_async_lds")):

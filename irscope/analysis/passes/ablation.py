@@ -12,7 +12,7 @@ from irscope.analysis.code import code_of, launched
 from irscope.analysis.passes.effects import count_text
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.device.occupancy import occupancy_of
-from irscope.model.capture import Capture, stage_named
+from irscope.model.capture import Capture, PassSnapshot, stage_named
 from irscope.plan import PassPlan, PassRule
 
 SortKey = Literal[
@@ -232,14 +232,19 @@ def first_difference(capture: Capture, baseline: Capture) -> str:
     return "metadata" if capture.has_compiled and launched(capture) != launched(baseline) else ""
 
 
+def passes_that_may_be_off(capture: Capture) -> list[PassSnapshot]:
+    """The passes that a plan can switch off; of LLVM's those that it asks for, where the capture names them."""
+    return [*capture.passes(), *(one for one in capture.passes("llvm") if one.argument)]
+
+
 def passes_to_ablate(capture: Capture, stages: Sequence[str] = (), rules: Iterable[PassRule] = ()) -> tuple[str, ...]:
     """The labels of the passes that ran, of these stages (by default all) and that a rule names."""
     chosen = tuple(rules)
     return tuple(
         snapshot.label
-        for snapshot in capture.passes()
+        for snapshot in passes_that_may_be_off(capture)
         if snapshot.outcome != "skipped"
-        and (not stages or snapshot.stage in stages)
+        and (not stages or snapshot.plan_stage in stages)
         and (not chosen or any(rule.matches(snapshot) for rule in chosen))
     )
 

@@ -184,7 +184,6 @@ def _halve(judge: Judge, row: Sequence[Off]) -> Flip:
 
 
 def _halves(low: int, high: int) -> Iterator[int]:
-    """Every place between two, the middle first, then the middles of what is left."""
     spans = deque([(low, high)])
     while spans:
         start, end = spans.popleft()

@@ -163,7 +163,6 @@ class _Changed(ast.NodeTransformer):
 
 
 def _one_iteration(loop: ast.For) -> list[ast.stmt]:
-    """The body of a loop, for the first of its values."""
     given = loop.iter.args if isinstance(loop.iter, ast.Call) else []
     begin: ast.expr = given[0] if len(given) > 1 else ast.Constant(0)
     return [ast.Assign([loop.target], begin), *loop.body]

@@ -11,33 +11,32 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
-from irscope.analysis.reduce.program import Op, OpBlock, Program
+from irscope.analysis.reduce.program import EditableProgram
 from irscope.analysis.reduce.search import Edit, ReductionStep
+from irscope.ir.mlir.editable import Op, OpBlock
 from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.tokens import ALIAS, reachable
+from irscope.ir.mlir.types import parse_type
 
 _StandIn = Literal["argument", "operand", "constant"]
 """What replaces a result: a new argument of the function; an operand of the operation of the same type; a constant. The
 latter two fall back to the first where there is none."""
-# i32   f16   bf16   f8E4M3FN   index
-_NUMBER = re.compile(r"(?:i\d+|index|(?P<float>b?f\d+\w*|tf32))$")
-# tensor<128x64xf16, #blocked>
-_TENSOR = re.compile(r"tensor<(?:\d+x)*(?P<element>[a-z]\w*)(?:, .*)?>$", re.DOTALL)
 
 
-def _constant(program: Program, kind: str) -> Op | None:
+def _constant(program: EditableProgram, kind: str) -> Op | None:
     """A constant 0 of a type of numbers, or of tensors of them; None for another type."""
-    tensor = _TENSOR.match(kind)
-    element = kind if tensor is None else tensor["element"]
-    number = _NUMBER.match(element)
-    if number is None:
+    parsed = parse_type(kind)
+    is_tensor = parsed.form == "tensor"
+    element = parsed.element if is_tensor else parsed
+    if element is None or element.form not in ("integer", "index", "float"):
         return None
-    zero = "0.000000e+00" if number["float"] else "false" if element == "i1" else "0"
-    value = f"dense<{zero}> : {kind}" if tensor else zero if element == "i1" else f"{zero} : {kind}"
+    is_boolean = element.text == "i1"
+    zero = "0.000000e+00" if element.form == "float" else "false" if is_boolean else "0"
+    value = f"dense<{zero}> : {kind}" if is_tensor else zero if is_boolean else f"{zero} : {kind}"
     return Op(program.new_key(), "arith.constant", [program.new_value(kind)], properties={"value": value})
 
 
-def _removable(stand_in: _StandIn, program: Program) -> Sequence[Edit]:
+def _removable(stand_in: _StandIn, program: EditableProgram) -> Sequence[Edit]:
     """The operations, the last first; terminators and what is replaced by its own kind are not among them."""
     found: list[Edit] = []
     for around, _, block in program.blocks():
@@ -48,7 +47,7 @@ def _removable(stand_in: _StandIn, program: Program) -> Sequence[Edit]:
     return found[::-1]
 
 
-def _is_pointless(stand_in: _StandIn, operation: Op, program: Program) -> bool:
+def _is_pointless(stand_in: _StandIn, operation: Op, program: EditableProgram) -> bool:
     if stand_in == "constant":
         return operation.name == "arith.constant" or not operation.results
     if stand_in == "operand":
@@ -57,7 +56,7 @@ def _is_pointless(stand_in: _StandIn, operation: Op, program: Program) -> bool:
     return False
 
 
-def _remove(stand_in: _StandIn, program: Program, chosen: frozenset[Edit]) -> None:
+def _remove(stand_in: _StandIn, program: EditableProgram, chosen: frozenset[Edit]) -> None:
     """Leave operations out, with all that is nested in them; another value replaces each result that is used."""
     blocks = list(program.blocks())
     gone = [(one, function) for _, function, block in blocks for one in block.operations if one.key in chosen]
@@ -78,7 +77,7 @@ def _remove(stand_in: _StandIn, program: Program, chosen: frozenset[Edit]) -> No
 
 
 def _replacement(
-    stand_in: _StandIn, program: Program, value: int, operation: Op, function: Op | None, constants: list[Op]
+    stand_in: _StandIn, program: EditableProgram, value: int, operation: Op, function: Op | None, constants: list[Op]
 ) -> int:
     kind = program.types[value]
     if stand_in == "operand":
@@ -91,19 +90,19 @@ def _replacement(
     return program.new_argument(function, kind) if function is not None else value
 
 
-def _functions(program: Program) -> Sequence[Edit]:
+def _functions(program: EditableProgram) -> Sequence[Edit]:
     """The functions, declarations included, where there are several."""
     every = [one.key for one in program.walk() if one.symbol]
     return every if len(every) > 1 else ()
 
 
-def _remove_functions(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_functions(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     names = {one.symbol for one in program.walk() if one.key in chosen and one.symbol}
     calls = {one.key for one in program.walk() if one.properties.get("callee", "") in names}
     _remove("argument", program, chosen | calls)
 
 
-def _optional_operands(program: Program) -> Sequence[Edit]:
+def _optional_operands(program: EditableProgram) -> Sequence[Edit]:
     """(operation, group of operands) of operations that can have more or fewer, such as the mask of a load."""
     found: list[Edit] = []
     for one in program.walk():
@@ -113,7 +112,7 @@ def _optional_operands(program: Program) -> Sequence[Edit]:
     return found[::-1]
 
 
-def _remove_operands(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_operands(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     for one in program.walk():
         sizes = one.segments
         for group in reversed(range(len(sizes))):
@@ -125,22 +124,20 @@ def _remove_operands(program: Program, chosen: frozenset[Edit]) -> None:
             one.segments = sizes
 
 
-def _remove_passes(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_passes(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     program.pipeline = program.pipeline.without(frozenset(map(str, chosen)))
 
 
-def _remove_options(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_options(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     program.options = tuple(row for row in program.options if row[0] not in chosen)
 
 
-def _unused_arguments(program: Program) -> Sequence[Edit]:
-    """The arguments that nothing uses, the last first."""
+def _unused_arguments(program: EditableProgram) -> Sequence[Edit]:
     used = {value for one in program.walk() for value in one.operands}
     return [value for one in program.functions for value in one.arguments[::-1] if value not in used]
 
 
-def _remove_arguments(program: Program, chosen: frozenset[Edit]) -> None:
-    """Leave arguments of functions out, and what calls pass for them."""
+def _remove_arguments(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     for function in program.functions:
         places = {place for place, value in enumerate(function.arguments) if value in chosen}
         function.arguments[:] = _without(function.arguments, places)
@@ -149,7 +146,7 @@ def _remove_arguments(program: Program, chosen: frozenset[Edit]) -> None:
                 one.operands = _without(one.operands, places)
 
 
-def _equal_arguments(program: Program) -> Iterator[tuple[int, int]]:
+def _equal_arguments(program: EditableProgram) -> Iterator[tuple[int, int]]:
     """(an argument, the first one of its type in the function) of each but the first."""
     for function in program.functions:
         first: dict[str, int] = {}
@@ -159,12 +156,11 @@ def _equal_arguments(program: Program) -> Iterator[tuple[int, int]]:
                 yield value, other
 
 
-def _mergeable_arguments(program: Program) -> Sequence[Edit]:
+def _mergeable_arguments(program: EditableProgram) -> Sequence[Edit]:
     return [value for value, _ in _equal_arguments(program)][::-1]
 
 
-def _merge_arguments(program: Program, chosen: frozenset[Edit]) -> None:
-    """Have the first argument of a type replace others of it."""
+def _merge_arguments(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     table = {value: other for value, other in _equal_arguments(program) if value in chosen}
     _remove_arguments(program, frozenset(table))
     program.replace_uses(table)
@@ -174,7 +170,7 @@ def _without(rows: Sequence[int], gone: set[int]) -> list[int]:
     return [one for index, one in enumerate(rows) if index not in gone]
 
 
-def _regions(program: Program) -> Sequence[Edit]:
+def _regions(program: EditableProgram) -> Sequence[Edit]:
     """(operation, region) of loops and conditions, outer ones first."""
     found: list[Edit] = []
     for one in program.walk():
@@ -185,8 +181,7 @@ def _regions(program: Program) -> Sequence[Edit]:
     return found
 
 
-def _open_regions(program: Program, chosen: frozenset[Edit]) -> None:
-    """Put the operations of a region in the place of the operation around it."""
+def _open_regions(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     table: dict[int, int] = {}
     for _, _, block in program.blocks():
         block.operations = _opened(block.operations, chosen, table)
@@ -227,7 +222,7 @@ def _inlined(operation: Op, number: int, table: dict[int, int]) -> list[Op] | No
     return rows
 
 
-def _loop_bounds(program: Program) -> Sequence[Edit]:
+def _loop_bounds(program: EditableProgram) -> Sequence[Edit]:
     """The loops whose bounds are not the constants 0, 1 and 1."""
     numbers = {
         one.results[0]: one.properties.get("value", "").partition(" : ")[0]
@@ -238,8 +233,7 @@ def _loop_bounds(program: Program) -> Sequence[Edit]:
     return [one.key for one in loops if [numbers.get(value, "") for value in one.operands[:3]] != ["0", "1", "1"]]
 
 
-def _set_bounds(program: Program, chosen: frozenset[Edit]) -> None:
-    """Give loops constant bounds, with which they make one iteration."""
+def _set_bounds(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     for _, _, block in program.blocks():
         rows: list[Op] = []
         for operation in block.operations:
@@ -254,7 +248,7 @@ def _set_bounds(program: Program, chosen: frozenset[Edit]) -> None:
         block.operations = rows
 
 
-def _carried_values(program: Program) -> Sequence[Edit]:
+def _carried_values(program: EditableProgram) -> Sequence[Edit]:
     """(operation, part, index) of what loops carry and of the results of `scf.if`, the last first."""
     found: list[Edit] = []
     for one in program.walk():
@@ -265,7 +259,7 @@ def _carried_values(program: Program) -> Sequence[Edit]:
     return found[::-1]
 
 
-def _remove_carried(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_carried(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     table: dict[int, int] = {}
     around = {one.key: function for _, function, block in program.blocks() for one in block.operations}
     for one in list(program.walk()):
@@ -307,7 +301,7 @@ def _shorten_end(block: OpBlock, gone: set[int]) -> None:
 _CONDITIONAL = ("cf.cond_br", "llvm.cond_br")
 
 
-def _blocks(program: Program) -> Sequence[Edit]:
+def _blocks(program: EditableProgram) -> Sequence[Edit]:
     """(function, block), where a function has several."""
     several = [one for one in program.functions if len(one.regions[0]) > 1 and _end(one) is not None]
     return [(one.key, block.key) for one in several for block in one.regions[0]]
@@ -318,7 +312,7 @@ def _end(function: Op) -> Op | None:
     return next((one for one in ends if one.kind == "return" and not one.operands), None)
 
 
-def _leave_one_block(program: Program, chosen: frozenset[Edit]) -> None:
+def _leave_one_block(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     """Leave the first chosen block of each function; arguments of the function replace what others computed."""
     table: dict[int, int] = {}
     for function in program.functions:
@@ -338,13 +332,13 @@ def _leave_one_block(program: Program, chosen: frozenset[Edit]) -> None:
     program.replace_uses(table)
 
 
-def _branches(program: Program) -> Sequence[Edit]:
+def _branches(program: EditableProgram) -> Sequence[Edit]:
     """(branch, side); a function of several blocks, some of which may not be reached."""
     sides: list[Edit] = [(one.key, side) for one in program.walk() if one.name in _CONDITIONAL for side in (0, 1)]
     return [*sides, *(one.key for one in program.functions if len(one.regions[0]) > 1)]
 
 
-def _take_sides(program: Program, chosen: frozenset[Edit]) -> None:
+def _take_sides(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     """Have conditional branches always go to one side; leave out what is not reached then."""
     for one in program.walk():
         side = next((side for side in (0, 1) if (one.key, side) in chosen), None)
@@ -359,7 +353,7 @@ def _take_sides(program: Program, chosen: frozenset[Edit]) -> None:
         _tidy(program, function.regions[0])
 
 
-def _tidy(program: Program, region: list[OpBlock]) -> None:
+def _tidy(program: EditableProgram, region: list[OpBlock]) -> None:
     """Leave out blocks of a function that are not reached, and join those that follow one another."""
     by_key = {block.key: block for block in region}
     reached: dict[int, None] = {}
@@ -393,12 +387,11 @@ def _followed(region: list[OpBlock]) -> tuple[OpBlock, OpBlock] | None:
     return None
 
 
-def _block_arguments(program: Program) -> Sequence[Edit]:
-    """The arguments of all blocks of functions but the first, the last first."""
+def _block_arguments(program: EditableProgram) -> Sequence[Edit]:
     return [value for one in program.functions for block in one.regions[0][1:] for value in block.arguments][::-1]
 
 
-def _remove_block_arguments(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_block_arguments(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     """Leave arguments of blocks out, and what branches pass for them; arguments of the function replace them."""
     table: dict[int, int] = {}
     for function in program.functions:
@@ -444,7 +437,7 @@ _CASTS = (
 _LARGEST = 1 << 20
 
 
-def _rewrite_types(program: Program, rewritten: Callable[[str], str]) -> None:
+def _rewrite_types(program: EditableProgram, rewritten: Callable[[str], str]) -> None:
     """Change the text of all types, wherever it stands, and leave out casts that do nothing then."""
     program.types = {value: rewritten(text) for value, text in program.types.items()}
     program.aliases = {name: rewritten(text) for name, text in program.aliases.items()}
@@ -464,7 +457,7 @@ def _rewrite_types(program: Program, rewritten: Callable[[str], str]) -> None:
     program.replace_uses(table)
 
 
-def _has_one_type(program: Program, cast: Op) -> bool:
+def _has_one_type(program: EditableProgram, cast: Op) -> bool:
     given, made = ([program.types[value] for value in values] for values in (cast.operands, cast.results))
     return len(given) == 1 and given == made
 
@@ -474,13 +467,13 @@ def _pairs(chosen: frozenset[Edit]) -> list[tuple[str, str]]:
     return sorted((str(one), str(other)) for one, other in pairs)
 
 
-def _types_in_use(program: Program) -> list[str]:
+def _types_in_use(program: EditableProgram) -> list[str]:
     values = [value for one in program.walk() for value in one.results]
     values += [value for _, _, block in program.blocks() for value in block.arguments]
     return [program.types[value] for value in values]
 
 
-def _extents(program: Program) -> Sequence[Edit]:
+def _extents(program: EditableProgram) -> Sequence[Edit]:
     """(extent, smaller power of two), the greatest extent first and the least in its place."""
     found: set[int] = set()
     for text in _types_in_use(program):
@@ -490,7 +483,7 @@ def _extents(program: Program) -> Sequence[Edit]:
     return [(extent, 1 << power) for extent in small for power in range((extent - 1).bit_length())]
 
 
-def _shrink_extents(program: Program, chosen: frozenset[Edit]) -> None:
+def _shrink_extents(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     """Give each chosen extent the least size that is chosen for it, wherever it stands."""
     sizes = dict(sorted(_pairs(chosen), key=lambda pair: -int(pair[1])))
 
@@ -500,19 +493,17 @@ def _shrink_extents(program: Program, chosen: frozenset[Edit]) -> None:
     _rewrite_types(program, lambda text: _ALLOCATED.sub(shorter, _SHAPE.sub(shorter, text)))
 
 
-def _elements(program: Program) -> Sequence[Edit]:
-    """The element types other than f32, i32 and i1."""
+def _elements(program: EditableProgram) -> Sequence[Edit]:
     found = dict.fromkeys(kind for text in _types_in_use(program) for kind in _ELEMENT.findall(text))
     return [kind for kind in found if kind not in ("f32", "i32", "i1")]
 
 
-def _replace_elements(program: Program, chosen: frozenset[Edit]) -> None:
-    """Have f32 and i32 replace other element types."""
+def _replace_elements(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     names = {name: "i32" if name.startswith("i") else "f32" for name, _ in _pairs(chosen)}
     _rewrite_types(program, lambda text: _ELEMENT.sub(lambda match: names.get(match[0], match[0]), text))
 
 
-def _layouts(program: Program) -> Sequence[Edit]:
+def _layouts(program: EditableProgram) -> Sequence[Edit]:
     """(layout, the one that replaces it), by the names of their aliases."""
     named = reachable((name for text in _types_in_use(program) for name in ALIAS.findall(text)), program.aliases)
     ranks = {name: _rank(text) for name, text in program.aliases.items() if name in named and "<" in text}
@@ -525,7 +516,7 @@ def _rank(definition: str) -> int:
     return order[1].count(",") + 1 if order is not None else 0
 
 
-def _replace_layouts(program: Program, chosen: frozenset[Edit]) -> None:
+def _replace_layouts(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     table: dict[str, str] = {}
     for one, other in _pairs(chosen):
         if other not in table:
@@ -537,34 +528,34 @@ _STRUCTURAL = ("sym_name", "function_type", "operandSegmentSizes", "value", "cal
 """Properties that an operation cannot do without, or that say what it is."""
 
 
-def _attributes(program: Program) -> Sequence[Edit]:
+def _attributes(program: EditableProgram) -> Sequence[Edit]:
     """(operation or argument, attribute) of attributes that are no properties."""
     found: list[Edit] = [(one.key, name) for one in program.walk() for name in one.attributes]
     arguments = [value for one in program.functions for value in one.arguments]
     return found + [(value, name) for value in arguments for name in program.argument_attributes.get(value, {})]
 
 
-def _remove_attributes(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_attributes(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     rows = [(one.key, one.attributes) for one in program.walk()]
     for key, entries in (*rows, *program.argument_attributes.items()):
         for name in [name for name in entries if (key, name) in chosen]:
             del entries[name]
 
 
-def _properties(program: Program) -> Sequence[Edit]:
+def _properties(program: EditableProgram) -> Sequence[Edit]:
     """(operation's name, property): those of one name on all operations of one name."""
     rows = [(one.name, name) for one in program.walk() for name in one.properties if name not in _STRUCTURAL]
     return list(dict.fromkeys(rows))
 
 
-def _remove_properties(program: Program, chosen: frozenset[Edit]) -> None:
+def _remove_properties(program: EditableProgram, chosen: frozenset[Edit]) -> None:
     for one in program.walk():
         one.properties = {name: text for name, text in one.properties.items() if (one.name, name) not in chosen}
 
 
 _OPERATIONS = ReductionStep("operations", partial(_removable, "argument"), partial(_remove, "argument"))
 _ARGUMENTS = ReductionStep("arguments", _unused_arguments, _remove_arguments)
-STEPS: tuple[ReductionStep[Program], ...] = (
+STEPS: tuple[ReductionStep[EditableProgram], ...] = (
     ReductionStep("passes", lambda program: program.pipeline.running[::-1], _remove_passes),
     ReductionStep("options", lambda program: [name for name, _ in program.options], _remove_options),
     ReductionStep("functions", _functions, _remove_functions),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from irscope.analysis.counters.matched import matched_instructions
+from irscope.analysis.counters.operations import matched_instructions
 from irscope.analysis.source.map import read_stage_operations
 from irscope.errors import UsageError
 from irscope.ir.asm.instructions import Spill, spill_of
@@ -60,7 +60,7 @@ class AnnotatedLines:
 
 
 @dataclass(frozen=True)
-class Annotations:
+class AnnotatedCode:
     """The instructions of one stage with what stands beside each."""
 
     stage: str
@@ -106,7 +106,7 @@ def _machine_code_stage(capture: Capture) -> str:
     raise UsageError(f"{capture.name} ({capture.target}) holds no machine code as text: sass or amdgcn; it has {held}.")
 
 
-def annotate(capture: Capture, stage: str = "") -> Annotations:
+def annotate(capture: Capture, stage: str = "") -> AnnotatedCode:
     """What stands beside the instructions of a stage's text, by default of the capture's machine code.
 
     Live registers of SASS are nvdisasm's where the text has them: it counts none of a kernel with 255 registers. Raises
@@ -140,7 +140,7 @@ def annotate(capture: Capture, stage: str = "") -> Annotations:
     registers = resources.registers
     if registers is not None and kind == "amdgcn":
         registers += resources.accumulator_registers or 0
-    return Annotations(stage, tuple(instructions), registers, counted_by if live else "")
+    return AnnotatedCode(stage, tuple(instructions), registers, counted_by if live else "")
 
 
 def _counted(text: str, kind: StageKind) -> dict[int, int]:

@@ -84,7 +84,6 @@ def _failed(before: Capture, after: Capture, stage: str) -> Guilty | None:
 
 
 def _whole_stage(before: Capture, after: Capture, stage: str) -> Guilty:
-    """The blame of a stage that has no passes of MLIR's."""
     name = _OPTIMISERS.get(stage, "")
     home = "llir" if name == _LLVM_OPTIMISER else stage
     outcomes = _switched(before, after, home, name)
@@ -210,7 +209,6 @@ class _Within:
         return False if self.stage in giver.stages and self._is_same(text, giver.text(self.stage)) else None
 
     def _is_same(self, left: str, right: str) -> bool:
-        """Whether two texts that the stage made are the same, by one compiler or by two."""
         if self.ignore == STRICT or self.stage not in _EARLY_STAGES:
             return same_text(left, right, self.stage)
         return alike(left, right, self.ignore)
@@ -329,7 +327,6 @@ _CLEAR = 1 / 3
 
 
 def _graft_stages(capture: Capture) -> tuple[str, ...]:
-    """The stages of a capture that another compiler can go on from, and the binary."""
     return tuple(one for one in capture.stages if one != "sass")
 
 

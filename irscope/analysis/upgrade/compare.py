@@ -11,7 +11,7 @@ from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import OF_ONE_SOURCE, changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
-from irscope.analysis.upgrade.model import Asking, Blame, Compiler, Row, Upgrade
+from irscope.analysis.upgrade.model import Asking, Blame, Upgrade, UpgradeCompiler, UpgradeRow
 from irscope.device.measurement import Measurement
 from irscope.errors import DAMAGE
 from irscope.ir.mlir.attributes import Encoding, read_aliases, read_encoding
@@ -45,8 +45,8 @@ def _as_it_is(capture: Capture) -> Capture:
 
 def upgraded(
     captures: Sequence[Capture],
-    before: Compiler,
-    after: Compiler,
+    before: UpgradeCompiler,
+    after: UpgradeCompiler,
     recorded: tuple[Sequence[Capture], Sequence[Capture]] = ((), ()),
     *,
     blames: bool = True,
@@ -68,7 +68,7 @@ def upgraded(
     return Upgrade((before.version, after.version), tuple(rows), versions, grafts)
 
 
-def compiled(captures: Sequence[Capture], compiler: Compiler, progress: Progress = _silent) -> list[Capture]:
+def compiled(captures: Sequence[Capture], compiler: UpgradeCompiler, progress: Progress = _silent) -> list[Capture]:
     """Each capture, compiled by a compiler; the same compile once."""
     distinct = list({capture.id: capture for capture in reversed(captures)}.values())
     made: dict[str, Capture] = {}
@@ -83,7 +83,7 @@ def compiled(captures: Sequence[Capture], compiler: Compiler, progress: Progress
 
 def rows_of(
     pairs: Sequence[Pair], disassemble: _Disassemble = _as_it_is, source_versions: Mapping[int, str] | None = None
-) -> list[Row]:
+) -> list[UpgradeRow]:
     """The rows of pairs, compared; equal pairs are one row.
 
     `source_versions`: of the Triton whose front end made the IR of a pair, by the `id()` of its first capture.
@@ -98,13 +98,13 @@ def rows_of(
 
 def compared(
     before: Capture | None, after: Capture | None, disassemble: _Disassemble = _as_it_is, source_version: str = ""
-) -> Row:
+) -> UpgradeRow:
     """The row of a pair, without blame.
 
     Equal code is the same. Of other code the facts are compared, and what decides results: its arithmetic, and the
     order of its accesses to memory.
     """
-    row = Row(before, after, source_version=source_version)
+    row = UpgradeRow(before, after, source_version=source_version)
     if before is None or after is None or row.why_not_compared:
         return row
     if before.has_compiled and after.has_compiled:
@@ -123,7 +123,6 @@ def compared(
 
 
 def _disassembled(before: Capture, after: Capture, disassemble: _Disassemble) -> tuple[Capture, Capture]:
-    """Both with their SASS, or both without it."""
     sides = [disassemble(side) for side in (before, after)]
     if all("sass" in side.stages for side in sides):
         return sides[0], sides[1]
@@ -189,7 +188,7 @@ def variants_of(captures: Sequence[Capture]) -> list[str]:
     return found
 
 
-def with_meaning(row: Row) -> tuple[Row, MeaningVerdict | None]:
+def with_meaning(row: UpgradeRow) -> tuple[UpgradeRow, MeaningVerdict | None]:
     """A row with whether both compiles mean the same, and the verdict; None where one of both has no IR."""
     if row.before is None or row.after is None or not (row.before.has_compiled and row.after.has_compiled):
         return row, None
@@ -207,7 +206,7 @@ def with_meaning(row: Row) -> tuple[Row, MeaningVerdict | None]:
     return replace(row, changes=tuple(sorted(changes, key=lambda change: change.order))), verdict
 
 
-def with_measurement(row: Row, measured: Measurement) -> Row:
+def with_measurement(row: UpgradeRow, measured: Measurement) -> UpgradeRow:
     """A row with what its launch does on a GPU: a time that differs beyond the noise and a result that differs count.
 
     Whether a time is worse is judged by the median of ratios, not by the two medians.
@@ -251,10 +250,10 @@ def _without_ctas(layout: Encoding) -> tuple[object, ...]:
 
 
 def blamed(
-    rows: Sequence[Row], before: Compiler, after: Compiler, progress: Progress = _silent
-) -> tuple[list[Row], int]:
+    rows: Sequence[UpgradeRow], before: UpgradeCompiler, after: UpgradeCompiler, progress: Progress = _silent
+) -> tuple[list[UpgradeRow], int]:
     """Rows with the blame for what changed, and how many compiles that took; several kernels at once."""
-    compilers: dict[Side, Compiler] = {"before": before, "after": after}
+    compilers: dict[Side, UpgradeCompiler] = {"before": before, "after": after}
     answered = list(rows)
     searches: dict[int, Asking[Blame | None]] = {}
     for index, row in enumerate(rows):

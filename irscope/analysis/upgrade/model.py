@@ -18,8 +18,8 @@ Asking = Generator[Graft, Capture | None, _Found]
 """What asks for one compile after another, and gets each one's capture, or None where the compiler refuses."""
 
 
-class Compiler(Protocol):
-    """One Triton, as an upgrade needs it; `irscope.record.variants.grafts` has it."""
+class UpgradeCompiler(Protocol):
+    """One Triton, as an upgrade needs it; `irscope.record.variants.pool` has it."""
 
     @property
     def version(self) -> str: ...
@@ -94,7 +94,7 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UpgradeRow:
     """One variant of a kernel under both compilers; a side that has none of it is None."""
 
     before: Capture | None
@@ -159,7 +159,7 @@ class Upgrade:
 
     versions: tuple[str, str]
     """Of Triton: (before, after)."""
-    rows: tuple[Row, ...]
+    rows: tuple[UpgradeRow, ...]
     """As the captures come."""
     source_versions: tuple[str, ...] = ()
     """Of the Tritons whose front ends made the IR that both compiled; empty where each one's own front end ran."""

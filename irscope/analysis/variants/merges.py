@@ -11,6 +11,7 @@ from typing import Any, Literal
 from irscope.analysis.variants.site import KernelVariant, Key, Site, VariantCause
 from irscope.ir.mlir import edits
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.model.plain import constant_value
 from irscope.model.telling import DIVISIBLE
 
 How = Literal["do_not_specialize", "do_not_specialize_on_alignment", "remove", "runtime", "one value", "warm up"]
@@ -115,7 +116,6 @@ def _merge(site: Site, cause: VariantCause) -> Merge:
 
 
 def _rows_without(site: Site, cause: VariantCause) -> Iterator[list[KernelVariant]]:
-    """The variants that differ in nothing but a cause."""
     rows: dict[object, list[KernelVariant]] = {}
     for variant in site.variants:
         key = tuple(sorted(row for row in variant.specialisation.values.items() if row[0][1] != cause.name))
@@ -144,7 +144,6 @@ def _equal_code(site: Site, cause: VariantCause) -> tuple[Group, ...]:
 
 
 def _may_be_argument(site: Site, cause: VariantCause) -> bool:
-    """Whether a parameter is a constant in every variant, whose values are numbers of one type."""
     if cause.aspects != ("constexpr",):
         return False
     values = [dict(variant.launch.constants).get(cause.name, "") for variant in site.variants]
@@ -153,10 +152,7 @@ def _may_be_argument(site: Site, cause: VariantCause) -> bool:
 
 def argument_type(value: str) -> str:
     """The type that a constant has as an argument, as Triton names it: `i32`; empty for what is no number."""
-    try:
-        number = ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return ""
+    number = constant_value(value)
     if isinstance(number, bool):
         return "i1"
     if isinstance(number, int):

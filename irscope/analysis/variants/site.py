@@ -15,6 +15,7 @@ from irscope.ir.asm.resources import parse_elf
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Kernel, Launch, stage_named
+from irscope.model.plain import constant_value
 from irscope.model.telling import DIVISIBLE
 from irscope.target import Target
 
@@ -191,10 +192,7 @@ def _yes(is_so: bool) -> str:
 
 
 def _is_one(value: str) -> bool:
-    try:
-        return ast.literal_eval(value) == 1
-    except (ValueError, SyntaxError):
-        return False
+    return constant_value(value) == 1
 
 
 Use = Literal["used", "not in the IR", "never read", "guards the grid", "unknown", "option"]
@@ -416,6 +414,5 @@ def _use(name: str, variants: Sequence[KernelVariant], text: KernelText) -> Use:
 
 
 def _is_the_grid(variant: KernelVariant, name: str, axis: int) -> bool:
-    """Whether a constant is the number of programs along an axis, in the launch of a variant."""
     grid = variant.launch.grid
     return grid is not None and dict(variant.launch.constants).get(name) == str(grid[axis])

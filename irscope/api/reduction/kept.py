@@ -24,7 +24,7 @@ from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Failure, PassSnapshot
 from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Judge
+from irscope.record.variants.pool import Judge
 from irscope.store.file import SUFFIX, save
 
 
@@ -93,7 +93,6 @@ def kept_failure(capture: Capture, failure: Failure | None = None) -> Kept:
 
 
 def _failure_text(failure: Failure) -> str:
-    """A failure in words, with the figures of what failed."""
     if failure.kind == "timeout":
         return f"it hangs in {failure.where}"
     return f"it {failure.verdict}: {without_place(failure.headline)}"
@@ -182,13 +181,18 @@ def refuse_lost(
     `tried`: the texts that were compiled. `unread`: those that MLIR does not read. `made`: what the last gave.
     """
     if not tried:
-        why = (
-            f"MLIR does not read {' and '.join(unread)} with Triton as it is installed here, and only what it reads is "
-            "reduced"
-            if unread
-            else "the capture holds no IR"
-        )
-        advice = " --python FILE reduces the Python text of the kernel." if capture.launch.kernel.source else ""
+        failure = capture.failure
+        does_not_parse = failure is not None and failure.kind == "parse"
+        names = [f"the {failure.stage}"] if failure is not None and does_not_parse else unread
+        why = "the capture holds no IR"
+        if names:
+            why = (
+                f"MLIR does not read {' and '.join(names)} with Triton as it is installed here, and only IR that it "
+                "reads is reduced"
+            )
+        advice = ""
+        if capture.launch.kernel.source and not does_not_parse:
+            advice = " irscope reduce --python-output FILE reduces the Python text of the kernel."
         return RecordingError(f"{capture.name} ({capture.id[:8]}): {what}, but {why}: nothing to reduce.{advice}")
     return RecordingError(
         f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
@@ -272,8 +276,6 @@ def _arguments(request: RecordRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """How two sides differ."""
-
     text: str
     sides: tuple[Likeness | None, Likeness | None] = (None, None)
     """How each fails; None for one that compiles."""
@@ -287,7 +289,6 @@ def _failing(capture: Capture, figure: str) -> Likeness | None:
 
 
 def _difference(one: Capture, other: Capture, figure: str, session: Session | None) -> _Difference | None:
-    """How two sides differ; None if they do not."""
     sides = left, right = _failing(one, figure), _failing(other, figure)
     if left != right:
         if session is not None or any(side is not None and side.kind == "parse" for side in sides):

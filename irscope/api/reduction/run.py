@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.analysis.reduce.model import CaseSize, Reduced, ReducedPython
-from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program
+from irscope.analysis.reduce.program import Case, EditableProgram, Pipeline, read_program
 from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
 from irscope.analysis.reduce.search import Search
 from irscope.analysis.reduce.steps import STEPS
@@ -24,8 +24,7 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Launch, PassSnapshot, SnapshotLevel, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Candidates, settled
-from irscope.record.variants.pool import VariantPool
+from irscope.record.variants.pool import Candidates, VariantPool, settled
 from irscope.render.reproduction.needed import needed_source
 from irscope.render.reproduction.program import pieces_text
 from irscope.store.disk import default_folder
@@ -180,7 +179,7 @@ class _Begun:
 
     origin: ReductionOrigin
     kept: Kept
-    program: Program
+    program: EditableProgram
     plain: str
     """The text in MLIR's custom form, without locations."""
     capture: Capture

@@ -24,7 +24,7 @@ _CUTS = ((3000, 60), (1000, 30), (400, 12), (150, 6), (60, 3), (20, 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a tool answers: values that are always there, and rows of which a part may be."""
 
     head: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Answer:
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Of the call that is answered, but for where the page begins."""
 
-    def at(self, page: int) -> Answer:
+    def at(self, page: int) -> ToolAnswer:
         """The same answer, from another row on: the value of the argument `page`."""
         if self.numbers is None:
             return replace(self, start=page)
@@ -154,14 +154,14 @@ class Offered:
     """One tool."""
 
     name: str
-    function: Callable[..., Answer]
+    function: Callable[..., ToolAnswer]
     effect: Literal["reads", "compiles", "runs the file"]
     """`reads`: it adds no capture, and runs no code of the user's; what a capture lacks is compiled if it was recorded
     here. `compiles`: it adds captures, made of those that are there."""
     then: str = "stages"
     """The tool that is named as the next, where the answer names no call."""
 
-    def answer(self, arguments: Mapping[str, Any]) -> Answer:
+    def answer(self, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Call the tool; raises what it raises."""
         defaults = {one.name: one.default for one in signature(self.function).parameters.values()}
         given = {name: value for name, value in arguments.items() if value != defaults.get(name) and name not in _PAGES}
@@ -170,7 +170,7 @@ class Offered:
             answer = replace(answer, head={**answer.head, "next": self._next(answer, arguments)})
         return replace(answer, tool=self.name, arguments=given)
 
-    def _next(self, answer: Answer, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _next(self, answer: ToolAnswer, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The call after an answer: of its capture, of the first that it lists, or of a file where there is none."""
         rows = answer.rows if answer.key == "captures" else ()
         listed = next((cast("dict[str, Any]", row).get("id") for row in rows if isinstance(row, dict)), None)
@@ -189,7 +189,7 @@ class KeptAnswers:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._answers: dict[Any, Answer] = {}
+        self._answers: dict[Any, ToolAnswer] = {}
 
     def text(self, offered: Offered, arguments: Mapping[str, Any]) -> str:
         """What a tool answers, as JSON; raises what the tool raises."""

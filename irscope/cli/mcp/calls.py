@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from irscope.api.texts import parse_lines
+from irscope.cli.captures import is_capture, split_subject
 from irscope.cli.mcp.answers import call_text
-from irscope.cli.subject import is_capture, split_subject
 from irscope.cli.texts import one_pass, snapshot_text
 from irscope.errors import CaptureNotFound, IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.ir.locations.stages import capture_locations, lines_selected

@@ -53,18 +53,18 @@ class _Tool(Tool):
 
 def _tool(offered: Offered, kept: KeptAnswers) -> Tool:
     description, _, arguments = inspect.cleandoc(offered.function.__doc__ or "").partition("\n\nArgs:\n")
+    told = dict(line.split(": ", 1) for line in arguments.splitlines())
     # What a hint is by default stays out: it may write, destroy, and reach the world, as a program does that is run.
+    hints = ToolAnnotations(
+        read_only_hint=True if offered.effect == "reads" else None,
+        destructive_hint=False if offered.effect == "compiles" else None,
+        open_world_hint=False,
+    )
     tool = _Tool.from_function(
         _refusing(offered, kept),
         name=offered.name,
-        description=" ".join(f"{description} {arguments}".split()),
-        annotations=ToolAnnotations(
-            read_only_hint=True if offered.effect == "reads" else None,
-            destructive_hint=False if offered.effect == "compiles" else None,
-            open_world_hint=False,
-        )
-        if offered.effect != "runs the file"
-        else None,
+        description=" ".join(description.split()),
+        annotations=None if offered.effect == "runs the file" else hints,
         structured_output=False,
     )
     # A misspelt argument is an error, not left out.
@@ -72,20 +72,21 @@ def _tool(offered: Offered, kept: KeptAnswers) -> Tool:
     model.model_config["extra"] = "forbid"
     model.model_rebuild(force=True)
     schema = model.model_json_schema(by_alias=True)
-    properties = {name: _short(row) for name, row in schema["properties"].items()}
+    properties = {name: _short(row, told.get(name, "")) for name, row in schema["properties"].items()}
     tool.parameters = {"type": "object", "properties": properties}
     if required := schema.get("required"):
         tool.parameters["required"] = required
     return tool
 
 
-def _short(row: dict[str, Any]) -> dict[str, Any]:
+def _short(row: dict[str, Any], told: str) -> dict[str, Any]:
     """The schema of an argument in as few bytes as say the same: all tools together are read in each conversation.
 
     An argument that is not required may be left out: that it may be null as well is nobody's concern.
     """
     kind = next((one for one in row.get("anyOf", ()) if one.get("type") != "null"), row)
-    return {name: value for name, value in kind.items() if name not in ("title", "default", "additionalProperties")}
+    short = {name: value for name, value in kind.items() if name not in ("title", "default", "additionalProperties")}
+    return short | ({"description": told} if told else {})
 
 
 def _refusing(offered: Offered, kept: KeptAnswers) -> Callable[..., str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
-from irscope.cli.mcp.answers import Answer, Offered, call_of, call_text
+from irscope.api.edits import PYTHON, EditPlace, place_at
+from irscope.cli.captures import captures_of, run_request, stored_capture, stored_captures, tell_failures
+from irscope.cli.mcp.answers import Offered, ToolAnswer, call_of, call_text
 from irscope.cli.mcp.calls import (
     capture_subject,
     command_json,
@@ -15,24 +18,24 @@ from irscope.cli.mcp.calls import (
     refuse_foreign,
     rows_of,
 )
-from irscope.cli.mcp.making import edit, edit_python, recompile, record
 from irscope.cli.streams import say
-from irscope.cli.subject import stored_capture, stored_captures
-from irscope.errors import UsageError
+from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
 from irscope.record.variants.completing import with_sass
+from irscope.store.disk import write_atomically
+from irscope.store.recent import edits_folder, free_name, refuse_taken
 
-__all__ = ["TOOLS", "Offered"]
 
-
-def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> Answer:
+def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> ToolAnswer:
     """List stored captures, the newest first.
 
     Args:
-    kernel: pattern.
+    kernel: a pattern
     """
     words = ["ls", *([kernel] if kernel and not kernel.startswith("-") else [])]
-    words += [*_option("--where", f"target={target}" if target else ""), *(["--last"] if last else [])]
+    words += _options(where=f"target={target}" if target else "", last=last)
     document, said = command_json(words)
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     for row in rows:
@@ -40,7 +43,7 @@ def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0
         row["parts"] = {
             name: text for name, text in row["parts"].items() if text not in ("", "None") and text[0] != "("
         }
-    return Answer({}, "captures", rows, "irscope ls --json", start, notes=said)
+    return ToolAnswer({}, "captures", rows, "irscope ls --json", start, notes=said)
 
 
 def _stages(
@@ -51,14 +54,14 @@ def _stages(
     first_line: int = 1,
     last_line: int = 0,
     locations: bool = False,
-) -> Answer:
+) -> ToolAnswer:
     """Show a capture; or the numbered lines of a stage, or of the IR after a pass.
 
     Args:
-    stage: source, ttir, ttgir, llir, ptx, sass, ….
-    after: a pass, as 'canonicalizer#2'.
-    source_lines: only from these lines of Python, as '23-31,40'.
-    locations: keep loc(…).
+    stage: source, ttir, ttgir, llir, ptx, sass, …
+    after: a pass, as 'combine#2'
+    source_lines: Python's, as '23-31,40'
+    locations: keep loc(…)
     """
     subject = capture_subject(capture)
     if not stage and not after:
@@ -79,10 +82,10 @@ def _stages(
     rows = [f"{number}: {text}" for number, text in shown]
     numbers = [number for number, _ in shown]
     whole = f"irscope show {capture} {place}"
-    return Answer(head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).at(first_line)
+    return ToolAnswer(head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).at(first_line)
 
 
-def _summary(subject: str) -> Answer:
+def _summary(subject: str) -> ToolAnswer:
     document, said = command_json(["show", subject])
     rows = [{**row, "environment": _versions(row["environment"])} for row in rows_of(document)]
     for row in rows:
@@ -90,7 +93,7 @@ def _summary(subject: str) -> Answer:
         row["findings"] = _codes(row)
         row.pop("metadata")
     whole = f"irscope show {subject} --json"
-    return Answer({}, "captures", rows, whole, notes=said)
+    return ToolAnswer({}, "captures", rows, whole, notes=said)
 
 
 def _codes(row: dict[str, Any]) -> list[str]:
@@ -101,38 +104,35 @@ def _versions(environment: dict[str, Any]) -> dict[str, Any]:
     return {name: environment[name] for name in ("triton_version", "torch_version", "date", "command", "gpu")}
 
 
-def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> Answer:
+def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> ToolAnswer:
     """List passes: options, time, changes."""
-    words = ["passes", capture_subject(capture), *_option("--stage", stage), *_option("--match", match)]
-    document, said = command_json([*words, *(["--changed"] if changed else [])])
-    (row, *others) = rows_of(document)
-    _refuse_several(capture, [row, *others])
-    rows = [{name: value for name, value in one.items() if value not in (None, "", {})} for one in row.pop("passes")]
-    whole = f"irscope passes {capture} --json"
-    return Answer(row, "passes", rows, whole, start, notes=said)
+    words = ["passes", capture_subject(capture), *_options(stage=stage, match=match, changed=changed)]
+    answer = _answer_of(capture, words, "passes", start)
+    rows = [{name: value for name, value in one.items() if value not in (None, "", {})} for one in answer.rows]
+    return replace(answer, rows=rows)
 
 
 def _diff(
     left: str, right: str = "", stage: str = "", one_pass: str = "", between: list[str] | None = None, start: int = 0
-) -> Answer:
+) -> ToolAnswer:
     """Compare two captures, or the IR of one around a pass, structurally.
 
     Args:
-    one_pass: in place of right: before and after it.
-    between: in place of right: after each of two passes.
+    one_pass: before and after it
+    between: after each of two
     """
     words = ["diff", capture_subject(left)]
     if bool(right) + bool(one_pass) + bool(between) != 1:
         call = call_text("passes", {"capture": left, "changed": True})
         raise UsageError(f"give one of right, one_pass and between. Next, for the names of passes: {call}")
     if right:
-        words += [capture_subject(right), *_option("--stage", stage)]
+        words += [capture_subject(right), *_options(stage=stage)]
     elif between:
         if len(between) != 2:
             raise UsageError(f"between={between!r}: write two passes, such as ['coalesce', 'pipeline'].")
         words += ["--between", *map(_value, between)]
     else:
-        words += _option("--pass", one_pass)
+        words += _options(**{"pass": one_pass})
     if not right:
         refuse_foreign(_one(left), between or [one_pass])
     document, said = command_json(words)
@@ -147,7 +147,7 @@ def _diff(
         row["diff_of"] = ", ".join(texts) or "no stage differs"
         row.pop("passes")
         row.pop("schedule")
-    return Answer(row, "diff", lines, whole, start, notes=said)
+    return ToolAnswer(row, "diff", lines, whole, start, notes=said)
 
 
 def _why(
@@ -160,37 +160,31 @@ def _why(
     sizes: dict[str, int] | None = None,
     grid: str = "",
     start: int = 0,
-) -> Answer:
-    """Report what is slow: line, cause, and fixes that were compiled; the worst first.
+) -> ToolAnswer:
+    """Report what is slow: line, cause, compiled fixes; the worst first.
 
     Args:
-    tries: compiles of fixes, at most.
-    operation: as 'tt.dot'.
-    value: as '%acc'.
-    ignore: codes, as ['IRS101'].
-    sizes: as if launched so, as {"n": 4096}.
-    grid: CTAs, as '64,8'.
+    tries: compiles, at most
+    operation: as 'tt.dot'
+    value: as '%acc'
+    ignore: codes, as 'IRS101'
+    sizes: as if launched so, as {n: 4096}
+    grid: CTAs, as '64,8'
     """
     trusted = all(file.load().environment.is_trusted for file in stored_captures(capture_subject(capture)).files)
-    words = ["why", capture_subject(capture), f"--tries={tries if trusted else 0}"]
-    words += [*_option("--line", str(line) if line else ""), *_option("--op", operation), *_option("--value", value)]
-    words += [*_option("--ignore", ",".join(ignore or ())), *_option("--grid", grid)]
+    words = ["why", capture, f"--tries={tries if trusted else 0}"]
+    words += _options(line=line, op=operation, value=value, ignore=ignore, grid=grid)
     words += [f"--size={name}={number}" for name, number in (sizes or {}).items()]
-    document, said = command_json(words)
-    (row, *others) = rows_of(document)
-    _refuse_several(capture, [row, *others])
-    found = row.pop("findings")
-    whole = f"irscope why {capture} --json"
-    return Answer(row, "findings", found, whole, start, notes=said)
+    return _answer_of(capture, words, "findings", start)
 
 
 def _layouts(
     capture: str, names: list[str] | None = None, value: str = "", operation: str = "", line: int = 0, start: int = 0
-) -> Answer:
+) -> ToolAnswer:
     """List layouts of the TTGIR: bases, uses, registers, copies, padding.
 
     Args:
-    names: as '#blocked' or 'nvidia_mma'.
+    names: as '#blocked', 'nvidia_mma'
     """
     from irscope.api.layouts import layouts_of_capture
     from irscope.layout.described import as_json, choose_layouts
@@ -204,34 +198,31 @@ def _layouts(
             )
         rows = [as_json(item, full=False) for item in found]
     head, whole = {"capture": one.id}, f"irscope layout {capture} --json"
-    return Answer(head, "layouts", rows, whole, start, notes=said)
+    return ToolAnswer(head, "layouts", rows, whole, start, notes=said)
 
 
-def _costs(capture: str, start: int = 0) -> Answer:
+def _costs(capture: str, start: int = 0) -> ToolAnswer:
     """Rank memory accesses and layout conversions by what they waste."""
     document, said = command_json(["layout", capture_subject(capture), "--costs"])
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     whole = f"irscope layout {capture} --costs --json"
-    return Answer({"capture": capture}, "costs", rows, whole, start, notes=said)
+    return ToolAnswer({"capture": capture}, "costs", rows, whole, start, notes=said)
 
 
 def _ablate(
     capture: str, stage: str = "ttgir", passes: list[str] | None = None, pairs: bool = False, start: int = 0
-) -> Answer:
+) -> ToolAnswer:
     """Compile with each pass off in turn: failures, differences, resources.
 
     Args:
-    stage: ttir, ttgir, llir, cubin, all.
+    stage: ttir, ttgir, llir, cubin, all
     """
-    words = ["ablate", capture_subject(capture), "--virtual", *(["--pairs"] if pairs else [])]
-    words += [f"--pass={name}" for name in passes] if passes else _option("--stage", stage)
-    document, said = command_json(words)
-    rows = [{name: value for name, value in row.items() if value not in (None, "")} for row in document.pop("variants")]
-    document.pop("irscope_json")
+    words = ["ablate", capture_subject(capture), "--virtual", *_options(pairs=pairs)]
+    words += [f"--pass={name}" for name in passes] if passes else _options(stage=stage)
+    answer = _answer_of("", words, "variants", start)
+    rows = [{name: value for name, value in row.items() if value not in (None, "")} for row in answer.rows]
     # Those that change the program first, in their order.
-    rows.sort(key=lambda row: bool(row.get("same_program")))
-    whole = f"irscope ablate {capture} --virtual --json"
-    return Answer(document, "variants", rows, whole, start, notes=said)
+    return replace(answer, rows=sorted(rows, key=lambda row: bool(row.get("same_program"))))
 
 
 def _check(
@@ -244,79 +235,292 @@ def _check(
     pipelined: bool = False,
     no_finding: list[str] | None = None,
     start: int = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Check assertions about a compiled kernel.
 
     Args:
-    uses: instructions or operations, as 'wgmma'.
-    min_width: bits per thread, as 'tl.load=128'.
-    no_finding: codes, or 'any'.
+    uses: instructions or operations, as 'wgmma'
+    min_width: bits per thread, as 'tl.load=128'
+    no_finding: codes, or 'any'
     """
     words = ["check", capture_subject(capture)]
-    words += [*_option("--max-regs", str(max_regs or "")), *_option("--max-shared", str(max_shared or ""))]
-    words += [name for name, asked in (("--no-spills", no_spills), ("--pipelined", pipelined)) if asked]
-    words += [*_option("--uses", ",".join(uses or ())), *_option("--min-width", ",".join(min_width or ()))]
-    words += _option("--no-finding", ",".join(no_finding or ()))
+    words += _options(max_regs=max_regs, max_shared=max_shared, no_spills=no_spills, pipelined=pipelined)
+    words += _options(uses=uses, min_width=min_width, no_finding=no_finding)
     document, said = command_json(words)
     (row, *others) = document.pop("captures")
     _refuse_several(capture, [row, *others])
     head = {**row, **{name: value for name, value in document.items() if name != "irscope_json"}}
     rows, whole = head.pop("assertions"), f"irscope {' '.join(words)} --json"
-    return Answer(head, "assertions", rows, whole, start, notes=said)
+    return ToolAnswer(head, "assertions", rows, whole, start, notes=said)
 
 
-def _verify(capture: str, all_programs: bool = False, start: int = 0) -> Answer:
+def _verify(capture: str, all_programs: bool = False, start: int = 0) -> ToolAnswer:
     """Find accesses out of bounds, races and deadlocks, on the CPU."""
-    words = ["verify", capture_subject(capture), *(["--all-programs"] if all_programs else [])]
-    document, said = command_json(words)
-    (row, *others) = rows_of(document)
-    _refuse_several(capture, [row, *others])
-    whole = f"irscope {' '.join(words)} --json"
-    return Answer(row, "violations", row.pop("violations"), whole, start, notes=said)
+    words = ["verify", capture_subject(capture), *_options(all_programs=all_programs)]
+    return _answer_of(capture, words, "violations", start)
 
 
-def _time(capture: str, part: str = "", sizes: dict[str, int] | None = None, grid: str = "", start: int = 0) -> Answer:
+def _time(
+    capture: str, part: str = "", sizes: dict[str, int] | None = None, grid: str = "", start: int = 0
+) -> ToolAnswer:
     """Predict a launch's time, its bound and the share of each line.
 
     Args:
-    part: h100, h200, …
+    part: h100, …
     """
-    words = ["time", capture_subject(capture), *_option("--part", part), *_option("--grid", grid)]
+    words = ["time", capture_subject(capture), *_options(part=part, grid=grid)]
     words += [f"--size={name}={number}" for name, number in (sizes or {}).items()]
     document, said = command_json(words)
     rows = rows_of(document)
     for row in rows:
         row["next"] = call_of("why", {"capture": row["id"]})
-    return Answer({}, "predictions", rows, f"irscope {' '.join(words)} --json", start, notes=said)
+    return ToolAnswer({}, "predictions", rows, f"irscope {' '.join(words)} --json", start, notes=said)
 
 
 def _tune(
     capture: str, versus: list[str] | None = None, sizes: list[str] | None = None, grid: str = "", start: int = 0
-) -> Answer:
-    """Compile configurations of a kernel and rank them by predicted time.
+) -> ToolAnswer:
+    """Rank compiled configurations by predicted time.
 
     Args:
-    versus: as ['num_warps=4,8'].
-    sizes: as ['M=1,4096'].
-    grid: as 'cdiv(M, 64)'.
+    versus: as 'num_warps=4,8'
+    sizes: as 'M=1,4096'
+    grid: as 'cdiv(M, 64)'
     """
-    words = ["tune", capture_subject(capture), *_option("--grid", grid)]
+    words = ["tune", capture_subject(capture), *_options(grid=grid)]
     words += [f"--vs={one}" for one in versus or ()] + [f"--size={one}" for one in sizes or ()]
-    document, said = command_json(words)
-    configs = document.pop("configs")
-    document.pop("irscope_json", None)
-    for row in configs:
+    answer = _answer_of("", words, "configs", start)
+    for row in answer.rows:
         row["next"] = call_of("why", {"capture": row["id"]})
-    return Answer(document, "configs", configs, f"irscope {' '.join(words)} --json", start, notes=said)
+    return answer
 
 
-def _run(file: str, kernel: str = "", plan: str = "", start: int = 0) -> Answer:
+def _run(file: str, kernel: str = "", plan: str = "", start: int = 0) -> ToolAnswer:
     """Run a Python file and check its kernels' results, with a plan against every pass on."""
-    words = ["run", program_subject(file, kernel), *_option("--plan", plan)]
+    rules = PassPlan.parse(plan)
+    words = [f"--disable-pass={rule}" for rule in rules.disabled] + [f"--enable-only={rule}" for rule in rules.only]
+    return _answer_of("", ["run", program_subject(file, kernel), *words], "launches", start)
+
+
+def _answer_of(capture: str, words: Sequence[str], key: str, start: int) -> ToolAnswer:
+    """What a command prints of one capture, or of all that it works on: the rows of a key, and the rest as the head."""
     document, said = command_json(words)
-    launches = document.pop("launches")
-    document.pop("irscope_json", None)
-    return Answer(document, "launches", launches, f"irscope {' '.join(words)} --json", start, notes=said)
+    head, *others = rows_of(document if isinstance(document, list) else [document])
+    _refuse_several(capture, [head, *others])
+    rows = head.pop(key)
+    if not rows and words[0] == "why":
+        head["next"] = call_of("time", {"capture": head["id"]})
+    return ToolAnswer(head, key, rows, f"irscope {' '.join(words)} --json", start, notes=said)
+
+
+def _options(**values: str | int | Sequence[str] | None) -> list[str]:
+    """The values that are given, as options of a command; a list's are separated by commas."""
+    words: list[str] = []
+    for name, value in values.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif value:
+            words.append(f"{option}={value if isinstance(value, (str, int)) else ','.join(value)}")
+    return words
+
+
+def _value(text: str) -> str:
+    """A value that stands alone on a command line; raises UsageError for what would be an option there."""
+    if text.startswith("-"):
+        raise UsageError(f"{text!r} is no name of a pass.")
+    return text
+
+
+def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
+    if len(rows) > 1:
+        ids = ", ".join(row["id"] for row in rows[:8])
+        raise UsageError(f"{capture!r} names {len(rows)} captures: give the id of one: {ids}. Next: list()")
+
+
+def _one(subject: str, *, sass: bool = False) -> Capture:
+
+    capture = stored_capture(subject)
+    return with_sass(capture, tell=say) if sass else capture
+
+
+def record(
+    file: str,
+    kernel: str = "",
+    signature: str = "",
+    constexprs: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
+    target: str = "",
+    plan: str = "",
+    arguments: list[str] | None = None,
+    config: str = "first",
+    dry: bool = False,
+    timeout_s: float = 300.0,
+    start: int = 0,
+) -> ToolAnswer:
+    """Run a Python file (the user's code) and record its kernels; or compile one by its signature.
+
+    Args:
+    signature: as '*fp16:16, i32'; :16: divisible
+    options: as {num_warps: 8}
+    target: as cuda:90
+    plan: passes off, as '-combine'
+    config: first, all, N or KEY=VALUE
+    dry: in a copy of the folder
+    """
+    asked = RecordingOptions.of(
+        {
+            "signature": signature or None,
+            "constexprs": constexprs or (),
+            "options": options or (),
+            "targets": target or (),
+            "plan": plan,
+            "arguments": arguments or (),
+            "config": config,
+            "dry": dry,
+            "timeout_s": timeout_s,
+        }
+    )
+    return _captured(program_subject(file, kernel), asked, start)
+
+
+def recompile(
+    capture: str,
+    plan: str = "",
+    options: dict[str, Any] | None = None,
+    target: str = "",
+    timeout_s: float = 300.0,
+) -> ToolAnswer:
+    """Compile a capture again: passes off, other options or target.
+
+    Args:
+    plan: as '-combine'; '+coalesce': others off
+    options: as {num_warps: 8}
+    """
+    if not (plan or options or target):
+        raise UsageError(
+            f"nothing is to be changed. Next: {call_text('recompile', {'capture': capture, 'plan': '-combine'})}"
+        )
+    asked = {"plan": plan, "options": options or (), "targets": target or (), "timeout_s": timeout_s}
+    return _captured(capture_subject(capture), RecordingOptions.of(asked), 0)
+
+
+def _captured(subject: str, asked: RecordingOptions, start: int) -> ToolAnswer:
+    from irscope.analysis.resources import table
+
+    with quiet() as said:
+        captures = captures_of(subject, replace(asked, disassemble=False))
+        tell_failures(captures)
+        rows = table(captures)
+    # Row by row: what is not known of one is no loss to the others.
+    shown = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows]
+    for row in shown:
+        row["next"] = call_of("why" if row["status"] == "ok" else "stages", {"capture": row["id"]})
+    return ToolAnswer({}, "captures", shown, "irscope ls --last --json", start, notes=said)
+
+
+def edit(
+    capture: str,
+    at: str,
+    lines: dict[str, str] | None = None,
+    replace: dict[str, str] | None = None,
+    text: str = "",
+    variant: str = "",
+    start: int = 0,
+) -> ToolAnswer:
+    """Edit the IR after a pass or of a stage, compile on from it, show what changed. Give lines, replace or text.
+
+    Args:
+    at: a pass, as 'ttgir:coalesce', or ttir, ttgir, llir, ptx
+    lines: number → new text; empty removes
+    replace: part, there once → new text
+    variant: its name
+    """
+    if at == PYTHON:
+        how = call_text("edit_python", {"capture": capture})
+        raise UsageError(f"at={at!r} is the kernel's Python text, which another tool runs. Next: {how}")
+    subject = capture_subject(capture)
+    with quiet():
+        place = place_at(_one(subject), at, record=run_request, tell=say)
+        before = place.text()
+    if not (lines or replace or text):
+        shown = {"capture": capture, **({"stage": at} if at in place.capture.stages else {"after": at})}
+        raise UsageError(f"nothing is to be changed. Next, for the text: {call_text('stages', shown)}")
+    return _edited(subject, place, _with_edits(before, lines, replace, text), variant, start)
+
+
+def edit_python(
+    capture: str,
+    lines: dict[str, str] | None = None,
+    replace: dict[str, str] | None = None,
+    text: str = "",
+    variant: str = "",
+    start: int = 0,
+) -> ToolAnswer:
+    """Edit the kernel's Python, run it, compile it as the launch did. Without an edit: show it."""
+    subject = capture_subject(capture)
+    with quiet():
+        place = place_at(_one(subject), PYTHON, record=run_request, tell=say)
+        before = place.text()
+    if not (lines or replace or text):
+        rows = [f"{number}: {line}" for number, line in enumerate(before.splitlines(), 1)]
+        head = {"capture": place.capture.id, "at": PYTHON}
+        return ToolAnswer(head, "lines", rows, f"irscope edit {capture} --at source --text", start)
+    if not place.capture.environment.is_trusted:
+        raise UsageError(
+            f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor derived from one "
+            "that was: this tool runs no Python of others. Next: "
+            f"{call_text('edit', {'capture': capture, 'at': 'ttir'})}"
+        )
+    return _edited(subject, place, _with_edits(before, lines, replace, text), variant, start)
+
+
+def _with_edits(before: str, lines: Mapping[str, str] | None, parts: Mapping[str, str] | None, text: str) -> str:
+    """The edited text; raises UsageError for what does not fit the text."""
+    if bool(lines) + bool(parts) + bool(text) > 1:
+        raise UsageError("give one of lines, replace and text.")
+    for old, new in (parts or {}).items():
+        if (count := before.count(old) if old else 0) != 1:
+            raise UsageError(f"replace: {old[:80]!r} is {count} times in the text, and must be there once.")
+        before = before.replace(old, new)
+    if lines:
+        rows = before.split("\n")
+        for number in sorted(lines, key=lambda one: int(one) if one.isdecimal() else 0, reverse=True):
+            if not number.isdecimal() or not 0 < int(number) <= len(rows):
+                raise UsageError(f"lines: {number!r} is no line of the text, which has {len(rows)}.")
+            rows[int(number) - 1 : int(number)] = [lines[number]] if lines[number] else []
+        return "\n".join(rows)
+    return text or before
+
+
+def _edited(subject: str, place: EditPlace, edited: str, name: str, start: int) -> ToolAnswer:
+    """What came of compiling the edited text, by `irscope edit`; raises RecordingError where it does not compile."""
+    if name:
+        refuse_taken(name)
+    path = edits_folder() / f"{name or free_name(place.short)}{place.suffix}"
+    write_atomically(path, edited.encode("utf-8", "surrogateescape"))
+    words = ["edit", subject, f"--at={place.label}", f"--edited={path}", *([f"--name={name}"] if name else [])]
+    document, said = command_json(words)
+    found = cast("dict[str, Any]", document)
+    if found["variant"] is None:
+        is_python = place.label == PYTHON
+        shown = {"capture": subject, **({} if is_python else _text_of(place))}
+        again = call_text("edit_python" if is_python else "stages", shown)
+        path.unlink(missing_ok=True)
+        error = str(found["error"]).replace(str(path), place.label) or "the edited text is as it was."
+        raise RecordingError(f"{error} Next, for the text: {again}")
+    comparison: dict[str, Any] = found["comparison"]
+    diffs: dict[str, Any] = comparison.pop("diffs", None) or {}
+    lines: list[str] = [line for one in diffs.values() for line in one["unified"].splitlines()]
+    head = {name: found[name] for name in ("capture", "at", "name", "variant", "error")}
+    head |= {name: value for name, value in comparison.items() if name not in ("passes", "schedule")}
+    head["next"] = call_of("stages" if found["error"] else "why", {"capture": found["variant"]})
+    whole = f"irscope diff {found['capture']} {found['variant']} --json"
+    return ToolAnswer(head, "diff", lines, whole, start, notes=said)
+
+
+def _text_of(place: EditPlace) -> dict[str, str]:
+    return {"stage" if place.label in place.capture.stages else "after": place.label}
 
 
 TOOLS = (
@@ -339,26 +543,3 @@ TOOLS = (
     Offered("run", _run, "runs the file", "record"),
 )
 """All of them, in the order in which they are listed."""
-
-
-def _option(name: str, value: str) -> list[str]:
-    return [f"{name}={value}"] if value else []
-
-
-def _value(text: str) -> str:
-    """A value that stands alone on a command line; raises UsageError for what would be an option there."""
-    if text.startswith("-"):
-        raise UsageError(f"{text!r} is no name of a pass.")
-    return text
-
-
-def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
-    if len(rows) > 1:
-        ids = ", ".join(row["id"] for row in rows[:8])
-        raise UsageError(f"{capture!r} names {len(rows)} captures: give the id of one: {ids}. Next: list()")
-
-
-def _one(subject: str, *, sass: bool = False) -> Capture:
-
-    capture = stored_capture(subject)
-    return with_sass(capture, tell=say) if sass else capture

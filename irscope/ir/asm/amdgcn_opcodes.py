@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from irscope.ir.asm.operands import Access, ExecChange, Flow, Mode, opcode_rows, split_operands, word_set
+from irscope.ir.asm.operands import ExecChange, Flow, Mode, RegisterAccess, opcode_rows, split_operands, word_set
 
 _MOVES = ("mov", "cndmask", "perm", "swap", "cselect", "cmov", "pack", "alignb")
 # What the arithmetic of the rest is in, by a word of the opcode: the first that is there decides.
@@ -132,7 +132,7 @@ def _begins(words: list[str], stems: frozenset[str]) -> bool:
     return any("_".join(words[1:end]) in stems for end in (2, 3, 4))
 
 
-def amdgcn_access(template: str) -> Access | None:
+def amdgcn_access(template: str) -> RegisterAccess | None:
     """What a line does with registers; None if it is not an instruction."""
     if " :: " not in template:
         return _single(template)
@@ -141,7 +141,7 @@ def amdgcn_access(template: str) -> Access | None:
     halves = [part for part in parts if part is not None]
     if len(halves) < len(parts):
         return _unknown(template)
-    return Access(
+    return RegisterAccess(
         tuple([hole for half in halves for hole in half.holes]),
         tuple([register for half in halves for register in half.implicit]),
         any(half.is_partial for half in halves),
@@ -158,7 +158,7 @@ def _is_known(opcode: str, words: list[str]) -> bool:
     return _begins(words, _KNOWN[words[0]]) or (words[0] == "v" and words[1].startswith("dot") and words[1] != "dot")
 
 
-def _single(template: str) -> Access | None:
+def _single(template: str) -> RegisterAccess | None:
     match = _LINE.match(template)
     if match is None:
         return None
@@ -185,7 +185,7 @@ def _single(template: str) -> Access | None:
             if mode != "r":
                 written_files.add(token["file"] or "")
     implicit += _implicit(opcode, words, template, implicit)
-    return Access(
+    return RegisterAccess(
         tuple(holes),
         tuple(implicit),
         is_vector=bool(written_files & {"v", "a"}),
@@ -194,13 +194,13 @@ def _single(template: str) -> Access | None:
     )
 
 
-def _unknown(template: str) -> Access:
+def _unknown(template: str) -> RegisterAccess:
     holes: list[tuple[int, Mode]] = [
         (min(int(token["width"] or 1), _WIDEST), "m") if token["file"] else (0, "r")
         for token in _TOKEN.finditer(template)
         if not token["fixed"]
     ]
-    return Access(tuple(holes), is_partial=True, exec_change="any", is_unknown=True)
+    return RegisterAccess(tuple(holes), is_partial=True, exec_change="any", is_unknown=True)
 
 
 def _modes(opcode: str, words: list[str], operands: tuple[str, ...], template: str) -> dict[int, Mode]:
@@ -225,7 +225,6 @@ def _modes(opcode: str, words: list[str], operands: tuple[str, ...], template: s
 
 
 def _returns(template: str) -> bool:
-    """Whether an atomic operation returns what was there before."""
     tokens = template.replace(",", " ").split()
     return any(
         token in ("glc", "sc0") or (token.startswith("th:TH_ATOMIC") and token.endswith("RETURN")) for token in tokens

@@ -8,8 +8,6 @@ What a table does not know is opaque: `is_known` is False, and it is taken to do
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -17,9 +15,9 @@ from typing import Literal
 from irscope.ir.asm.amdgcn_opcodes import amdgcn_access, amdgcn_flow
 from irscope.ir.asm.opcodes import MemoryEffect, effect_of, family_of, ptx_opcode
 from irscope.ir.asm.operands import (
-    Access,
     Mode,
     Operand,
+    RegisterAccess,
     parse_operand,
     register_names,
     register_templates,
@@ -231,7 +229,7 @@ class Instruction:
         return tuple([parse_operand(operand) for operand in self.operands])
 
     @property
-    def access(self) -> Access | None:
+    def access(self) -> RegisterAccess | None:
         """Of machine code: what it does with the registers that its text names, and with others."""
         return _access(self.text, self.kind)
 
@@ -271,11 +269,6 @@ class Instruction:
         return bool(self.predicate) or (access is not None and (access.is_partial or access.is_vector))
 
     @property
-    def reused(self) -> tuple[int, ...]:
-        """Of SASS: the operands that are kept in the operand cache for the next instruction."""
-        return tuple([index for index, operand in enumerate(self.operands) if ".reuse" in operand])
-
-    @property
     def branch(self) -> Branch | None:
         """Where it may go; None if the next instruction always follows."""
         if self.kind == "llvm":
@@ -295,7 +288,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class CodeLabel:
     """A name for a place in a function's code."""
 
     name: str
@@ -312,13 +305,7 @@ class Label:
 class Function:
     name: str
     instructions: tuple[Instruction, ...] = ()
-    labels: tuple[Label, ...] = ()
-
-
-def opaque_instructions(functions: Iterable[Function]) -> Counter[str]:
-    """The opcodes that no table knows, and how often each occurs: what a reading of these functions may miss."""
-    items = [item for function in functions for item in function.instructions]
-    return Counter(item.opcode for item in items if not item.is_known)
+    labels: tuple[CodeLabel, ...] = ()
 
 
 def spill_of(line: str) -> Spill:
@@ -335,7 +322,7 @@ _ACCESSES = {"sass": sass_access, "amdgcn": amdgcn_access}
 
 
 @lru_cache(1 << 14)
-def _access(text: str, kind: StageKind) -> Access | None:
+def _access(text: str, kind: StageKind) -> RegisterAccess | None:
     return _ACCESSES[kind](register_templates(text, kind)) if kind in _ACCESSES else None
 
 

@@ -131,7 +131,7 @@ def _number(text: str) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RegisterAccess:
     """What all lines with one template do with registers."""
 
     holes: tuple[tuple[int, Mode], ...] = ()

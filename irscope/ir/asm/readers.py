@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
-from irscope.ir.asm.instructions import Function, Instruction, Label
+from irscope.ir.asm.instructions import CodeLabel, Function, Instruction
 from irscope.ir.asm.operands import split_operands
 from irscope.ir.locations.model import text_lines
 
@@ -73,7 +73,7 @@ class _PtxDraft:
     parameters: tuple[tuple[str, str], ...]
     directives: tuple[str, ...]
     instructions: list[Instruction] = field(default_factory=list[Instruction])
-    labels: list[Label] = field(default_factory=list[Label])
+    labels: list[CodeLabel] = field(default_factory=list[CodeLabel])
     registers: dict[str, str] = field(default_factory=dict[str, str])
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
@@ -138,7 +138,7 @@ class _PtxReader:
                 continue
             place = before.end()
             if before["label"] and not before["label"].startswith(_DEBUG_LABELS):
-                draft.labels.append(Label(before["label"], len(draft.instructions)))
+                draft.labels.append(CodeLabel(before["label"], len(draft.instructions)))
             if before["brace"] == "{":
                 opened.append((len(draft.instructions), len(draft.labels)))
             elif before["brace"] == "}" and not opened:
@@ -214,7 +214,7 @@ class _AmdgcnDraft:
     name: str
     has_begun: bool = False
     instructions: list[Instruction] = field(default_factory=list[Instruction])
-    labels: list[Label] = field(default_factory=list[Label])
+    labels: list[CodeLabel] = field(default_factory=list[CodeLabel])
     info: dict[str, int] = field(default_factory=dict[str, int])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -285,7 +285,7 @@ class _AmdgcnReader:
         elif name.startswith(".Lfunc_end"):
             self.open = None
         elif self.open is not None and not name.startswith((".Ltmp", ".Lfunc_begin")):  # those only serve debuggers
-            self.open.labels.append(Label(name, len(self.open.instructions)))
+            self.open.labels.append(CodeLabel(name, len(self.open.instructions)))
 
     def _read_directive(self, code: str) -> None:
         function = _FUNCTION_TYPE.match(code)
@@ -363,7 +363,7 @@ def parse_llvm(text: str) -> tuple[Function, ...]:
     functions: list[Function] = []
     name = ""
     instructions: list[Instruction] = []
-    labels: list[Label] = []
+    labels: list[CodeLabel] = []
     start = 0
     for number, line in enumerate(text_lines(text), 1):
         if line.startswith("define "):
@@ -374,7 +374,7 @@ def parse_llvm(text: str) -> tuple[Function, ...]:
         elif name and line[:2] == "  ":
             _read_instruction(line, number, start, instructions)
         elif name and (label := _BLOCK_LABEL.match(line)) is not None:
-            labels.append(Label(label["quoted"] or label["name"], len(instructions)))
+            labels.append(CodeLabel(label["quoted"] or label["name"], len(instructions)))
         start += len(line) + 1
     return tuple(functions)
 
@@ -422,7 +422,6 @@ def llvm_role(name: str) -> _LlvmRole:
 
 
 def _mnemonic(assembly: str) -> str:
-    """The first instruction of inline assembly that is not a move, without its predicate and operands."""
     words = assembly.replace("\\0A", " ").replace("\\09", " ").replace(";", " ").split()
     found = [word for word in words if _OPCODE.match(word)]
     # A load is preceded by a move that clears its registers.

@@ -308,7 +308,6 @@ def _only(found: Mapping[str, Resources]) -> Resources | None:
 
 
 def _named(items: tuple[Any, ...], name: str) -> Any:
-    """The item of that name, else the only one there is."""
     match = next((item for item in items if item.name == name), None)
     return match if match is not None else (items[0] if len(items) == 1 else None)
 

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from irscope.ir.asm.instructions import CONTROL, ControlInfo, Function, Instruction, Label, LiveRegisters
+from irscope.ir.asm.instructions import CONTROL, CodeLabel, ControlInfo, Function, Instruction, LiveRegisters
 from irscope.ir.asm.operands import split_operands
 from irscope.ir.locations.model import Chain, Frame
 from irscope.ir.quoted import without_padding
@@ -179,7 +179,7 @@ class _SassReader:
         self.name = name
         self.instructions: list[Instruction] = []
         self.words: list[int] = []
-        self.labels: list[Label] = []
+        self.labels: list[CodeLabel] = []
         self.opaque: list[OpaqueLine] = []
         self.location: Chain = ()
         self.awaited: Frame | None = None
@@ -204,7 +204,7 @@ class _SassReader:
         label = _LABEL.match(line)
         if label is not None:
             if label["name"] not in (self.name, f".text.{self.name}"):
-                self.labels.append(Label(label["name"], len(self.instructions)))
+                self.labels.append(CodeLabel(label["name"], len(self.instructions)))
             return
         text = line.strip()
         if _WORD.match(text):

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from irscope.ir.asm.operands import Access, Flow, Mode, opcode_rows, split_operands, word_set
+from irscope.ir.asm.operands import Flow, Mode, RegisterAccess, opcode_rows, split_operands, word_set
 
 Results = Literal["none", "first", "predicates", "usual"]
 """Which operands an opcode writes: none, only the first, one or two predicates, or what the kinds of the first tell."""
@@ -69,7 +69,7 @@ def sass_flow(opcode: str) -> Flow:
     return _FLOWS.get(opcode.partition(".")[0], "next")
 
 
-def sass_access(template: str) -> Access | None:
+def sass_access(template: str) -> RegisterAccess | None:
     """What a line does with registers; None if it is not an instruction."""
     match = _LINE.match(template)
     if match is None:
@@ -97,14 +97,14 @@ def sass_access(template: str) -> Access | None:
     if parts[0] in _GLOBAL and "desc[" not in template and "\x01R.64" in template:
         # Before sm_90 the text does not name the pair of uniform registers that holds the memory descriptor.
         implicit += _DESCRIPTORS
-    return Access(tuple(holes), implicit, is_guarded, flow=_flow(opcode, operands, is_guarded))
+    return RegisterAccess(tuple(holes), implicit, is_guarded, flow=_flow(opcode, operands, is_guarded))
 
 
-def _unknown(template: str) -> Access:
+def _unknown(template: str) -> RegisterAccess:
     # It may write what it names, and as many registers behind it as the widest plain operand has.
     files = [hole["file"] for hole in _HOLE.finditer(template)]
     holes: list[tuple[int, Mode]] = [(0, "r") if not file else (8 if "R" in file else 1, "m") for file in files]
-    return Access(tuple(holes), is_partial=True, is_unknown=True)
+    return RegisterAccess(tuple(holes), is_partial=True, is_unknown=True)
 
 
 def _results(base: str, operands: tuple[str, ...]) -> frozenset[int]:
@@ -339,7 +339,6 @@ class _Widths:
 
 
 def _bits(kind: str, types: list[str]) -> int:
-    """The bits of an element of the multiplied matrices."""
     for name in types:
         if name == "TF32":
             return 32

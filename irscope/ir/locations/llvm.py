@@ -6,7 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from irscope.ir.locations.model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, text_lines
+from irscope.ir.locations.model import (
+    MAX_FRAMES,
+    Chain,
+    ChainTable,
+    Frame,
+    TextLocations,
+    columns_of,
+    count,
+    text_lines,
+)
 from irscope.ir.quoted import unescape_ir
 
 #   %9 = add i32 %8, 1, !dbg !14        define void @kernel(ptr %0) !dbg !6 {
@@ -173,7 +182,7 @@ class KnownChains:
         self._by_start: dict[tuple[str, int, int], list[Chain]] = {}
         for chain in _DebugChains(text_lines(llir)).places() if llir else ():
             plain = tuple(Frame(frame.file, frame.line, frame.column if columns else 0) for frame in chain)
-            exact = self._places(plain)
+            exact = columns_of(plain)
             if plain and exact not in self._exact:
                 self._exact.add(exact)
                 self._by_start.setdefault(exact[0], []).append(plain)
@@ -186,18 +195,15 @@ class KnownChains:
         since comments omit their folders.
         """
         chain = tuple(frames)
-        if not chain or not self._exact or self._places(chain) in self._exact:
+        if not chain or not self._exact or columns_of(chain) in self._exact:
             return chain
-        candidates = self._by_start.get(self._places(chain[:1])[0], [])
+        candidates = self._by_start.get(columns_of(chain[:1])[0], [])
         for length in range(len(chain), 0, -1):
             wanted = self._keys(chain[:length])
             agreeing = [other for other in candidates if self._keys(other[:length]) == wanted]
             if agreeing:
                 return agreeing[0] if len(agreeing) == 1 else chain
         return chain
-
-    def _places(self, chain: Sequence[Frame]) -> tuple[tuple[str, int, int], ...]:
-        return tuple((frame.file, frame.line, frame.column) for frame in chain)
 
     def _keys(self, chain: Sequence[Frame]) -> tuple[_Key, ...]:
         return tuple((frame.line, frame.column, frame.file.rpartition("/")[2]) for frame in chain)

@@ -113,7 +113,6 @@ def _named(frame: Frame, name: str) -> Frame:
 
 
 def _merged(parts: list[Chain]) -> Chain:
-    """The first chain, then the frames that only other chains have."""
     first = next((part for part in parts if part), ())
     known = set(first)
     others = dict.fromkeys(frame for part in parts if part is not first for frame in part if frame not in known)

@@ -119,6 +119,11 @@ def place_of(chain: Chain, kernel_file: str = "") -> Place:
     return tuple((frame.file, frame.line) for frame in chain if frame.file == kernel_file or not is_library(frame.file))
 
 
+def columns_of(chain: Chain) -> tuple[tuple[str, int, int], ...]:
+    """(file, line, column) of each frame, without the names that only some texts have."""
+    return tuple([(frame.file, frame.line, frame.column) for frame in chain])
+
+
 def line_text(place: Place) -> str:
     """The user's line in tables, `file:line`; empty if all frames are the library's."""
     return f"{place[0][0]}:{place[0][1]}" if place else ""

@@ -88,18 +88,15 @@ def list_cache(folder: Path) -> tuple[CacheEntry, ...]:
 
 
 def read_cache(
-    folder: Path, variant: str | None = None, skipped: Callable[[str], None] | None = None, kernel: str = ""
+    folder: Path, variant: str | None = None, skipped: Callable[[str], None] | None = None
 ) -> Iterator[Capture]:
     """The captures of a cache, of a dump folder, or of one variant's folder, oldest first.
 
     Args:
         variant: a prefix of the folder's name or of the hash.
         skipped: called with a message for each damaged or incomplete variant, instead of raising.
-        kernel: only this kernel.
     """
     for files in sorted(_variants(folder), key=lambda files: (files.modified, files.folder.name, files.kernel)):
-        if kernel and files.kernel != kernel:
-            continue
         try:
             if variant is None or _is_variant(files, variant):
                 yield _capture(files)

@@ -35,7 +35,7 @@ class LoggedOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LogDecision:
     stage: str
     index: int | None
     """The pass, by the index of its snapshot; None for what a stage said outside of its passes."""
@@ -59,7 +59,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadWidth(Decision):
+class ThreadWidth(LogDecision):
     """`coalesce`: how many elements in a row one thread takes of a memory access, and what limits them."""
 
     contiguity: tuple[int, ...]
@@ -111,7 +111,7 @@ class ThreadWidth(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadPipelining(Decision):
+class LoadPipelining(LogDecision):
     """The pipeliner: whether a load in a loop is considered."""
 
     width_bits: int | None
@@ -130,7 +130,7 @@ class LoadPipelining(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class AsyncDot(Decision):
+class AsyncDot(LogDecision):
     """Hopper: whether a dot in a loop may be still under way when the next iteration begins."""
 
     reason: str
@@ -142,7 +142,7 @@ class AsyncDot(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Rematerialisation(Decision):
+class Rematerialisation(LogDecision):
     """`remove-layout-conversions`: whether a conversion is removed by computing its source in the other layout."""
 
     encoding: str
@@ -162,7 +162,7 @@ class Rematerialisation(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class VectorWidth(Decision):
+class VectorWidth(LogDecision):
     """Lowering to LLVM IR: a remark on an access that is not vectorised."""
 
     elements: int
@@ -180,7 +180,7 @@ class VectorWidth(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedBuffer(Decision):
+class PlacedBuffer(LogDecision):
     """The allocator: where a buffer lies in shared memory, and when it is in use."""
 
     number: int
@@ -200,7 +200,7 @@ class PlacedBuffer(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Partition(Decision):
+class Partition(LogDecision):
     """Warp specialisation, from Triton 3.7 on: what a group of warps gets of a loop in the end."""
 
     number: int | None
@@ -218,7 +218,7 @@ class Partition(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionMerge(Decision):
+class PartitionMerge(LogDecision):
     """Warp specialisation, from Triton 3.7 on: two operations, or two partitions, that go to the same warps."""
 
     rule: str
@@ -233,7 +233,7 @@ class PartitionMerge(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Remark(Decision):
+class Remark(LogDecision):
     """A remark or a warning of a pass on an operation, in its own words: `MMA version 3 acceleration not applied …`."""
 
     text: str
@@ -244,7 +244,7 @@ class Remark(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class PtxasAdvice(Decision):
+class PtxasAdvice(LogDecision):
     """ptxas: an advisory or a warning."""
 
     code: str
@@ -261,7 +261,7 @@ class PtxasAdvice(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(Decision):
+class Refusal(LogDecision):
     """Another pass that could not do its work on an operation or a loop."""
 
     type: str

@@ -7,7 +7,8 @@ of other programs, and may be cut anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from irscope.ir.logs.dump_mlir import SCF_TO_CF, TTGIR_BEGINS, DumpedCompile, read_mlir_dump
@@ -29,9 +30,11 @@ _HEADER = re.compile(
 _ON = re.compile(r"^(?P<name>.*?) on (?:loop .{0,200} in function (?P<loop>\S+)|\((?P<group>[^()]*)\)|(?P<scope>\S+))$")
 # Global Value Numbering (gvn)
 _ARGUMENT = re.compile(r"^.*\((?P<argument>[\w.-]+)\)$")
-# Running pass: SROAPass on matmul (30 instructions)
+# Running pass: SROAPass on matmul (30 instructions)   irscope: runs sroa   irscope: skips licm
 _TALK = re.compile(
-    r"^(?:Running|Skipping|Invalidating|Clearing) [a-z ]*(?:pass|analysis|results)\b[^\n]*$", re.MULTILINE
+    r"^(?:(?:Running|Skipping|Invalidating|Clearing) [a-z ]*(?:pass|analysis|results)\b[^\n]*"
+    r"|irscope: (?P<asked>runs|skips) (?P<name>[^\n]+))$",
+    re.MULTILINE,
 )
 _MACHINE_END = re.compile(r"^# End machine code for function [^\n]*$", re.MULTILINE)
 _MACHINE_FUNCTION = re.compile(r"^# Machine code for function (?P<name>[^:\n]+):", re.MULTILINE)
@@ -62,32 +65,42 @@ class _Dump:
     """`module`, `function`, `machine`, or `part` for a loop or a region of a function."""
     text: str
     """Empty if the pass left nothing to print."""
+    is_skipped: bool = False
 
 
-def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnapshot]:
+def read_llvm_dump(
+    text: str, stage: str, first_index: int = 0, known: Iterable[PassSnapshot] = ()
+) -> list[PassSnapshot]:
     """Read what LLVM printed during one stage of one compile; never raises.
 
     Args:
         text: the log; output of other programs in it is skipped.
         stage: the stage that ran these passes: llir, ptx or amdgcn.
-        first_index: the index of the first snapshot; occurrences count within this text.
+        first_index: the index of the first snapshot.
+        known: the passes of earlier stages; occurrences count from theirs on.
 
     Returns a snapshot per pass and function, of group `llvm`; only those that changed something, or may have, keep the
     text. A pass over a loop or a region keeps only its text.
     """
     state = _State()
-    counts: dict[tuple[str, str], int] = {}
+    counts = Counter(one.argument or one.name for one in known)
     snapshots: list[PassSnapshot] = []
     for index, dump in enumerate(_dumps(text), first_index):
+        name = dump.argument or dump.name
+        counts[name] += 1
+        if dump.is_skipped:
+            skipped = PassSnapshot(
+                index, stage, dump.name, counts[name], dump.argument, "", "skipped", changed=False, group="llvm"
+            )
+            snapshots.append(skipped)
+            continue
         scope, changed = state.takes(dump)
-        key = (dump.name, scope)
-        counts[key] = counts.get(key, 0) + 1
         snapshots.append(
             PassSnapshot(
                 index,
                 stage,
                 dump.name,
-                counts[key],
+                counts[name],
                 dump.argument,
                 changed=changed,
                 text=dump.text if changed is not False and dump.text else None,
@@ -98,13 +111,9 @@ def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnap
     return snapshots
 
 
-def _first_llvm_kernel(text: str) -> str:
-    """The first function defined in a log of LLVM's passes; empty if there is none."""
-    return next((name for name, _, _ in _functions(text)), "")
-
-
-def _has_llvm_dump(text: str) -> bool:
-    return _HEADER.search(text) is not None
+def without_talk(text: str) -> str:
+    """What was printed, without LLVM's lines that name each pass and analysis that it runs."""
+    return "".join(line for line in text.splitlines(keepends=True) if not _TALK.match(line.rstrip("\n")))
 
 
 def _split_at_code_generator(text: str) -> tuple[str, str]:
@@ -117,9 +126,18 @@ def _split_at_code_generator(text: str) -> tuple[str, str]:
 
 def _dumps(text: str) -> Iterator[_Dump]:
     headers = list(_HEADER.finditer(text))
+    asked_for = [line for line in _TALK.finditer(text) if line["asked"]]
     for number, header in enumerate(headers):
         limit = headers[number + 1].start() if number + 1 < len(headers) else len(text)
-        yield _read(header, text[header.end() : limit].lstrip("\n"))
+        # LLVM asks before each pass that may be left out: what it names last is the one that it prints next.
+        asked = ""
+        while asked_for and asked_for[0].start() < header.start():
+            line = asked_for.pop(0)
+            asked = line["name"] if line["asked"] == "runs" else ""
+            if line["asked"] == "skips":
+                yield _Dump(line["name"], line["name"], "", "part", "", is_skipped=True)
+        dump = _read(header, text[header.end() : limit].lstrip("\n"))
+        yield replace(dump, argument=asked) if asked and not dump.argument else dump
 
 
 def _read(header: re.Match[str], body: str) -> _Dump:
@@ -151,7 +169,6 @@ def _read(header: re.Match[str], body: str) -> _Dump:
 
 
 def _functions(text: str) -> Iterator[tuple[str, int, int]]:
-    """Name, start and end of each complete function definition of a text."""
     match = _DEFINITION.search(text)
     while match is not None:
         end = text.find("\n}", match.end())
@@ -250,7 +267,6 @@ def _plain(text: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """The basic blocks of a text, each with its label."""
     starts = [match.start() for match in _LABEL.finditer(text)]
     if not starts or starts[0] > 0:
         starts.insert(0, 0)
@@ -368,7 +384,7 @@ def _from_llvm_alone(text: str, path: str) -> tuple[Capture, ...]:
         module = next((snapshot.text for snapshot in snapshots if not snapshot.scope and snapshot.text), None)
         captures.append(
             Capture(
-                Launch(Kernel(_first_llvm_kernel(part))),
+                Launch(Kernel(next((name for name, _, _ in _functions(part)), ""))),
                 _target_of_llvm(part),
                 artifacts=(Artifact("llir", module),) if module else (),
                 snapshots=tuple(snapshots),
@@ -391,7 +407,7 @@ _CPU = re.compile(r'"target-cpu"="(?P<cpu>sm_\d+|gfx\w+)')
 def _llvm_parts(text: str) -> list[str]:
     matches = list(_MODULE_PASS.finditer(text))
     if not matches:
-        return [text] if _has_llvm_dump(text) else []
+        return [text] if _HEADER.search(text) else []
     starts = [match.start() for match in matches if match["name"] == matches[0]["name"]]
     starts[0] = 0
     return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

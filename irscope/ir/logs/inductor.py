@@ -153,7 +153,6 @@ def _end_of(lines: Sequence[str], at: int) -> int:
 
 
 def _comment(lines: Sequence[str], at: int) -> tuple[_Comment, int]:
-    """The comment that begins with a line, and the line after it."""
     sources, _, operators = lines[at].strip().partition("[")[2].partition("], Original ATen: [")
     said = _Comment(_names(sources), _names(operators.removesuffix("]")))
     mapped: list[str] = []

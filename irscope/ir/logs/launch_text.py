@@ -60,13 +60,13 @@ def kernel_of_module(text: str) -> str:
     return match["name"] if match else ""
 
 
-def target_of_module(text: str, warp_size: int = 0) -> Target | None:
+def target_of_module(text: str) -> Target | None:
     """The target in the module's attributes; None if the module has none yet."""
     match = _MODULE_TARGET.search(text, 0, _module_head(text))
     if match is None:
         return None
     numbers = dict(_module_numbers(text))
-    return target_named(match["target"], int(numbers.get("threads-per-warp", warp_size)))
+    return target_named(match["target"], int(numbers.get("threads-per-warp", 0)))
 
 
 def target_named(name: str, warp_size: int = 0) -> Target:

@@ -15,8 +15,8 @@ from irscope.ir.locations.mlir import read_location
 from irscope.ir.locations.model import Chain, Frame, count, cut
 from irscope.ir.logs.decisions import (
     AsyncDot,
-    Decision,
     LoadPipelining,
+    LogDecision,
     LoggedOperation,
     Partition,
     PartitionMerge,
@@ -150,7 +150,7 @@ def _without_locations(line: str, known: dict[str, Chain]) -> tuple[str, Chain]:
     return "".join((*parts, line[done:])), chains[0] if chains else ()
 
 
-_Reader = Callable[[PassLog, Sequence[LogEntry]], Iterator[Decision]]
+_Reader = Callable[[PassLog, Sequence[LogEntry]], Iterator[LogDecision]]
 
 _LIST = r"\[(?P<{0}>[\d, -]*)\]"
 # axis info of pointer: contiguity = [1, 64], divisibility = [2, 16], constancy = [1, 1], constant_value = <none>
@@ -247,14 +247,14 @@ _MERGE = re.compile(rf'^merge "(?P<rule>\w{{1,80}})" ----\n{_PARTITION}{_PARTITI
 _FINAL = "final partitions:\n"
 
 
-def read_decisions(log: PassLog) -> tuple[Decision, ...]:
+def read_decisions(log: PassLog) -> tuple[LogDecision, ...]:
     """The decisions in what one pass printed, in its order."""
     entries = read_entries(log.text)
     found = [decision for reader in _READERS for decision in reader(log, entries)]
     return tuple(sorted(found, key=lambda decision: decision.line))
 
 
-def _thread_widths(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _thread_widths(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     under_way: tuple[LogEntry, LoggedOperation] | None = None
     info: re.Match[str] | None = None
     order: tuple[int, ...] = ()
@@ -290,7 +290,7 @@ def _thread_widths(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decisi
                 under_way = None
 
 
-def _loads(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _loads(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     widths: dict[str, int] = {}
     for entry in entries:
         if entry.type != "triton-loop-pipeline" or not (match := _LOAD.match(entry.first)):
@@ -307,7 +307,7 @@ def _loads(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
         )  # fmt: skip
 
 
-def _dots(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _dots(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     considered: tuple[LogEntry, LoggedOperation] | None = None
     reason = ""
     for entry in entries:
@@ -324,7 +324,7 @@ def _dots(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
         yield AsyncDot(log.stage, log.index, considered[0].line, considered[1], reason)
 
 
-def _conversions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _conversions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     begun: LogEntry | None = None
     costs: dict[str, int] = {}
     for entry in entries:
@@ -344,7 +344,7 @@ def _conversions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision
             begun = None
 
 
-def _buffers(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _buffers(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     owners: dict[int, LoggedOperation] = {}
     for entry in entries:
         if entry.type == "buffer" and (owner := _OWNER.match(entry.first)):
@@ -356,7 +356,7 @@ def _buffers(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
                 yield PlacedBuffer(log.stage, log.index, line, owners.get(numbers[0]), *numbers)
 
 
-def _remarks(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _remarks(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     known: set[tuple[str, object]] = set()
     for entry in entries:
         if entry.kind != "diagnostic":
@@ -369,7 +369,7 @@ def _remarks(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
             yield Remark(log.stage, log.index, entry.line, _operation(entry, ""), entry.first)
 
 
-def _advice(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _advice(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     for entry in entries:
         match = _ADVICE.match(entry.first) if entry.kind == "ptxas" else None
         if match is None or not (match["code"] or entry.type == "warning"):
@@ -388,7 +388,7 @@ def _advice(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
         )
 
 
-def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     for entry in entries:
         for part, pattern, what in _REFUSALS:
             if entry.type == part and (match := pattern.match(entry.first)):
@@ -397,7 +397,7 @@ def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
                 yield Refusal(log.stage, log.index, entry.line, operation, part, reason)
 
 
-def _partitions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _partitions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[LogDecision]:
     for entry in entries:
         text = entry.text
         if _FINAL not in text and 'apply heuristic "' not in text:

@@ -106,7 +106,6 @@ def read_source_page(text: str) -> tuple[CountedKernel, ...]:
 
 
 def _kernels(text: str) -> Iterator[tuple[str, list[list[str]]]]:
-    """The name of each launch, and its rows from the header on."""
     name, rows = "", list[list[str]]()
     for row in _rows(text):
         if row[:1] == ["Kernel Name"]:

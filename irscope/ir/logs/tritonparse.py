@@ -22,7 +22,7 @@ from irscope.ir.logs.launch_text import (
 from irscope.model.capture import STAGES, Artifact, Capture, Environment, Launch, SourceFile, StageKind, stage_rank
 from irscope.model.evidence import GraphOrigin
 from irscope.model.launch_record import Argument, Autotuning, LaunchRecord
-from irscope.model.plain import storable
+from irscope.model.plain import constant_value, storable
 
 # ── The Python side of a compile in a trace: the kernel's text, its parameters and constants ────────────────────────
 
@@ -71,7 +71,6 @@ class PythonSource:
 
 
 def _block(text: str) -> str:
-    """The function that a text begins with, its decorators included."""
     lines = text.splitlines(keepends=True)
     found = next((at for at, line in enumerate(lines) if _FUNCTION.match(line)), None)
     if found is None:
@@ -353,7 +352,6 @@ def _capture(compile_: _TracedCompile, tunings: list[Mapping[str, Any]], notes: 
 def _artifacts(
     content: Mapping[str, Any], durations: Mapping[str, int]
 ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-    """The stages that have a text, and those that tritonparse left out."""
     made: dict[str, Artifact] = {}
     left_out: list[str] = []
     for file, text in content.items():
@@ -380,7 +378,6 @@ def _durations(times: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _launch(launch: Launch, source: PythonSource, metadata: Mapping[str, Any]) -> Launch:
-    """The launch with what the trace says of the Python side."""
     constants = _constants_of(mapping(metadata.get("src_constants")), source.parameters)
     kernel = replace(launch.kernel, source=source.function_text, first_line=source.first_line)
     if source.path:
@@ -426,7 +423,7 @@ def trace_of(capture: Capture) -> tuple[dict[str, Any], ...]:
     if not texts:
         return ()
     launch, environment = capture.launch, capture.environment
-    constants = {path: _plain(text) for path, text in launch.constants}
+    constants = {path: constant_value(text) for path, text in launch.constants}
     parameters = [name for name, _ in launch.signature]
     target = capture.target
     metadata: dict[str, Any] = {
@@ -483,15 +480,6 @@ def trace_of(capture: Capture) -> tuple[dict[str, Any], ...]:
     return compilation, {"event_type": "launch", **event, **launched, **shown}
 
 
-def _plain(text: str) -> Any:
-    """The value of a constant as JSON holds it; what is no plain value stays the text that Python prints."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return text
-    return value if value is None or isinstance(value, (bool, int, float, str)) else text
-
-
 def _path_of(path: str, parameters: Sequence[str]) -> str:
     """`(3,)` of the parameter with index 3, and `(2, 0)` of an element of a tuple."""
     name, *elements = path.replace("]", "").split("[")
@@ -501,11 +489,10 @@ def _path_of(path: str, parameters: Sequence[str]) -> str:
 
 def _pairs(attributes: str) -> list[list[Any]]:
     pairs = (one.partition("=") for one in attributes.split(", "))
-    return [[name, _plain(value)] for name, _, value in pairs]
+    return [[name, constant_value(value)] for name, _, value in pairs]
 
 
 def _extracted(argument: Argument) -> dict[str, Any]:
-    """An argument of a launch as tritonparse describes it."""
     if argument.kind == "scalar":
         return {"type": argument.dtype, "value": argument.value}
     shape, strides = [*argument.shape], [*argument.strides]

@@ -198,7 +198,6 @@ def _encoding(text: str, depth: int) -> Encoding:
 
 
 def _inside(text: str) -> str:
-    """The text within the brackets that enclose a whole text."""
     if text[:1] not in ("<", "{", "[") or closing(text, 0) != len(text) - 1:
         raise ParseError(f"{text[:80]!r} is no list in brackets")
     return text[1:-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from irscope.ir.mlir.attributes import parse_entries
+from irscope.ir.mlir.attributes import parse_attribute, parse_entries
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import VALUE_NAME
@@ -74,12 +74,22 @@ def constant_of(module: MlirModule, value: Value) -> int | None:
 
 
 def factor_sites(module: MlirModule) -> Iterator[tuple[int, Operation, int]]:
-    """(constant, operation, which operand it is) of each product with a constant, and each comparison with one."""
+    """(constant, operation, which operand it is) of each product with a constant, comparison with one, and offset.
+
+    A constant that is added to a number counts only where that is an offset: of a tensor, or of a pointer.
+    """
     for one in module.walk():
-        if one.name in ("arith.muli", "arith.cmpi"):
+        is_offset = one.opcode == "addptr" or (one.name == "arith.addi" and one.result_types[0].form == "tensor")
+        if is_offset or one.name in ("arith.muli", "arith.cmpi"):
             for index, operand in enumerate(one.operands):
                 if (value := constant_of(module, operand)) is not None:
                     yield value, one, index
+
+
+def known_divisor(attributes: str) -> int:
+    """What the compiler was told to divide a parameter with some attributes; 1 if nothing."""
+    value = parse_attribute(parse_entries(attributes).get(_DIVISIBILITY, "1"))
+    return value if isinstance(value, int) else 1
 
 
 _DIVISIBILITY = "tt.divisibility"
@@ -88,7 +98,6 @@ _CONVERT = "ttg.convert_layout"
 
 
 def _replace_value(text: str, name: str, other: str) -> str:
-    """The text with another name in place of a value's."""
     return VALUE_NAME.sub(lambda match: other if match[0] == name else match[0], text)
 
 
@@ -106,7 +115,6 @@ def _line(module: MlirModule, operation: Operation) -> str:
 
 
 def _with_attributes(text: str, module: MlirModule, number: int, entries: Mapping[str, str]) -> str | None:
-    """The text with these attributes of a parameter of the kernel, in place of those that it has."""
     if module.kernel is None:
         return None
     value, kind, given = module.kernel.parameters[number]
@@ -191,6 +199,41 @@ def with_factor(text: str, was: int, constant: int | str) -> str | None:
         changed = _replace_value(rest, one.operands[index].name, fresh)
         lines[one.first_line - 1] = f"    {fresh} = arith.constant {value} : {kind}\n{head} = {changed}"
     return "\n".join(lines) if sites else None
+
+
+_STRICT = {"sle": "slt", "ule": "ult", "sgt": "sge", "ugt": "uge"}
+"""Predicate → the one that means the same of a right side that is greater by one."""
+
+
+def with_strict_comparisons(text: str) -> str | None:
+    """The text with `<` in place of `<=`, and `>=` in place of `>`, where the right side is a constant or has a `- 1`.
+
+    None if no comparison is so.
+    """
+    module = parse_mlir(text)
+    lines = text.split("\n")
+    is_changed = False
+    for number, one in enumerate(module.walk()):
+        predicate = str(one.attribute("predicate")) if one.name == "arith.cmpi" else ""
+        if predicate not in _STRICT:
+            continue
+        right, kind = one.operands[1], one.operand_types[1]
+        place = one.first_line - 1
+        head, _, rest = lines[place].partition(" = ")
+        if (value := constant_of(module, right)) is not None:
+            number_text = f"dense<{value + 1}>" if kind.form == "tensor" else str(value + 1)
+            before = f"    %strict_{number} = arith.constant {number_text} : {kind}\n"
+        else:
+            one_type = "dense<1>" if kind.form == "tensor" else "1"
+            before = (
+                f"    %strict_one_{number} = arith.constant {one_type} : {kind}\n"
+                f"    %strict_{number} = arith.addi {right.name}, %strict_one_{number} : {kind}\n"
+            )
+        rest = _replace_value(rest.replace(f"cmpi {predicate},", f"cmpi {_STRICT[predicate]},", 1), right.name,
+                              f"%strict_{number}")  # fmt: skip
+        lines[place] = f"{before}{head} = {rest}"
+        is_changed = True
+    return "\n".join(lines) if is_changed else None
 
 
 def with_layout_of_access(text: str, number: int, layout: str) -> str | None:

@@ -156,7 +156,6 @@ _SCALAR = r'"(?:[^"\\]|\\.)*"|@[\w$.-]+|\[[^\]]*\]|#[\w.]+(?:<[^>]*>)?|<[^>]*>|-
 
 @cache
 def _pattern(form: str) -> re.Pattern[str]:
-    """The regular expression of a form of the table."""
     parts: list[str] = []
     for token in _TOKEN.finditer(form):
         if token["paired"]:
@@ -245,7 +244,6 @@ def _sides(types: str) -> tuple[str, str]:
 
 
 def _types_of(text: str) -> tuple[str, ...]:
-    """The types of a list, which may stand in parentheses."""
     if text.startswith("(") and closing(text, 0) == len(text) - 1:
         text = text[1:-1]
     return tuple(part for part in split_commas(text) if part)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from irscope.ir.mlir.attributes import (
     DEFAULTS,
@@ -378,6 +378,15 @@ class MlirModule:
         """The operation whose result a value is; None for the argument of a block."""
         owner = self.owners.get(value.number)
         return owner if isinstance(owner, Operation) else None
+
+    @cached_property
+    def users(self) -> Mapping[Value, Sequence[Operation]]:
+        """Value → the operations that read it, in the order of the text."""
+        found: dict[Value, list[Operation]] = {}
+        for operation in self.walk():
+            for value in dict.fromkeys(operation.operands):
+                found.setdefault(value, []).append(operation)
+        return found
 
     def type_of(self, value: Value) -> Type:
         """The type of a value; opaque if the text does not state it."""

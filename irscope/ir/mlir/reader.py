@@ -11,8 +11,6 @@ from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.tokens import definitions
 from irscope.ir.syntax import HOLE, Shape
 
-__all__ = ["Block", "MlirModule", "Operation", "Region", "Value", "parse_mlir"]
-
 # "default {"   "partition0(%a: i32) num_warps(4) {"   "case 1 {": more regions of the operation before
 _MORE_REGIONS = re.compile(r"(?:default|partition\d+|case -?\d+)(?: \{$|\(.*\{$)")
 # "%acc_69:9 = "   "%acc#1"
@@ -146,7 +144,6 @@ class _Builder:
     # ── operations ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _values(self, line: int, shape: Shape) -> list[Value]:
-        """The values in the holes of a line, each with its result number."""
         known = self.values
         if not self.many or "#" not in shape.template:
             return [known[value] for value in self.body.values[line]]
@@ -160,7 +157,6 @@ class _Builder:
         return Value(f"{self.body.names[value]}#{index}", value, index)
 
     def _results(self, line: int, shape: Shape) -> tuple[tuple[Value, ...], int]:
-        """The results, and how many of the line's holes they take."""
         template = shape.template
         if not shape.defines or shape.defines[0] != 0 or template[0] != "\x01":
             return (), 0

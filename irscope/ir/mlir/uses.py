@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from irscope.ir.locations.model import Chain, Place, TextLocations, place_of
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.mlir.operations import Effect, opcode_of
+from irscope.ir.mlir.operations import Effect
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.types import LayoutType, Type, read_types
 
@@ -20,14 +19,9 @@ from irscope.ir.mlir.types import LayoutType, Type, read_types
 class OperationUse:
     """An operation whose text names at least one type with a layout."""
 
-    line: int
-    """1-based, in the text."""
-    name: str
-    """`tt.load`."""
-    results: tuple[Value, ...]
+    operation: Operation
     result_types: tuple[LayoutType, ...]
     """The types of the results that have a layout."""
-    operands: tuple[Value, ...]
     types: tuple[LayoutType, ...]
     """Every type with a layout in its text, in order."""
     text: str
@@ -36,9 +30,25 @@ class OperationUse:
     """The number of loops around it."""
 
     @property
+    def line(self) -> int:
+        """1-based, in the text."""
+        return self.operation.first_line
+
+    @property
+    def name(self) -> str:
+        return self.operation.name
+
+    @property
     def opcode(self) -> str:
-        """The name, without the dialect for Triton's own dialects: `load`, `arith.addi`."""
-        return opcode_of(self.name)
+        return self.operation.opcode
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.operation.results
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.operation.operands
 
 
 @dataclass(frozen=True)
@@ -49,8 +59,6 @@ class ModuleUses:
     operations: tuple[OperationUse, ...] = ()
     values: dict[Value, LayoutType] = field(default_factory=dict[Value, LayoutType])
     """Value → type, for values with a layout."""
-    users: dict[Value, tuple[int, ...]] = field(default_factory=dict[Value, tuple[int, ...]])
-    """Value → indices of the operations that read it."""
     locations: TextLocations = field(default_factory=TextLocations)
 
     def chain_of(self, use: OperationUse) -> Chain:
@@ -89,17 +97,7 @@ def read_uses(text: str) -> ModuleUses:
             for block in region.blocks:
                 values.update((argument, _with_layout(module.type_of(argument))) for argument in block.arguments)
     known = {value: kind for value, kind in values.items() if kind is not None}
-    users: dict[Value, list[int]] = {}
-    for index, use in enumerate(operations):
-        for operand in dict.fromkeys(use.operands):
-            users.setdefault(operand, []).append(index)
-    return ModuleUses(
-        module,
-        tuple(operations),
-        known,
-        {value: tuple(rows) for value, rows in users.items()},
-        read_locations(text, "mlir"),
-    )
+    return ModuleUses(module, tuple(operations), known, read_locations(text, "mlir"))
 
 
 def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
@@ -121,9 +119,7 @@ def _read_operation(operation: Operation, loops: int) -> OperationUse:
     own = f"{operation.text} {operation.closing}".rstrip()
     types = tuple(read_types(own.partition(" = ")[2] if operation.results else own))
     results = tuple([kind for kind in map(_with_layout, operation.result_types) if kind is not None])
-    return OperationUse(
-        operation.first_line, operation.name, operation.results, results, operation.operands, types, own, loops
-    )
+    return OperationUse(operation, results, types, own, loops)
 
 
 def _with_layout(kind: Type) -> LayoutType | None:
@@ -228,7 +224,6 @@ def read_pointer_uses(text: str) -> PointerUses:
 
 
 def _accesses(operation: Operation) -> list[Effect]:
-    """The accesses to global memory through the operands."""
     if operation.kind in ("descriptor", "allocation"):
         return []
     return [one for one in operation.effects if one.space == "global" and one.kind in ("reads", "writes")]
@@ -268,7 +263,6 @@ def _carry_through_regions(flow: _Flow, operation: Operation) -> None:
 
 
 def _points(kind: Type) -> bool:
-    """Whether a type is, or holds, pointers to global memory, or is a tensor descriptor."""
     element = kind if kind.form in ("pointer", "descriptor") else kind.element
     return element is not None and element.form in ("pointer", "descriptor")
 
@@ -306,7 +300,7 @@ _OTHER = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class ArithmeticPrecision:
     """The precision of a kernel's arithmetic."""
 
     reads_tf32: bool = False
@@ -316,19 +310,15 @@ class Arithmetic:
     rounded to a narrow format, compared, or not known."""
 
 
-def read_arithmetic(text: str) -> Arithmetic:
+def read_arithmetic(text: str) -> ArithmeticPrecision:
     """The arithmetic of a TTIR or TTGIR module; never raises: of what cannot be read nothing is known."""
     module = parse_mlir(text)
     operations = list(module.walk())
-    users: dict[Value, list[Operation]] = defaultdict(list)
-    for operation in operations:
-        for operand in operation.operands:
-            users[operand].append(operation)
     dots = [operation for operation in operations if operation.name in _DOTS]
     tf32 = [dot for dot in dots if dot.attribute("inputPrecision") == "tf32" and _reads_float32(dot)]
     from_memory = all(_is_loaded(operand, module) for dot in tf32 for operand in dot.operands[:2])
-    smooth = bool(operations) and all(_is_smooth(operation, users) for operation in operations)
-    return Arithmetic(bool(tf32), not (from_memory and smooth))
+    smooth = bool(operations) and all(_is_smooth(operation, module.users) for operation in operations)
+    return ArithmeticPrecision(bool(tf32), not (from_memory and smooth))
 
 
 def _is_smooth(operation: Operation, users: Mapping[Value, Sequence[Operation]]) -> bool:
@@ -362,7 +352,6 @@ def _reads_float32(dot: Operation) -> bool:
 
 
 def _is_stored(values: Iterable[Value], users: Mapping[Value, Sequence[Operation]]) -> bool:
-    """Whether values are stored, and used for nothing else."""
     for value in values:
         for user in users.get(value, ()):
             if user.name in _STORES:

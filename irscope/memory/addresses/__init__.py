@@ -1,1 +1,1 @@
-"""Addresses of global memory accesses: the kernel's integer arithmetic, evaluated for given programs and loop turns."""
+"""Addresses of global memory accesses: the kernel's integer arithmetic, for given programs and iterations."""

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import cast
 import numpy as np
 
 from irscope.errors import NotRun
+from irscope.ir.mlir.edits import known_divisor
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.tokens import split_commas
 from irscope.ir.mlir.types import Type, element_bits, parse_type
@@ -27,20 +27,15 @@ from irscope.machine.values import Array, Descriptor, dtype_of
 from irscope.model.capture import Launch
 from irscope.model.launch_record import Argument
 
-__all__ = ["Arguments", "known_divisor", "read_arguments"]
-
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _MOST_CONTENTS = 1 << 22
 """Elements of a tensor whose contents are used."""
 _STORAGE_BYTES = 512
 """What the beginning of a storage is a multiple of, as torch's allocators give it."""
 
-# tt.divisibility = 16 : i32
-_DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
-
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class LaunchArguments:
     """The parameters of a kernel, and what was assumed of them."""
 
     held: dict[Value, Held]
@@ -61,13 +56,7 @@ class _Parameter:
     divisor: int
 
 
-def known_divisor(attributes: str) -> int:
-    """What the compiler was told to divide a parameter; 1 if nothing."""
-    match = _DIVISIBILITY.search(attributes)
-    return int(match[1]) if match else 1
-
-
-def read_arguments(kernel: Operation, launch: Launch, text: str = "") -> Arguments:
+def read_arguments(kernel: Operation, launch: Launch, text: str = "") -> LaunchArguments:
     """The parameters of a kernel, from the record of its launch as far as there is one.
 
     `text`: the module that the kernel is in, by which it is known to which arguments it does not write: their contents
@@ -76,7 +65,7 @@ def read_arguments(kernel: Operation, launch: Launch, text: str = "") -> Argumen
     parameters = [
         _Parameter(value, parse_type(kind), known_divisor(attributes)) for value, kind, attributes in kernel.parameters
     ]
-    found = Arguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
+    found = LaunchArguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
     has_data = launch.record is not None and any(one.data for one in launch.record.arguments)
     unwritten = _unwritten(text) if text and has_data else frozenset[str]()
     for name, row, own in _paired(parameters, launch):
@@ -167,7 +156,6 @@ _TYPES = {
 
 
 def _unwritten(text: str) -> frozenset[str]:
-    """The pointers that a kernel does not write through."""
     uses = read_pointer_uses(text)
     return frozenset() if uses.elsewhere else frozenset(one.name for one in uses.parameters if not one.written)
 
@@ -205,7 +193,7 @@ def _scalar(name: str, row: Argument | None, parameter: _Parameter, assumed: dic
     return atom(source, bits, parameter.divisor)
 
 
-def _describe(name: str, row: Argument | None, own: Sequence[_Parameter], found: Arguments) -> None:
+def _describe(name: str, row: Argument | None, own: Sequence[_Parameter], found: LaunchArguments) -> None:
     """A descriptor that the launch was given, and the parameters of its shape and strides that follow it."""
     rank = len(row.shape) if row is not None else 0
     base = _pointer(name, row, 16, found.assumed)

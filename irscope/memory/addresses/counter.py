@@ -23,25 +23,11 @@ from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Operation
 from irscope.layout.maps import IN_DIMS, ThreadMap, eliminate
-from irscope.machine.noted import Execution
+from irscope.machine.noted import AccessExecution
 from irscope.machine.numbers import Integers, Number, Tokens
 from irscope.memory.access import Span, Traffic
 from irscope.memory.machine import ACCESSES
 from irscope.model.layout import LinearLayout
-
-__all__ = [
-    "Counter",
-    "Hardware",
-    "Lanes",
-    "Shape",
-    "box_lanes",
-    "counted",
-    "distinct_instructions",
-    "lanes_of",
-    "scalar_map",
-    "strides_of",
-    "widest_vector",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +44,13 @@ class Lanes:
     """Instruction → its warp, counted over all CTAs."""
 
 
-def scalar_map(warps: int, lanes: int) -> ThreadMap:
+def _scalar_map(warps: int, lanes: int) -> ThreadMap:
     """The layout of a scalar: every thread holds it."""
     bits = {"lane": lanes, "warp": warps}
     return ThreadMap.of(LinearLayout.of({name: [()] * (size.bit_length() - 1) for name, size in bits.items()}, ()))
 
 
-def lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
+def _lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
     """The warp instructions of an access.
 
     Args:
@@ -96,7 +82,7 @@ def lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
     )
 
 
-def distinct_instructions(lanes: Lanes, addresses: Number, mask: Number | None) -> Lanes:
+def _distinct_instructions(lanes: Lanes, addresses: Number, mask: Number | None) -> Lanes:
     """The lanes without the instructions of a warp that load what an earlier one of the same warp loads."""
     full = addresses.full()
     keys = [lanes.warps[:, None], full.known.reshape(-1)[lanes.elements]]
@@ -123,7 +109,7 @@ def _free_bits(threads: ThreadMap) -> list[int]:
     return masks
 
 
-def box_lanes(size: int) -> Lanes:
+def _box_lanes(size: int) -> Lanes:
     """The elements of a block that a descriptor's copy moves as a whole."""
     return Lanes(np.arange(size).reshape(1, size), 1, np.ones((1, size), np.bool_), np.zeros(1, np.int64))
 
@@ -243,7 +229,6 @@ def _groups(addresses: Number, lanes: Lanes) -> Integers | None:
 
 
 def _active(mask: Number | None, lanes: Lanes) -> tuple[_Truths, _Truths]:
-    """The lanes that surely access memory, and those that may."""
     if mask is None:
         return lanes.takes_part, lanes.takes_part
     full = mask.full()
@@ -348,12 +333,10 @@ class _Parts:
 
 
 def _heads(values: Integers) -> _Truths:
-    """Which values differ from the one before."""
     return np.concatenate([np.ones(min(values.size, 1), np.bool_), values[1:] != values[:-1]])
 
 
 def _distinct_of_rows(values: Integers, active: _Truths) -> Integers:
-    """The number of distinct values in each row, of active lanes."""
     rows, lanes, pieces = values.shape
     # An inactive lane repeats a value of an active one, or stands alone.
     nothing = np.int64(np.iinfo(np.int64).max)
@@ -364,7 +347,6 @@ def _distinct_of_rows(values: Integers, active: _Truths) -> Integers:
 
 
 def _greatest(rows: Integers, values: Integers) -> Integers:
-    """The greatest value of each row; rows are sorted."""
     if not rows.size:
         return values
     return np.maximum.reduceat(values, np.flatnonzero(_heads(rows)))
@@ -387,7 +369,7 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class _InstructionShape:
     """The instructions of an operation, as its first execution shows them."""
 
     bits: int = 0
@@ -405,12 +387,12 @@ class Counter:
     made_of: Callable[[Operation], int | None] = lambda operation: None
     """How many instructions the machine code has for an access; None where that is not known."""
     lanes: dict[tuple[int, int], Lanes] = field(default_factory=dict[tuple[int, int], Lanes])
-    shapes: dict[tuple[int, int], Shape] = field(default_factory=dict[tuple[int, int], Shape])
+    shapes: dict[tuple[int, int], _InstructionShape] = field(default_factory=dict[tuple[int, int], _InstructionShape])
     known: dict[object, Traffic] = field(default_factory=dict[object, Traffic])
     each: dict[int, Traffic] = field(default_factory=dict[int, Traffic])
     """Line → the traffic of its first execution."""
 
-    def traffic(self, execution: Execution) -> Traffic:
+    def traffic(self, execution: AccessExecution) -> Traffic:
         """The traffic of all executions that one stands for."""
         addresses, mask = execution.addresses, execution.mask
         begin = int(addresses.known.flat[0])
@@ -432,8 +414,8 @@ class Counter:
             pairs = self._by_pairs(execution, lanes)
             least = most = counted(lanes, addresses, mask, size, *units, by_pairs=pairs)
             # Of loads of the same addresses the assembler may make one.
-            is_load = ACCESSES[execution.operation.name] == "load" and not execution.is_box
-            distinct = distinct_instructions(lanes, addresses, mask) if is_load else lanes
+            is_load = ACCESSES[execution.operation.opcode] == "load" and not execution.is_box
+            distinct = _distinct_instructions(lanes, addresses, mask) if is_load else lanes
             if len(distinct.warps) < len(lanes.warps):
                 least = counted(distinct, addresses, mask, size, *units, by_pairs=pairs)
                 each = len(lanes.warps) // execution.warps, len(distinct.warps) // execution.warps
@@ -447,35 +429,37 @@ class Counter:
         found = self.known[key].often(execution.times)
         return found.scaled(1 / execution.share) if execution.share < 1 else found
 
-    def shape(self, operation: Operation) -> Shape:
+    def shape(self, operation: Operation) -> _InstructionShape:
         """How the instructions of an operation are."""
-        return next((shape for (line, _), shape in self.shapes.items() if line == operation.first_line), Shape())
+        return next(
+            (shape for (line, _), shape in self.shapes.items() if line == operation.first_line), _InstructionShape()
+        )
 
-    def _lanes(self, execution: Execution) -> Lanes | None:
+    def _lanes(self, execution: AccessExecution) -> Lanes | None:
         operation, addresses = execution.operation, execution.addresses
         key = (operation.first_line, execution.warps)
         if key not in self.lanes:
-            shape = Shape(strides=strides_of(addresses))
+            shape = _InstructionShape(strides=strides_of(addresses))
             if execution.is_box:
-                found = box_lanes(prod(addresses.shape))
+                found = _box_lanes(prod(addresses.shape))
             else:
-                scalar = scalar_map(execution.warps, self.hardware.warp_size)
+                scalar = _scalar_map(execution.warps, self.hardware.warp_size)
                 threads = self.threads_of(operation) if addresses.shape else scalar
                 if threads is None or threads.shape != addresses.shape or threads.layout.in_bits > _MOST_BITS:
                     return None
                 width, possible = self._widths(execution, threads)
-                found = lanes_of(threads, width, once=ACCESSES[operation.name] != "load")
+                found = _lanes_of(threads, width, once=ACCESSES[operation.opcode] != "load")
                 bits = execution.element_bits
-                shape = Shape(width * bits, possible * bits, shape.strides)
+                shape = _InstructionShape(width * bits, possible * bits, shape.strides)
             self.lanes[key], self.shapes[key] = found, shape
         return self.lanes[key]
 
-    def _by_pairs(self, execution: Execution, lanes: Lanes) -> bool:
-        is_copy = ACCESSES[execution.operation.name] == "copy" and not execution.is_box
+    def _by_pairs(self, execution: AccessExecution, lanes: Lanes) -> bool:
+        is_copy = ACCESSES[execution.operation.opcode] == "copy" and not execution.is_box
         size = lanes.width * execution.element_bits // 8
         return is_copy and size == _PAST_L1_BYTES and self.hardware.unit_bytes == 2 * _PAST_L1_BYTES
 
-    def _widths(self, execution: Execution, threads: ThreadMap) -> tuple[int, int]:
+    def _widths(self, execution: AccessExecution, threads: ThreadMap) -> tuple[int, int]:
         """The elements of a lane's part of an instruction, and those that it could have."""
         bits = max(execution.element_bits, 1)
         given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))

@@ -21,15 +21,13 @@ import numpy as np
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.layout.maps import ThreadMap
 from irscope.machine.loops import evaluate
-from irscope.machine.noted import Evaluation, Execution
+from irscope.machine.noted import AccessExecution, Evaluation
 from irscope.machine.numbers import FAR, Number, Source
 from irscope.machine.symbolic import Programs
-from irscope.memory.access import Access, Certainty, Traffic
-from irscope.memory.addresses.arguments import Arguments
+from irscope.memory.access import Certainty, GlobalAccess, Traffic
+from irscope.memory.addresses.arguments import LaunchArguments
 from irscope.memory.addresses.counter import Counter, Hardware
 from irscope.memory.machine import ACCESSES
-
-__all__ = ["accesses_of"]
 
 _SAMPLE_WORK = 30_000
 """Work of the evaluation of programs one by one, as `Evaluation.work` counts it."""
@@ -43,13 +41,13 @@ _MOST_PARTS = 32
 
 def accesses_of(
     module: MlirModule,
-    arguments: Arguments,
+    arguments: LaunchArguments,
     grid: tuple[int, int, int] | None,
     hardware: Hardware,
     threads_of: Callable[[Operation], ThreadMap | None],
     width_of: Callable[[Operation], int],
     made_of: Callable[[Operation], int | None] = lambda operation: None,
-) -> list[Access]:
+) -> list[GlobalAccess]:
     """Every access of a module's kernel to global memory, in the order of the text.
 
     Args:
@@ -72,7 +70,7 @@ class _Total:
 
 class _Launch:
     def __init__(
-        self, module: MlirModule, arguments: Arguments, grid: tuple[int, int, int] | None, counter: Counter
+        self, module: MlirModule, arguments: LaunchArguments, grid: tuple[int, int, int] | None, counter: Counter
     ) -> None:
         self.module = module
         self.arguments = arguments
@@ -82,7 +80,7 @@ class _Launch:
         self.evaluations: list[Evaluation] = []
         self._programs: dict[tuple[int, int, int], dict[int, Traffic]] = {}
 
-    def accesses(self) -> list[Access]:
+    def accesses(self) -> list[GlobalAccess]:
         grid = self.grid or (1, 1, 1)
         if min(grid) < 1:
             return []
@@ -92,7 +90,7 @@ class _Launch:
             corners = corners[:1] * 3
         found = {corner: self._program(corner) for corner in corners}
         first, inner, last = (found[corner] for corner in corners)
-        operations = [one for one in self.module.walk() if one.name in ACCESSES]
+        operations = [one for one in self.module.walk() if one.opcode in ACCESSES]
         totals = self._totals([one.first_line for one in operations], first)
         return [self._access(one, first, inner, last, totals[one.first_line]) for one in operations]
 
@@ -103,7 +101,7 @@ class _Launch:
             self._programs[index] = _by_line(self._evaluated(Programs(index, (1, 1, 1), self.grid)), self.counter)
         return self._programs[index]
 
-    def _evaluated(self, programs: Programs) -> Sequence[Execution]:
+    def _evaluated(self, programs: Programs) -> Sequence[AccessExecution]:
         found = evaluate(self.module, self.arguments.held, programs, contents=self.arguments.contents)
         if not self.arguments.is_recorded:
             found = replace(found, executions=tuple(map(_whole, found.executions)))
@@ -193,12 +191,11 @@ class _Launch:
         executions = [one for one in self._evaluated(programs) if one.operation.first_line in lines]
         return max(map(self._period_of, executions), default=1)
 
-    def _period_of(self, execution: Execution) -> int:
+    def _period_of(self, execution: AccessExecution) -> int:
         line_bytes = self.counter.hardware.line_bytes
         return line_bytes // gcd(execution.addresses.step, line_bytes) if _varies(execution.addresses) else 1
 
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
-        """All programs one after another, or a sample of them."""
         count = prod(grid)
         size = min(_SAMPLE_WORK // max(self.work, 1), _MOST_SAMPLE)
         size = count if count <= 2 * size else size
@@ -221,7 +218,7 @@ class _Launch:
     def _access(
         self, operation: Operation, first: dict[int, Traffic], inner: dict[int, Traffic], last: dict[int, Traffic],
         total: _Total,
-    ) -> Access:  # fmt: skip
+    ) -> GlobalAccess:  # fmt: skip
         line = operation.first_line
         executions = [one for found in self.evaluations for one in found.executions if one.operation is operation]
         shape = self.counter.shape(operation)
@@ -232,10 +229,10 @@ class _Launch:
         if line in self._sampled():
             said += [note for found in self.evaluations for note in found.notes]
         programs = [self._judged(line, found.get(line), "") for found in (first, inner, last)]
-        return Access(
+        return GlobalAccess(
             operation=operation.name,
             line=line,
-            action=ACCESSES[operation.name],
+            action=ACCESSES[operation.opcode],
             argument=next((one.addresses.argument for one in executions), ""),
             bits_per_thread=shape.bits,
             possible_bits=shape.possible_bits,
@@ -254,14 +251,16 @@ class _Launch:
             element_bytes=next((one.element_bits // 8 for one in executions), 0),
         )
 
-    def _assumed(self, executions: Iterable[Execution], is_exact: bool) -> tuple[str, ...]:
+    def _assumed(self, executions: Iterable[AccessExecution], is_exact: bool) -> tuple[str, ...]:
         sources = dict.fromkeys(source for one in executions for source in _sources(one))
         if is_exact:
             # What was loaded is known program by program, or makes no difference.
             sources = {source: None for source in sources if source.kind != "data"}
         said = [self.arguments.assumed.get(one.text, "") if one.kind == "argument" else _words(one) for one in sources]
         if not self.arguments.is_recorded:
-            said.append("no launch was recorded: masks are taken to hold, loops of an unknown length to have one turn")
+            said.append(
+                "no launch was recorded: masks are taken to hold, loops of an unknown length to have one iteration"
+            )
         return tuple(sorted(filter(None, dict.fromkeys(said))))
 
 
@@ -271,20 +270,20 @@ def _words(source: Source) -> str:
     return f"{source.text} is not evaluated" if source.kind == "operation" else ""
 
 
-def _sources(execution: Execution) -> frozenset[Source]:
+def _sources(execution: AccessExecution) -> frozenset[Source]:
     mask = execution.mask.sources if execution.mask is not None else frozenset[Source]()
     return execution.addresses.sources | mask | execution.sources
 
 
-def _whole(execution: Execution) -> Execution:
-    """An execution of a launch that was not recorded: masks that only sizes decide hold, its loops have one turn."""
+def _whole(execution: AccessExecution) -> AccessExecution:
+    """An execution of a launch that was not recorded: masks that only sizes decide hold, loops have one iteration."""
     mask, times = execution.mask, execution.times
     if mask is not None and mask.tokens is not None and not any(one.kind == "data" for one in mask.sources):
         mask = replace(mask, known=np.where(mask.tokens == 0, mask.known, -1), tokens=None)
     return replace(execution, mask=mask, times=(1, 1) if times[1] >= FAR else times)
 
 
-def _by_line(executions: Iterable[Execution], counter: Counter) -> dict[int, Traffic]:
+def _by_line(executions: Iterable[AccessExecution], counter: Counter) -> dict[int, Traffic]:
     found: dict[int, list[Traffic]] = {}
     for execution in executions:
         found.setdefault(execution.operation.first_line, []).append(counter.traffic(execution))
@@ -292,7 +291,6 @@ def _by_line(executions: Iterable[Execution], counter: Counter) -> dict[int, Tra
 
 
 def _corners(grid: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
-    """The first, an inner and the last program."""
     x, y, z = grid
     return (0, 0, 0), (x // 2, y // 2, z // 2), (x - 1, y - 1, z - 1)
 
@@ -304,7 +302,7 @@ def _boxes(grid: tuple[int, int, int]) -> Iterator[Programs]:
         yield Programs((x[0], y[0], z[0]), (x[1], y[1], z[1]), grid)
 
 
-def _differs(execution: Execution) -> bool:
+def _differs(execution: AccessExecution) -> bool:
     """Whether the programs that it was evaluated for differ in more than where an access begins."""
     if any(source.kind == "program" for source in execution.sources):
         return True

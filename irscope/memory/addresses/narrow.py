@@ -6,24 +6,22 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from irscope.ir.mlir.edits import factor_sites
+from irscope.ir.mlir.edits import factor_sites, known_divisor
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.types import parse_type
 from irscope.layout.maps import ThreadMap
 from irscope.machine.control import Step
 from irscope.machine.loops import Runner
-from irscope.machine.noted import Execution, Held
+from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import Number, Source, as_number, atom, bits_of, constant
 from irscope.machine.symbolic import Programs
 from irscope.machine.values import Array
-from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.counter import strides_of, widest_vector
-
-__all__ = ["Limits"]
 
 _ENOUGH = 16
 """The divisor that Triton specialises on."""
 _WIDEST_BITS = 128
+_PRODUCTS = ("arith.muli", "arith.cmpi")
 _Factors = tuple[tuple[int, int], ...]
 
 
@@ -38,7 +36,7 @@ class Limits:
             if bits_of(parse_type(kind)) > 1
         ]
         self._loose = frozenset(value.name for value, _, divisor in self._parameters if divisor % _ENOUGH)
-        self._known: dict[tuple[frozenset[str], frozenset[str], _Factors], Mapping[int, Execution]] = {}
+        self._known: dict[tuple[frozenset[str], frozenset[str], _Factors], Mapping[int, AccessExecution]] = {}
 
     def arguments(self, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
         """The arguments without which being multiples of 16 an access cannot have `wanted` bits a lane.
@@ -80,7 +78,7 @@ class Limits:
         Args:
             aligned: arguments that are taken to be multiples of 16.
             ones: arguments that are taken to be 1.
-            factors: (constant, the number in its place), wherever something is multiplied by it or compared with it.
+            factors: (constant, the number in its place), wherever it is in a product, a comparison or an offset.
         """
         supposed = self._supposing(operation, frozenset(aligned), frozenset(ones), factors)
         execution = supposed.get(operation.first_line)
@@ -92,8 +90,9 @@ class Limits:
         return bits * widest_vector(threads, execution.addresses, mask, max(bits // 8, 1), most, aligned=True)
 
     def factors(self, divisor: int) -> _Factors:
-        """(constant that something is multiplied by, or compared with, and the next multiple of a number after it)."""
-        found = {value for value, _, _ in factor_sites(self._module) if value > 1 and value % divisor}
+        """(constant in a product, a comparison or an offset, and the next multiple of a number after it)."""
+        sites = ((value, one.name in _PRODUCTS) for value, one, _ in factor_sites(self._module))
+        found = {value for value, is_product in sites if value % divisor and (value > 1 or not is_product)}
         return tuple((value, -(-value // divisor) * divisor) for value in sorted(found))
 
     def element_bits(self, operation: Operation) -> int:
@@ -107,12 +106,12 @@ class Limits:
         return strides_of(execution.addresses) if execution is not None and not execution.is_box else ()
 
     @property
-    def _as_told(self) -> Mapping[int, Execution]:
+    def _as_told(self) -> Mapping[int, AccessExecution]:
         return self._with(frozenset(), frozenset())
 
     def _supposing(
         self, operation: Operation, aligned: frozenset[str], ones: frozenset[str], factors: _Factors
-    ) -> Mapping[int, Execution]:
+    ) -> Mapping[int, AccessExecution]:
         """Executions, that of an operation as if these arguments were multiples of 16, and those were 1.
 
         What is supposed of other arguments makes no difference to it, so that operations share evaluations.
@@ -126,7 +125,9 @@ class Limits:
         own = {source.text for source in sources if source.kind == "argument"}
         return self._with(aligned & own | self._loose - own, ones & own, factors)
 
-    def _with(self, aligned: frozenset[str], ones: frozenset[str], factors: _Factors = ()) -> Mapping[int, Execution]:
+    def _with(
+        self, aligned: frozenset[str], ones: frozenset[str], factors: _Factors = ()
+    ) -> Mapping[int, AccessExecution]:
         """The first execution of each line, if some arguments were multiples of 16, some 1, and constants others."""
         key = (aligned - ones, ones, factors)
         if key not in self._known:
@@ -142,7 +143,7 @@ class Limits:
 
 
 class _Runner(Runner):
-    """Evaluates with other numbers in place of constants that something is multiplied by, or compared with."""
+    """Evaluates with other numbers in place of constants of products, comparisons and offsets."""
 
     def __init__(self, module: MlirModule, held: Mapping[Value, Held], factors: Mapping[int, int]) -> None:
         super().__init__(module, held, Programs())
@@ -150,7 +151,8 @@ class _Runner(Runner):
 
     def operands(self, step: Step) -> list[Array | Number]:
         operands = super().operands(step)
-        if not self.factors or step.opcode not in ("arith.muli", "arith.cmpi"):
+        is_offset = step.opcode == "addptr" or (step.opcode == "arith.addi" and step.shape)
+        if not self.factors or not (is_offset or step.opcode in _PRODUCTS):
             return operands
         return [self._instead(one) if isinstance(one, np.ndarray) and one.size == 1 else one for one in operands]
 

@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.control import Step
 from irscope.machine.loops import Runner, evaluate
-from irscope.machine.noted import Execution, Held
+from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import EXACT_BITS, FAR, Number, as_number, bits_of, truncated
 from irscope.machine.symbolic import Programs
 from irscope.machine.values import Array
-
-__all__ = ["Overflow", "overflows_of"]
 
 _BITS = 32
 _LIMIT = 1 << (_BITS - 1)
@@ -85,7 +83,6 @@ def _may_overflow(module: MlirModule, held: Mapping[Value, Held], grid: tuple[in
 
 
 def _others(grid: tuple[int, int, int], last: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
-    """The other corners of a grid, and some of its programs."""
     x, y, z = ((size - 1, 0) for size in grid)
     corners = product(x, y, z)
     count = prod(grid)
@@ -109,7 +106,7 @@ def _of_program(
             continue
         reached = _reached_from(module, one.operation)
         notes = [note for line, note in exact.overflowed.items() if line in reached]
-        # What is beyond the range already when a turn of a loop begins has no sum that it begins with.
+        # What is beyond the range already when an iteration of a loop begins has no sum that it begins with.
         for note in sorted(notes, key=lambda note: not note.begins)[:1]:
             yield Overflow(note.operation, note.value, note.operands, program, one.operation)
 
@@ -190,7 +187,7 @@ def _narrow(one: Array | Number) -> Array | Number:
     return truncated(one, _BITS) if one.bits == EXACT_BITS else one
 
 
-def _is_astray(plain: Execution, exact: Execution) -> bool:
+def _is_astray(plain: AccessExecution, exact: AccessExecution) -> bool:
     """Whether an element is accessed at an address that it would not be accessed at, but for overflows."""
     one, other = plain.addresses, exact.addresses
     if not _is_same(one.tokens, other.tokens):
@@ -212,19 +209,13 @@ def _is_same(one: NDArray[np.uint64] | None, other: NDArray[np.uint64] | None) -
 
 def _reached_from(module: MlirModule, access: Operation) -> set[int]:
     """The lines of the operations that the operands of an access are made from; of regions, all that they yield."""
-    makers: dict[Value, Operation] = {}
-    around: dict[Value, Operation] = {}
-    for one in module.walk():
-        makers |= dict.fromkeys(one.results, one)
-        for region in one.regions:
-            around |= {value: one for block in region.blocks for value in block.arguments}
     # Its own value is no address.
     stored = access.operand_group("value") if access.kind == "store" else ()
     open_ = [value for value in access.operands if value not in stored]
     seen, lines = set(open_), set[int]()
     while open_:
         value = open_.pop()
-        maker = makers.get(value) or around.get(value)
+        maker = module.definition(value)
         if maker is None:
             continue
         lines.add(maker.first_line)

@@ -20,27 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.machine.noted import Execution
+from irscope.machine.noted import AccessExecution
 from irscope.machine.numbers import Integers, Number, Source
 from irscope.machine.values import Descriptor
 from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.arguments import Arguments
+from irscope.memory.addresses.arguments import LaunchArguments
 from irscope.memory.machine import ACCESSES
-from irscope.memory.programs.runner import Run, Touch, Vectors, Weight, run_programs
-
-__all__ = [
-    "MOST_PROGRAMS",
-    "SECTOR_BYTES",
-    "Extent",
-    "Footprint",
-    "Intervals",
-    "Pieces",
-    "TooMany",
-    "Touched",
-    "extent_of",
-    "footprint_of",
-]
-
+from irscope.memory.programs.runner import ProgramsRun, Touch, Vectors, Weight, run_programs
 
 _MOST = 1 << 23
 """Intervals of one set, before those that touch are joined."""
@@ -60,7 +46,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class _Extent:
     """How much memory a set of bytes takes."""
 
     bytes: int
@@ -68,7 +54,7 @@ class Extent:
     """The fewest and the most units that hold any of them, by where byte 0 lies in a unit."""
 
 
-def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> Extent:
+def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> _Extent:
     """The extent of all pieces together; raises TooMany.
 
     Args:
@@ -80,12 +66,12 @@ def extent_of(pieces: Sequence[Pieces], unit: int, begins: Iterable[int]) -> Ext
     try:
         whole = Intervals.union(_intervals_of(part.starts, part.size, part.shifts) for part in held)
         counts = [whole.units(unit, begin) for begin in begins]
-        return Extent(whole.bytes, (min(counts), max(counts)))
+        return _Extent(whole.bytes, (min(counts), max(counts)))
     except TooMany:
         # Far apart, but at even distances.
         found = [_extent_of_columns(held, unit, begin) for begin in begins]
         counts = [units for _, units in found]
-        return Extent(found[0][0], (min(counts), max(counts)))
+        return _Extent(found[0][0], (min(counts), max(counts)))
 
 
 def _intervals_of(starts: Integers, size: int, shifts: Iterable[Integers]) -> Intervals:
@@ -230,17 +216,24 @@ class Footprint:
 
 
 def footprint_of(
-    module: MlirModule, arguments: Arguments, grid: tuple[int, int, int], room: Mapping[str, int]
+    module: MlirModule,
+    arguments: LaunchArguments,
+    grid: tuple[int, int, int],
+    room: Mapping[str, int],
+    chosen: Sequence[int] | None = None,
 ) -> Footprint:
     """The footprint of a launch.
 
     Args:
         grid: the programs of the launch, at most `MOST_PROGRAMS`.
         room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
+        chosen: the programs that are looked at; None for all.
     """
     found = _Found(room, _steps(arguments))
     count = prod(grid)
     waiting = [np.arange(first, min(first + _AT_ONCE, count)) for first in range(0, count, _AT_ONCE)]
+    if chosen is not None:
+        waiting = [np.array(chosen)]
     runs = work = 0
     while waiting:
         programs = waiting.pop()
@@ -253,13 +246,13 @@ def footprint_of(
     return found.footprint(module)
 
 
-def _steps(arguments: Arguments) -> dict[str, int]:
+def _steps(arguments: LaunchArguments) -> dict[str, int]:
     """Pointer → what divides where it begins, of which its known part is told apart."""
     pointers = [one.base if isinstance(one, Descriptor) else one for one in arguments.held.values()]
     return {one.argument: one.step for one in pointers if isinstance(one, Number) and one.argument}
 
 
-def _divided(run: Run) -> list[Integers] | None:
+def _divided(run: ProgramsRun) -> list[Integers] | None:
     """The programs in parts, by the scalar that leaves most accesses open; None if none does."""
     wanted: Counter[Source] = Counter()
     for touch in run.touches:
@@ -278,28 +271,28 @@ def _divided(run: Run) -> list[Integers] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an access lies: how far each program and each turn moves it."""
+    """Where an access lies: how far each program and each iteration moves it."""
 
     argument: str
     shifts: Integers
     """One for all programs or one for each."""
-    turns: tuple[tuple[int, int], ...]
+    iterations: tuple[tuple[int, int], ...]
     """(bytes, how many) of each loop around it."""
 
 
-def _place(run: Run, touch: Touch) -> _Place | None:
+def _place(run: ProgramsRun, touch: Touch) -> _Place | None:
     """Where an access lies; None if that is not known."""
     addresses = touch.execution.addresses
     found = run.vectors.split(addresses)
     if found is None or not addresses.argument:
         return None
     shifts, rest = found
-    turns = tuple((rest.pop(token), count) for token, count in touch.turns if token in rest)
+    iterations = tuple((rest.pop(token), count) for token, count in touch.iterations if token in rest)
     # What is left is the beginning of the argument.
-    return _Place(addresses.argument, shifts, turns) if list(rest.values()) == [1] else None
+    return _Place(addresses.argument, shifts, iterations) if list(rest.values()) == [1] else None
 
 
-def _active(run: Run, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
+def _active(run: ProgramsRun, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
     """Which elements are accessed, in parts, and how often each is; None if the mask is not known."""
     addresses, mask = touch.execution.addresses, touch.execution.mask
     if mask is None:
@@ -343,7 +336,7 @@ class _Found:
         self._notes: dict[str, None] = {}
         self._is_ended = False
 
-    def take(self, run: Run) -> None:
+    def take(self, run: ProgramsRun) -> None:
         for visit in run.visits:
             low, high = visit.weight.span
             span = self._executions.setdefault(visit.operation.first_line, [0, 0])
@@ -363,7 +356,7 @@ class _Found:
     def _sum(self, argument: str, is_read: bool) -> _Sum:
         return self._sums.setdefault((argument, is_read), _Sum())
 
-    def _touch(self, run: Run, touch: Touch, is_read: bool) -> None:
+    def _touch(self, run: ProgramsRun, touch: Touch, is_read: bool) -> None:
         execution = touch.execution
         place, active = _place(run, touch), _active(run, touch)
         total = self._sum(execution.addresses.argument, is_read)
@@ -374,7 +367,7 @@ class _Found:
             self._part(total, execution, place, surely, perhaps, touch.weight)
 
     def _part(
-        self, total: _Sum, execution: Execution, place: _Place | None, surely: NDArray[np.bool_],
+        self, total: _Sum, execution: AccessExecution, place: _Place | None, surely: NDArray[np.bool_],
         perhaps: NDArray[np.bool_], weight: Weight,
     ) -> None:  # fmt: skip
         size = max(execution.element_bits // 8, 1)
@@ -427,7 +420,7 @@ class _Found:
             surely = extent_of(total.surely, SECTOR_BYTES, begins)
             perhaps = extent_of([*total.surely, *total.perhaps], SECTOR_BYTES, begins) if total.perhaps else surely
         except TooMany:
-            surely = perhaps = Extent(0, (0, 0))
+            surely = perhaps = _Extent(0, (0, 0))
             _lie_anywhere(total, requested[1], 1)
             total.why_not["it is accessed in too many pieces to be counted"] = None
         fewest, most = surely.units[0], perhaps.units[1]
@@ -450,12 +443,11 @@ def _lie_anywhere(total: _Sum, size: int, element_bytes: int) -> None:
 def _pieces(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Pieces:
     """The bytes that an access touches in the programs that come to it."""
     both = np.broadcast_arrays(place.shifts, reached)
-    turns = (apart * np.arange(count, dtype=np.int64) for apart, count in place.turns)
-    return Pieces(np.unique(starts), size, (*turns, np.unique(both[0][both[1]])))
+    iterations = (apart * np.arange(count, dtype=np.int64) for apart, count in place.iterations)
+    return Pieces(np.unique(starts), size, (*iterations, np.unique(both[0][both[1]])))
 
 
 def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The elements that are surely accessed, and those that may be."""
     if mask is None:
         every = np.ones(addresses.shape, np.bool_)
         return every, every
@@ -467,8 +459,7 @@ def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.
 
 
 def _directions(operation: Operation) -> tuple[bool, ...]:
-    """Whether an access reads, writes, or both."""
-    action = ACCESSES[operation.name]
+    action = ACCESSES[operation.opcode]
     return (True, False) if action == "atomic" else (action in _READS,)
 
 
@@ -480,13 +471,13 @@ def _but(sources: Iterable[Source], pointer: str) -> list[Source]:
 def _words(sources: Iterable[Source]) -> dict[str, None]:
     of_kind = {
         kind: [one.text for one in sources if one.kind == kind]
-        for kind in ("argument", "data", "operation", "program", "turn")
+        for kind in ("argument", "data", "operation", "program", "iteration")
     }
     said = [f"{text} has no value" for text in of_kind["argument"]]
     said += [f"it depends on {text}" for text in of_kind["data"]]
     said += [f"{text} is not evaluated" for text in of_kind["operation"]]
-    # Programs and turns decide nothing by themselves where something else is not known.
+    # Programs and iterations decide nothing by themselves where something else is not known.
     said = said or ["the programs differ in it"] * bool(of_kind["program"]) + [
         "the iterations of a loop differ in it"
-    ] * bool(of_kind["turn"])
+    ] * bool(of_kind["iteration"])
     return dict.fromkeys(sorted(said))

@@ -1,8 +1,8 @@
 """Runs a kernel for many programs at once: what each operation is executed, and the accesses, by their addresses.
 
-Scalars that depend on the program alone are known for every one of them, so that numbers of turns and branches that
-differ between programs are exact. Of a loop the turns that touch memory alike are run once, with an unknown number of
-the turn; the others one after another.
+Scalars that depend on the program alone are known for every one of them, so that trip counts and branches that differ
+between programs are exact. Of a loop the iterations that touch memory alike are run once, with an unknown number of the
+iteration; the others one after another.
 """
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
-from irscope.machine.control import Executor, Frame, Step
-from irscope.machine.loops import Loop, Runner, grew, grown, growth_of, run_kernel
-from irscope.machine.noted import LOST, NONE, Execution, Held, Place
+from irscope.machine.control import Bindings, Executor, Step
+from irscope.machine.loops import FollowedLoop, Runner, grew, grown, growth_of, run_kernel
+from irscope.machine.noted import LOST, NONE, AccessExecution, Held, Place
 from irscope.machine.numbers import (
     FAR,
     Integers,
@@ -41,17 +41,6 @@ from irscope.machine.symbolic import Programs, TooMuch, is_undefined
 from irscope.machine.values import Array
 from irscope.machine.values import Held as Concrete
 from irscope.memory.access import MOST, Span
-
-__all__ = [
-    "ENDLESS",
-    "Run",
-    "Touch",
-    "Vectors",
-    "Visit",
-    "Weight",
-    "predicate_of",
-    "run_programs",
-]
 
 
 class Vectors:
@@ -120,7 +109,7 @@ class Vectors:
         return wrapped(number.known.reshape(1) + found[0], number.bits)
 
 
-ENDLESS = 1 << 40
+_ENDLESS = 1 << 40
 """As often as this or more often: without a bound."""
 
 
@@ -167,31 +156,31 @@ class Weight:
         return self._sum(self.low), self._sum(self.high)
 
     def _sum(self, times: Integers) -> int:
-        if int(times.max()) >= ENDLESS:
+        if int(times.max()) >= _ENDLESS:
             return MOST
         return int(times.sum()) * (self.count if times.size == 1 else 1)
 
 
 def _times(one: Integers, other: Integers) -> Integers:
-    return np.where((other > 0) & (one > ENDLESS // np.maximum(other, 1)), ENDLESS, one * other)
+    return np.where((other > 0) & (one > _ENDLESS // np.maximum(other, 1)), _ENDLESS, one * other)
 
 
 def _merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
-    """The values of a scalar after a turn that only some programs make; None if they are not known."""
+    """The values of a scalar after an iteration that only some programs make; None if they are not known."""
     return None if new is None or old is None else np.where(runs, new, old)
 
 
-_MOST_TURNS = 1024
-"""Turns that are run one after another."""
-_LAST_TURNS = 4
-"""Turns at the end of a loop that masks and pipelines treat differently."""
-_FEW_TURNS = 4
+_MOST_ITERATIONS = 1024
+"""Iterations that are run one after another."""
+_LAST_ITERATIONS = 4
+"""Iterations at the end of a loop that masks and pipelines treat differently."""
+_FEW_ITERATIONS = 4
 _PREDICATED = ("tc_gen5_mma", "tc_gen5_mma_scaled")
 """Opcodes of dots of tensor memory, which a predicate may switch off."""
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class _Visit:
     """An operation that is executed."""
 
     operation: Operation
@@ -202,18 +191,18 @@ class Visit:
 class Touch:
     """An access that is executed."""
 
-    execution: Execution
+    execution: AccessExecution
     weight: Weight
-    turns: tuple[tuple[int, int], ...]
-    """(token of the turn's number, turns) of the loops around it whose turns are run at once."""
+    iterations: tuple[tuple[int, int], ...]
+    """(token of the iteration's number, iterations) of the loops around it whose iterations are run at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramsRun:
     """What some programs of a launch do."""
 
     vectors: Vectors
-    visits: tuple[Visit, ...]
+    visits: tuple[_Visit, ...]
     touches: tuple[Touch, ...]
     notes: tuple[str, ...]
     """Why it is incomplete; empty if it is not."""
@@ -224,11 +213,11 @@ class Run:
     """Whether it was ended before the kernel's end: nothing bounds what it would have done."""
 
 
-def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> Run:
+def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> ProgramsRun:
     """Run a module's kernel for some programs; never raises for what the module holds."""
     runner = _Runner(module, arguments, vectors)
     is_ended = run_kernel(runner, module)
-    return Run(
+    return ProgramsRun(
         vectors, tuple(runner.visits), tuple(runner.touches), tuple(runner.notes), tuple(runner.unread.items()),
         runner.noted.work, is_ended,
     )  # fmt: skip
@@ -245,14 +234,14 @@ class _Runner(Runner):
     def __init__(self, module: MlirModule, held: Mapping[Value, Held], vectors: Vectors) -> None:
         super().__init__(module, held, Programs(grid=vectors.grid))
         self.vectors = vectors
-        self.visits: list[Visit] = []
+        self.visits: list[_Visit] = []
         self.touches: list[Touch] = []
         self.weight = Weight.once(vectors.count)
-        self.turns: tuple[tuple[int, int], ...] = ()
+        self.iterations: tuple[tuple[int, int], ...] = ()
 
     def _run(self, step: Step, place: Place) -> None:
         weight = self._predicated(step.operation) if step.opcode in _PREDICATED else self.weight
-        self.visits.append(Visit(step.operation, weight))
+        self.visits.append(_Visit(step.operation, weight))
         super()._run(step, place)
 
     def computed(self, step: Step) -> Sequence[Held]:
@@ -273,7 +262,7 @@ class _Runner(Runner):
 
     def _settled(self, step: Step, number: Number) -> Number:
         """A scalar with the values that it has in the programs in place of what is unknown of it."""
-        frame = Frame(self.frame.rows, self.frame)
+        frame = Bindings(self.frame.rows, self.frame)
         for value in step.operands:
             operand = self.number(value)
             values = self.vectors.values(operand)
@@ -286,7 +275,7 @@ class _Runner(Runner):
         values = as_number(cast(Executor, step.execute)(self, step, frame)[0]).known
         return self._tightened(number, np.broadcast_to(values, (self.vectors.count,)))
 
-    def block(self, block: Block, frame: Frame, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
+    def block(self, block: Block, frame: Bindings, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
         # How often elements are combined is no matter of the launch.
         mark = self.mark()
         end = super().block(block, frame, arguments, keeps)
@@ -314,7 +303,7 @@ class _Runner(Runner):
     def _access(self, step: Step, place: Place) -> None:
         super()._access(step, place)
         if self.executions:
-            self.touches.append(Touch(self.executions.pop(), self.weight, self.turns))
+            self.touches.append(Touch(self.executions.pop(), self.weight, self.iterations))
 
     def run_program_id(self, operation: Operation, _: Place) -> None:
         self._give(operation.results, (self.vectors.program_id(self.program_axis(operation)),))
@@ -349,7 +338,6 @@ class _Runner(Runner):
             self._choose(result, holds != 0, [self.value(side) for side in sides])
 
     def _choose(self, result: Value, holds: Integers, sides: Sequence[Held]) -> None:
-        """Give a scalar one of two values in each program."""
         known = [self.vectors.values(side) for side in sides if isinstance(side, Number) and side.shape == (1,)]
         values = [value for value in known if value is not None]
         if len(values) == 2 and isinstance(sides[0], Number):
@@ -360,55 +348,55 @@ class _Runner(Runner):
 
     def run_for(self, operation: Operation, place: Place) -> None:
         self.lose(operation)
-        loop = Loop.of(self, operation, place)
+        loop = FollowedLoop.of(self, operation, place)
         bounds = loop.start, loop.stop, loop.step
-        turns = self._turns(*bounds)
-        if turns is None:
-            low, high = (np.array([min(count, ENDLESS)]) for count in loop.iterations)
+        iterations = self._iterations(*bounds)
+        if iterations is None:
+            low, high = (np.array([min(count, _ENDLESS)]) for count in loop.iterations)
             with self._weighted(self.weight.often(low, high).perhaps(merged(bounds)) if not low.any() else
                                 self._unsure(low, high, merged(bounds))):  # fmt: skip
                 self._at_once(loop, None)
             return
-        turns = np.where(self.weight.high > 0, turns, 0)
-        self._give(operation.results, self._counted(loop, turns))
+        iterations = np.where(self.weight.high > 0, iterations, 0)
+        self._give(operation.results, self._counted(loop, iterations))
 
     def _unsure(self, low: Integers, high: Integers, sources: frozenset[Source]) -> Weight:
         weight = self.weight.often(low, high)
         return replace(weight, sources=weight.sources | sources)
 
-    def _turns(self, start: Number, stop: Number, step: Number) -> Integers | None:
-        """The turns in each program; None if they depend on more than the program."""
+    def _iterations(self, start: Number, stop: Number, step: Number) -> Integers | None:
+        """The iterations in each program; None if they depend on more than the program."""
         values = [self.vectors.values(number) for number in (start, stop, step)]
         first, last, by = (np.zeros(1, np.int64) if value is None else value for value in values)
         if any(value is None for value in values) or int(by.min()) <= 0:
             return None
         return np.maximum(-((first - last) // by), 0)
 
-    def _counted(self, loop: Loop, turns: Integers) -> list[Held]:
-        """Run a loop whose turns are known in each program; returns what it gives."""
-        reached = turns[np.broadcast_to(self.weight.high > 0, turns.shape)]
+    def _counted(self, loop: FollowedLoop, iterations: Integers) -> list[Held]:
+        """Run a loop whose iterations are known in each program; returns what it gives."""
+        reached = iterations[np.broadcast_to(self.weight.high > 0, iterations.shape)]
         if not reached.size or not reached.max():
             return loop.first
         least, most = int(reached.min()), int(reached.max())
-        head = least - _LAST_TURNS
+        head = least - _LAST_ITERATIONS
         carried: list[Held] | None = None
-        if head > _FEW_TURNS:
+        if head > _FEW_ITERATIONS:
             carried = self._head(loop, head)
         head = head if carried is not None else 0
-        if most - head > _MOST_TURNS:
-            self.note(f"of the loop of line {loop.operation.first_line} one of {most} turns was evaluated")
-            with self._weighted(self.weight.often(turns, turns)):
+        if most - head > _MOST_ITERATIONS:
+            self.note(f"of the loop of line {loop.operation.first_line} one of {most} iterations was evaluated")
+            with self._weighted(self.weight.often(iterations, iterations)):
                 self._at_once(loop, None)
             return loop.lost(self)
         carried = carried if carried is not None else loop.first
         growths: list[Number | None] = [None] * len(carried)
         after = [self._scalar(value) for value in carried]
-        for turn in range(head, most):
-            runs = turns > turn
+        for iteration in range(head, most):
+            runs = iterations > iteration
             with self._weighted(self.weight.where(runs)):
-                handed = loop.iteration(self, constant(turn, 64), carried, loop.place)
+                handed = loop.iteration(self, constant(iteration, 64), carried, loop.place)
             after = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
-            if turn == head:
+            if iteration == head:
                 growths = [growth_of(*both) for both in zip(carried, handed, strict=True)]
             growths = [
                 growth if growth is not None and grew(old, new, growth) else None
@@ -418,7 +406,7 @@ class _Runner(Runner):
         if least == most:
             return carried
         # Programs that end earlier hand on what they had then.
-        count = self.vectors.named(np.broadcast_to(turns, (self.vectors.count,)), 64)
+        count = self.vectors.named(np.broadcast_to(iterations, (self.vectors.count,)), 64)
         return [
             self.vectors.named(np.broadcast_to(values, (self.vectors.count,)), value.bits)
             if values is not None and isinstance(value, Number)
@@ -431,44 +419,44 @@ class _Runner(Runner):
     def _scalar(self, value: Held) -> Integers | None:
         return self.vectors.values(value) if isinstance(value, Number) and value.shape == (1,) else None
 
-    def _head(self, loop: Loop, turns: int) -> list[Held] | None:
-        """Run the first turns at once; returns what is carried on, or None if they do not touch memory alike."""
+    def _head(self, loop: FollowedLoop, iterations: int) -> list[Held] | None:
+        """Run the first iterations at once; returns what is carried on, or None if they do not touch memory alike."""
         mark = self.mark()
-        weight = self.weight.often(*[np.array([turns])] * 2)
+        weight = self.weight.often(*[np.array([iterations])] * 2)
         with self._weighted(weight):
-            growths, unknown = self._at_once(loop, turns)
+            growths, unknown = self._at_once(loop, iterations)
         if any(self._depends(touch, loop.source, unknown) for touch in self.touches[mark[1] :]) or any(
             loop.source in visit.weight.sources for visit in self.visits[mark[0] :]
         ):
             self.forget(mark)
             return None
-        return loop.carried(self, growths, constant(turns, 64))
+        return loop.carried(self, growths, constant(iterations, 64))
 
     def _depends(self, touch: Touch, source: Source, unknown: Set[int]) -> bool:
-        """Whether turns differ in more than the place at which an access begins."""
+        """Whether iterations differ in more than the place at which an access begins."""
         addresses, mask = touch.execution.addresses, touch.execution.mask
         if mask is not None and source in mask.sources:
             return True
         if source not in addresses.sources or self.vectors.split(addresses) is not None:
             return False
-        # Where one turn by itself does not tell either, turns one by one would not.
+        # Where one iteration by itself does not tell either, iterations one by one would not.
         return touch.execution.operation.first_line not in unknown
 
-    def _at_once(self, loop: Loop, turns: int | None) -> tuple[list[Number | None], Set[int]]:
-        """Run one turn with an unknown number for all.
+    def _at_once(self, loop: FollowedLoop, iterations: int | None) -> tuple[list[Number | None], Set[int]]:
+        """Run one iteration with an unknown number for all.
 
-        Returns by what the carried values grow, and the lines whose places are not known in one turn by itself.
+        Returns by what the carried values grow, and the lines whose places are not known in one iteration by itself.
         """
-        mark, outer = self.mark(), self.turns
+        mark, outer = self.mark(), self.iterations
         try:
             second = loop.iteration(self, constant(0, 64), loop.first, loop.place)
             third = loop.iteration(self, constant(1, 64), second, loop.place)
             growths = [growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
             tried = [touch.execution for touch in self.touches[mark[1] :]]
             unknown = {one.operation.first_line for one in tried if self.vectors.split(one.addresses) is None}
-            index = atom(loop.source, 64, low=0, high=FAR if turns is None else turns - 1)
-            if turns is not None:
-                self.turns = (*outer, (index.terms[0][0], turns))
+            index = atom(loop.source, 64, low=0, high=FAR if iterations is None else iterations - 1)
+            if iterations is not None:
+                self.iterations = (*outer, (index.terms[0][0], iterations))
             self.forget(mark)
             return loop.settled(self, growths, index, loop.place), unknown
         except (TooMuch, RecursionError):
@@ -476,7 +464,7 @@ class _Runner(Runner):
             self.forget(mark)
             raise
         finally:
-            self.turns = outer
+            self.iterations = outer
 
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
@@ -486,7 +474,7 @@ class _Runner(Runner):
         self.lose(operation, source)
         weight, runs = self.weight, np.ones(1, np.bool_)
         mark = self.mark()
-        for _ in range(_MOST_TURNS):
+        for _ in range(_MOST_ITERATIONS):
             with self._weighted(weight.where(runs)):
                 self._give(before.arguments, carried)
                 condition, *handed = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
@@ -504,9 +492,9 @@ class _Runner(Runner):
             with self._weighted(weight.where(runs)):
                 self._give(after.arguments, handed)
                 carried = self._ended(self._block(after, place))
-        # One turn stands for all, whose number is not known.
+        # One iteration stands for all, whose number is not known.
         self.forget(mark)
-        endless = np.array([ENDLESS])
+        endless = np.array([_ENDLESS])
         with self._weighted(weight.often(endless, endless).perhaps(frozenset({source}))):
             self._give(
                 before.arguments, [self.opaque(self.module.type_of(value), source) for value in before.arguments]

@@ -373,6 +373,5 @@ class Handover:
 
 
 def _frames() -> str:
-    """The frames of the program's own code, as a traceback has them."""
     rows = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe(1)))
     return "".join(traceback.format_list([row for row in reversed(rows) if not is_library(row.filename)]))

@@ -33,7 +33,7 @@ from irscope.record.compile.launches import (
     plain,
 )
 from irscope.record.compile.watch import Watch, WatchedCompile, finish_compile
-from irscope.record.process.events import ArtifactMade, CompileBegun, Note, OptionsKnown, ParseBegun, ParseEnded
+from irscope.record.process import events
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
@@ -166,8 +166,6 @@ _TARGET = re.compile(r'(?P<head>\bttg\.target = ")(?P<target>[^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class _Retargeted:
-    """A text and a launch to compile for a target."""
-
     text: str
     launch: Launch
     """With that target's attributes and options."""
@@ -358,11 +356,13 @@ def compile_text(watch: Watch, target: Target) -> None:
         chosen = {**dict(launch.set_options), **dict(request.options)}
         launch = dataclasses.replace(launch, set_options=tuple(sorted(chosen.items())))
     watched = watch.begin(target)
-    watch.sink(CompileBegun(watched.number, target, launch, watched.log_from))
+    watched.launch = launch
+    watch.sink(events.CompileBegun(watched.number, target, launch, watched.log_from))
     for note in work.notes:
-        watch.sink(Note(note))
+        watch.sink(events.Note(note))
     try:
-        _run_stages(request, work, watched, target)
+        with watched.timed_whole(triton_api.backend_classes()):
+            _run_stages(request, work, watched, target)
     except BaseException as error:
         watched.failed(error, describe_traceback(error))
         raise
@@ -401,14 +401,18 @@ def _run_stages(request: RecordRequest, work: _Retargeted, watched: WatchedCompi
     module: Any
     # Within the stage that makes LLVM IR, it is MLIR yet.
     if request.resume_stage or request.stage in ("source", "ttir", "glir", "ttgir"):
-        watched.report(ParseBegun(watched.number, request.stage))
-        module = _parsed(request, work.text, context)
-        watched.report(ParseEnded(watched.number))
+        watched.report(events.ParseBegun(watched.number, request.stage))
+        with watched.part("parse the source", "call"):
+            module = _parsed(request, work.text, context)
+        watched.report(events.ParseEnded(watched.number))
         if request.reprinted:
             is_generic = request.reprinted == "generic"
-            watched.report(ArtifactMade(watched.number, request.stage, triton_api.printed(module, generic=is_generic)))
+            watched.report(
+                events.ArtifactMade(watched.number, request.stage, triton_api.printed(module, generic=is_generic))
+            )
             return
-        _restore_block_arguments(module, work.text)
+        with watched.part("irscope", "irscope"):
+            _restore_block_arguments(module, work.text)
         attributes = {
             "num_warps": module.get_int_attr("ttg.num-warps"),
             "num_ctas": module.get_int_attr("ttg.num-ctas"),
@@ -482,6 +486,6 @@ def _options_of_recompile(
     try:
         return backend.parse_options(asked)
     except Exception:
-        watched.report(OptionsKnown(watched.number, plain({**vars(backend.parse_options({})), **asked})))
-        watched.report(ArtifactMade(watched.number, request.stage, work.text))
+        watched.report(events.OptionsKnown(watched.number, plain({**vars(backend.parse_options({})), **asked})))
+        watched.report(events.ArtifactMade(watched.number, request.stage, work.text))
         raise

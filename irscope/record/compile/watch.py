@@ -32,8 +32,8 @@ from irscope.record.compile.launches import (
     with_constants,
 )
 from irscope.record.compile.watched_compile import LLVM_OPTIMISER, Watch, WatchedCompile
+from irscope.record.process import events
 from irscope.record.process.assembly import OpenCapture
-from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import configuration_under_way, note_deferred
 from irscope.record.triton.identity import code_variables, compiler_parts
@@ -58,7 +58,7 @@ def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]
                     stack.enter_context(replaced(module, name, _ModuleStandIn(value, current)))
                 elif name == "instrument" and callable(value):
                     # Triton 3.9: extensions add passes of theirs through this function of the backend's module.
-                    stack.enter_context(replaced(module, name, partial(_build, name, value)))
+                    stack.enter_context(replaced(module, name, partial(_build, current, name, value)))
         yield
 
 
@@ -80,7 +80,7 @@ class _ModuleStandIn:
         elif name == "to_module":
             value = partial(self._translate, value)
         elif callable(value) and not isinstance(value, type):
-            value = partial(_build, name, value)
+            value = partial(_build, self._current, name, value)
         # The next look-up finds it in the instance.
         self.__dict__[name] = value
         return value
@@ -98,7 +98,8 @@ class _ModuleStandIn:
         started = time.perf_counter_ns()
         try:
             # If the plan switches it off, DISABLE_LLVM_OPT is set, and this returns at once.
-            result = real(*args, **kwargs)
+            with observer.part(LLVM_OPTIMISER, "pass"):
+                result = real(*args, **kwargs)
         except BaseException as error:
             observer.pass_failed(step, error)
             raise
@@ -109,14 +110,20 @@ class _ModuleStandIn:
     def _translate(self, real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         if (observer := self._current()) is not None:
             observer.module_leaves_mlir(module)
+            with observer.part("translation to LLVM IR", "pass"):
+                return real(module, *args, **kwargs)
         return real(module, *args, **kwargs)
 
 
-def _build(name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _build(current: _CurrentObserver, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a builder, or collect the pass that it adds to a tapped pass manager."""
     if args and isinstance(args[0], _TappedPassManager):
         return args[0].add(name, real, args[1:], kwargs)
-    return real(*args, **kwargs)
+    observer = current()
+    if observer is None:
+        return real(*args, **kwargs)
+    with observer.part(name, "call"):
+        return real(*args, **kwargs)
 
 
 class _TappedPassManager:
@@ -131,13 +138,15 @@ class _TappedPassManager:
         """The name of each pass, and the manager of its own."""
 
     def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        manager = self._real(self._context)
-        if self._debug:
-            manager.enable_debug()
-        result = builder(manager, *args, **kwargs)
-        # An extension point without extensions adds nothing.
-        if manager.get_pipeline_str() != "any()":
-            self._steps.append((name.removeprefix("add_"), manager))
+        # A manager for each pass is irscope's own.
+        with self._observer.part("irscope", "irscope"):
+            manager = self._real(self._context)
+            if self._debug:
+                manager.enable_debug()
+            result = builder(manager, *args, **kwargs)
+            # An extension point without extensions adds nothing.
+            if manager.get_pipeline_str() != "any()":
+                self._steps.append((name.removeprefix("add_"), manager))
         return result
 
     def enable_debug(self) -> bool:
@@ -150,15 +159,17 @@ class _TappedPassManager:
         return f"any({','.join(inner)})"
 
     def run(self, module: Any, tag: str) -> None:
-        """Run the passes one by one; leaves out what the plan skips."""
         steps, self._steps = self._steps, []
         for name, manager in steps:
-            step = self._observer.pass_added(name, manager.get_pipeline_str())
-            if not self._observer.pass_begins(step):
+            with self._observer.part("irscope", "irscope"):
+                step = self._observer.pass_added(name, manager.get_pipeline_str())
+                runs = self._observer.pass_begins(step)
+            if not runs:
                 continue
             started = time.perf_counter_ns()
             try:
-                manager.run(module, tag)
+                with self._observer.part(f"{step.name}#{step.occurrence}", "pass"):
+                    manager.run(module, tag)
             except BaseException as error:
                 self._observer.pass_failed(step, error)
                 raise
@@ -237,7 +248,8 @@ def _watched_compile(
         # Parsing an IR file may end the process already.
         current.report_begin()
     try:
-        return finished(current, lambda: run(src), options)
+        with current.timed_whole(triton_api.backend_classes()):
+            return finished(current, lambda: run(src), options)
     except LeftOut as left:
         watch.reported.add(left.key)
         kernel = deferred_kernel(src, left.key, left.texts, partial(_read_by_script, watch, run, src, left.key))
@@ -288,8 +300,8 @@ def _report_missing_library(current: WatchedCompile, error: BaseException, optio
         return
     parsed = vars(triton_api.make_backend(current.target).parse_options(dict(options or {})))
     if str(error.filename) in [str(path) for _, path in parsed.get("extern_libs") or ()]:
-        current.report(OptionsKnown(current.number, plain(parsed)))
-        current.report(StageFailed(current.number, "llir"))
+        current.report(events.OptionsKnown(current.number, plain(parsed)))
+        current.report(events.StageFailed(current.number, "llir"))
 
 
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
@@ -305,12 +317,12 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
         known = vars(triton_api.make_backend(current.target).parse_options({}))
         metadata = cached.metadata._asdict()
         options = {name: metadata[name] for name in known if name in metadata}
-        current.report(OptionsKnown(current.number, plain(options)))
+        current.report(events.OptionsKnown(current.number, plain(options)))
         for stage, data in cached.asm.items():
-            current.report(ArtifactMade(current.number, stage, data))
+            current.report(events.ArtifactMade(current.number, stage, data))
     metadata.pop("target", None)
     log = "".join(current.printed)
-    current.report(CompileEnded(current.number, key, plain(metadata), log, cached=cached is not None))
+    current.report(events.CompileEnded(current.number, key, plain(metadata), log, cached=cached is not None))
 
 
 def _kernel_name_of(src: Any) -> str:
@@ -327,11 +339,17 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
         result = real(self, stages, options, *args)
         if (current := watch.current) is None:
             return result
+        with current.part("irscope", "irscope"):
+            watched(self, options, current)
+        current.wrap_stages(stages)
+        return result
+
+    def watched(self: Any, options: Any, current: WatchedCompile) -> None:
         if current.job is None:
             current.given = current.given[0], options
-            current.report(OptionsKnown(current.number, plain(vars(options))))
+            current.report(events.OptionsKnown(current.number, plain(vars(options))))
             libraries = dict(getattr(options, "extern_libs", None) or ())
-            known = CompilerKnown(
+            known = events.CompilerKnown(
                 current.number,
                 parts=compiler_parts(current.target, backend, libraries.items()),
                 variables=code_variables(current.target.backend),
@@ -339,17 +357,15 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
             )
             current.report(known)
             current.identity = partial(_id_of, current, plain(vars(options)), known)
-        current.wrap_stages(stages)
-        return result
 
     return add_stages
 
 
-def _id_of(current: WatchedCompile, options: dict[str, Any], known: CompilerKnown, source: str) -> str:
+def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.CompilerKnown, source: str) -> str:
     """The id of the capture of a compile, as far as its first stage."""
     compiler = Environment(triton_version=triton_version(), parts=known.parts, variables=known.variables)
     begun = OpenCapture(current.target, current.launch)
-    begun.take(OptionsKnown(current.number, options))
+    begun.take(events.OptionsKnown(current.number, options))
     plan, artifact = current.request.plan, Artifact(current.source_name, source)
     return Capture(begun.launch, current.target, plan, (artifact,), environment=compiler).id
 

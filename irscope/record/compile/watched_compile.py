@@ -11,28 +11,29 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from irscope.ir.logs.dump import without_talk
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
-from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES
+from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES, SpanKind, TimeSpan
 from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
 from irscope.record.compile.launches import causes, message_of
+from irscope.record.compile.stopwatch import Stopwatch, whole_compile
 from irscope.record.process import events
 from irscope.record.process.events import EventSink, Logged
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.llvm import LlvmPasses
 from irscope.record.triton.patches import environment_variable, replaced
 from irscope.record.triton.reasons import as_printed, text_of_verified, write_errors
 
 
 class _ProcessLog:
-    """The output, as it grows."""
-
     def __init__(self, path: str, *, is_held_back: bool) -> None:
         """`path`: of the file; empty where there is none. `is_held_back`: whether the compiler writes it in blocks."""
         self._path = path
@@ -40,7 +41,6 @@ class _ProcessLog:
         self._read_to = self.size()
 
     def size(self) -> int:
-        """Bytes printed so far; 0 without a file."""
         if self._is_held_back:
             write_errors()
         # Without a log the path is empty, and no file.
@@ -49,7 +49,6 @@ class _ProcessLog:
         return 0
 
     def since(self, offset: int, end: int | None = None) -> str:
-        """What was printed from one byte on, up to another or up to now."""
         if self._is_held_back:
             write_errors()
         sys.stderr.flush()
@@ -136,6 +135,8 @@ class Watch:
     """The names of kernels that were compiled, and not asked for."""
     is_quiet: bool = False
     """Whether what the assembler says of a compile under way is nobody's."""
+    imports: tuple[TimeSpan, ...] = ()
+    """The import of Triton, where times are requested."""
     is_virtual: bool = False
     """Whether launches run nothing."""
     handover: Handover | None = None
@@ -227,12 +228,41 @@ class WatchedCompile:
         """Where the output of the current pass, stage or compile begins in the log of the process."""
         self._started_ns = time.perf_counter_ns()
         self._logs = PassLogs(number, self._log.news, self.report) if self.request.compiler_log else None
+        self.stopwatch = Stopwatch(watch.imports) if self.request.times else None
+        self._llvm: LlvmPasses | None = None
+        if self.request.watches_llvm:
+            self._llvm = LlvmPasses(
+                target.backend,
+                self.request.plan.skips,
+                is_timed=self.request.times,
+                prints=self.request.llvm_passes,
+                folder=parent_of_temporaries(),
+            )
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""
 
     def report(self, event: events.RecordingEvent) -> None:
-        self.report_begin()
-        self.watch.sink(event)
+        with self.part("irscope", "irscope"):
+            self.report_begin()
+            self.watch.sink(event)
+
+    def part(self, name: str, kind: SpanKind) -> AbstractContextManager[None]:
+        """Time a block, where times are requested."""
+        return nullcontext() if self.stopwatch is None else self.stopwatch.part(name, kind)
+
+    @contextmanager
+    def timed_whole(self, backends: tuple[type, ...]) -> Iterator[None]:
+        """Time the compile, where times are requested, and report where they went."""
+        if self.stopwatch is None:
+            yield
+            return
+        try:
+            with whole_compile(self.stopwatch, self.launch.kernel.name, backends):
+                yield
+        finally:
+            if self._llvm is not None and not self._llvm.is_available:
+                self.stopwatch.notes.append("LLVM's passes are not timed: this Triton's library does not name them.")
+            self.watch.sink(events.TimesKnown(self.number, self.stopwatch.result()))
 
     def begins(self, launch: Launch) -> None:
         """A launch's compile begins. Reported with the next event: a kernel from Triton's cache is no compile."""
@@ -285,7 +315,7 @@ class WatchedCompile:
         self.report(events.StageBegun(self.number, name, self.log_from))
         started, overhead = time.perf_counter_ns(), self._overhead_ns
         try:
-            with self._switches(name):
+            with self._switches(name), self.part(name, "stage"):
                 result = function(source, metadata)
         except BaseException as error:
             self.report(events.StageFailed(self.number, name, self.diagnostics(error)))
@@ -318,8 +348,8 @@ class WatchedCompile:
                 stack.enter_context(replaced(tempfile, "tempdir", folder))
             if stage in _STAGES_OF_LLVM and self.request.plan.skips(PassSnapshot(0, "llir", LLVM_OPTIMISER, 1)):
                 stack.enter_context(environment_variable("DISABLE_LLVM_OPT", "1"))
-            if stage in _STAGES_OF_LLVM and self.request.llvm_passes:
-                stack.enter_context(self._llvm_dump(stage))
+            if stage in _STAGES_OF_LLVM and self._llvm is not None:
+                stack.enter_context(self._llvm_watched(stage, self._llvm))
             step = None
             if stage == "cubin":
                 step = self.pass_added(_PTXAS_OPTIMISER, "")
@@ -336,11 +366,26 @@ class WatchedCompile:
                 self.pass_ended(step, None, duration_us)
 
     @contextmanager
-    def _llvm_dump(self, stage: str) -> Iterator[None]:
-        with environment_variable("LLVM_IR_ENABLE_DUMP", "1"):
-            before = self._log.size()
+    def _llvm_watched(self, stage: str, passes: LlvmPasses) -> Iterator[None]:
+        """Watch LLVM's own passes of a stage: as they are printed, or their names alone."""
+        if self.request.llvm_passes:
+            with environment_variable("LLVM_IR_ENABLE_DUMP", "1"), passes.stage(stage):
+                before = self._log.size()
+                yield
+                self.report(events.LlvmDump(self.number, stage, self._log.since(before)))
+            return
+        known = len(passes.snapshots)
+        watched = ExitStack()
+        watched.enter_context(passes.stage(stage))
+        try:
             yield
-            self.report(events.LlvmDump(self.number, stage, self._log.since(before)))
+        finally:
+            with self.part("irscope", "irscope"):
+                watched.close()
+                if self.stopwatch is not None:
+                    self.stopwatch.add(passes.spans)
+            if self.stopwatch is None:
+                self.report(events.LlvmPassesKnown(self.number, tuple(passes.snapshots[known:])))
 
     def _report_source(self, source: Any) -> None:
         if triton_api.is_mlir_module(source):
@@ -358,7 +403,8 @@ class WatchedCompile:
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
-        text = self._text_of(module)
+        with self.part("irscope", "irscope"):
+            text = self._text_of(module)
         self._overhead_ns += time.perf_counter_ns() - started
         return text
 
@@ -393,6 +439,10 @@ class WatchedCompile:
 
     def pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
         """Report a pass's time, and the module after it if its text is recorded."""
+        with self.part("irscope", "irscope"):
+            self._pass_ended(step, module, duration_us)
+
+    def _pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
         started = time.perf_counter_ns()
         if self._logs is not None:
             self._logs.pass_ends(step.stage, step.index)
@@ -448,11 +498,13 @@ class WatchedCompile:
         if "`ptxas` stderr" in message_of(error):
             # Triton prints the whole PTX with it, which is an artifact already; the error holds the log.
             printed = [text for text in printed if "`ptxas` stderr" not in text]
-        return "\n".join(filter(None, [self._log.since(self.log_from), *printed])).strip()
+        log = self._log.since(self.log_from)
+        if self.request.watches_llvm:
+            log = without_talk(log)
+        return "\n".join(filter(None, [log, *printed])).strip()
 
 
 def _errno_of(error: BaseException) -> int:
-    """The number of an error of the operating system."""
     if isinstance(error, MemoryError):
         return errno.ENOMEM
     return (error.errno or 0) if isinstance(error, OSError) else 0

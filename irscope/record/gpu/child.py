@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import NoDevice, UsageError
-from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, PinLaunch, ProgramEnded, RunProgram
+from irscope.record.gpu.messages import Answered, CheckScript, PinLaunch, RunProgram
 from irscope.record.process.events import EventSink
 from irscope.record.process.messages import MessageReader, MessageWriter, report_work, serve_parent
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -32,23 +32,22 @@ _NEEDS_GPU = "There is no GPU here that Triton's driver takes: launching needs o
 
 def main(descriptor: int) -> None:
     """Do what the commands ask for; ends the process."""
-    os._exit(serve_parent(descriptor, COMMANDS, _serve))
+    os._exit(serve_parent(descriptor, _serve))
 
 
 def _main_of_files(commands: Path, events: Path) -> None:
-    """Do the commands of a file; ends the process."""
     with events.open("wb") as output:
-        waiting = MessageReader(COMMANDS).feed(commands.read_bytes())
+        waiting = MessageReader().feed(commands.read_bytes())
         code = report_work(MessageWriter(output.fileno()), lambda sink: _serve(waiting, sink))
     # By itself, so that the profiler has all it wants.
     sys.exit(code)
 
 
-def _serve(commands: Iterator[Command], sink: EventSink) -> None:
+def _serve(commands: Iterator[Any], sink: EventSink) -> None:
     first = next(commands)
     if isinstance(first, RunProgram):
         done = subprocess.run(first.command, stdin=subprocess.DEVNULL, check=False)
-        sink(ProgramEnded(done.returncode))
+        sink(Answered(done.returncode))
         return
     assert isinstance(first, (CheckScript, PinLaunch))
     _require_gpu(first.request.targets)
@@ -63,9 +62,9 @@ def _serve(commands: Iterator[Command], sink: EventSink) -> None:
 
         pinned = pin_launch(first, sink, folder)
         with triton_api.private_cache(folder / "triton"):
-            pinned.prepare(sink)
+            pinned.prepare()
             for command in commands:
-                pinned.do(command, sink)
+                pinned.do(command)
 
 
 def _require_gpu(targets: tuple[str, ...]) -> Any:

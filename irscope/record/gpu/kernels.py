@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from irscope.ir.mlir.uses import Arithmetic, PointerUses, read_arithmetic, read_pointer_uses
+from irscope.ir.mlir.uses import ArithmeticPrecision, PointerUses, read_arithmetic, read_pointer_uses
 from irscope.record.compile.recompile import chosen_options
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced
@@ -61,9 +61,9 @@ def pointer_uses_of(kernel: Any) -> PointerUses:
     return read_pointer_uses(texts[stage]) if stage in texts else PointerUses(elsewhere=True)
 
 
-def arithmetic_of(kernel: Any) -> Arithmetic:
+def arithmetic_of(kernel: Any) -> ArithmeticPrecision:
     """The precision of a CompiledKernel's arithmetic."""
-    return read_arithmetic(kernel.asm["ttir"]) if "ttir" in kernel.asm else Arithmetic()
+    return read_arithmetic(kernel.asm["ttir"]) if "ttir" in kernel.asm else ArithmeticPrecision()
 
 
 @contextmanager

@@ -138,7 +138,8 @@ class _NumberedCompiles:
 class _PinnedLaunch:
     """The launch, and what has been loaded to run in its place."""
 
-    def __init__(self, number: int, seen: SeenLaunch, options: dict[str, Any]) -> None:
+    def __init__(self, number: int, seen: SeenLaunch, options: dict[str, Any], sink: EventSink) -> None:
+        self.sink = sink
         self.number = number
         self.options = options
         self.kernel = seen.kernel
@@ -152,16 +153,16 @@ class _PinnedLaunch:
         if wait:
             torch.cuda.synchronize()
 
-    def prepare(self, sink: EventSink) -> None:
+    def prepare(self) -> None:
         """Run the launch as it is, for what the variants are compared with."""
         torch.cuda.set_device(self.device)
-        sink(messages.Alive())
+        self._alive()
         try:
             self.kept.take_reference(partial(self.run, self.kernel), self._others)
         except Exception as error:
             raise DeviceFault(f"{self.kernel.name} cannot be run as it is: {first_line(error)}") from error
         arguments = zip(self.kernel.src.fn.arg_names, self.kept.arguments, strict=True)
-        sink(
+        self.sink(
             messages.LaunchInfo(
                 launch=self.number,
                 device=torch.cuda.get_device_name(self.device),
@@ -181,77 +182,90 @@ class _PinnedLaunch:
         for label, kernel in other_baselines(self.kernel, self.options, compile_):
             yield label, partial(self.run, kernel)
 
-    def do(self, command: messages.Command, sink: EventSink) -> None:
-        alive = partial(sink, messages.Alive())
-        match command:
-            case messages.LoadVariant():
-                self._variants[command.key] = with_binary(self.kernel, command.data, command.metadata)
-            case messages.CheckVariant():
-                kernel = self._variants[command.key]
-                sink(messages.VariantChecked(_guarded(lambda: self.kept.check(partial(self.run, kernel), alive), sink)))
-            case messages.TimeVariants():
-                self._time(command, sink, alive)
-            case messages.ProfileVariant():
-                kernel = self._variants[command.key]
-                self.kept.fill()
-                torch.cuda.synchronize()
-                # A profiler that was told to wait for this sees no other launch.
-                torch.cuda.profiler.start()
-                self.run(kernel)
-                torch.cuda.profiler.stop()
-                sink(messages.VariantProfiled())
-            case messages.MeasureCeilings():
-                sink(_ceilings(command.dtype, alive))
-            case messages.StoreInputs():
-                store_inputs(self.kept, Path(command.folder), alive)
-                sink(messages.MemoryStored())
-            case messages.MakeAgain():
-                self._make_again(command, sink, alive)
-            case messages.CheckOutputs():
-                folder = Path(command.folder)
-                sink(messages.VariantChecked(_guarded(lambda: check_outputs(self.kept, folder, alive), sink)))
-            case _:
-                return
+    def do(self, command: messages.Do) -> None:
+        """Call one of the methods below, and answer; a fault of the GPU is reported and ends the process."""
+        try:
+            value = getattr(self, command.method)(*command.arguments)
+        except IrscopeError as error:
+            self.sink(events.Refused(type(error).__name__, str(error)))
+        else:
+            self.sink(messages.Answered(value))
 
-    def _make_again(self, command: messages.MakeAgain, sink: EventSink, alive: Callable[[], None]) -> None:
-        why_not: list[str] = []
+    def load(self, key: str, metadata: dict[str, Any], binary: bytes) -> None:
+        self._variants[key] = with_binary(self.kernel, binary, metadata)
 
-        def make() -> Agreement:
-            why_not.append(take_inputs(self.kept, Path(command.inputs), alive))
-            if not why_not[0]:
-                run = partial(self.run, self.kernel)
-                self.kept.take_reference(run, self._others)
-                store_outputs(self.kept, run, Path(command.outputs), alive)
-            return Agreement("identical")
+    def check(self, key: str) -> Agreement:
+        run = partial(self.run, self._variants[key])
+        return self._guarded(lambda: self.kept.check(run, self._alive))
 
-        ended = _guarded(make, sink)
-        sink(messages.MemoryStored(why_not[0] if ended.passes else ended.detail))
-
-    def _time(self, command: messages.TimeVariants, sink: EventSink, alive: Callable[[], None]) -> None:
+    def time(self, keys: tuple[str, ...], rounds: int, cold: bool) -> tuple[tuple[float, ...], ...]:
+        """Microseconds in each round of the launch's own kernel, of that loaded once more, and of each variant."""
         from irscope.record.gpu.timing import time_launches
 
         # Its own program once more, loaded elsewhere: what that differs from itself is noise.
         again = with_binary(self.kernel, self.kernel.kernel, {})
-        kernels = [self.kernel, again, *(self._variants[key] for key in command.keys)]
+        kernels = [self.kernel, again, *(self._variants[key] for key in keys)]
+        times: list[list[float]] = []
 
         def measure() -> Agreement:
             self.kept.fill()
             runs = [partial(self.run, kernel, wait=False) for kernel in kernels]
-            times = time_launches(runs, command.rounds, command.cold, self.kept.refill_changed, alive)
-            sink(messages.VariantsTimed(tuple(map(tuple, times))))
+            times.extend(time_launches(runs, rounds, cold, self.kept.refill_changed, self._alive))
             return Agreement("identical")
 
-        ended = _guarded(measure, sink)
+        ended = self._guarded(measure)
         if not ended.passes:
-            sink(events.Refused("DeviceFault", f"the timing stopped: {ended.detail}"))
+            raise DeviceFault(f"the timing stopped: {ended.detail}")
+        return tuple(map(tuple, times))
 
+    def profile(self, key: str) -> None:
+        """Launch a variant once, for a profiler, which sees no other launch if it was told to wait for this."""
+        kernel = self._variants[key]
+        self.kept.fill()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+        self.run(kernel)
+        torch.cuda.profiler.stop()
 
-def _ceilings(dtype: str, alive: Callable[[], None]) -> messages.CeilingsMeasured:
-    from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
+    def ceilings(self, dtype: str) -> messages.CeilingsMeasured:
+        from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
 
-    bytes_per_s = copy_bytes_per_second()
-    alive()
-    return messages.CeilingsMeasured(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
+        bytes_per_s = copy_bytes_per_second()
+        self._alive()
+        return messages.CeilingsMeasured(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
+
+    def store_inputs(self, folder: str) -> None:
+        store_inputs(self.kept, Path(folder), self._alive)
+
+    def make_again(self, inputs: str, outputs: str) -> str:
+        """Launch on the inputs that another process stored, and store what that leaves; or say why not."""
+        why_not: list[str] = []
+
+        def make() -> Agreement:
+            why_not.append(take_inputs(self.kept, Path(inputs), self._alive))
+            if not why_not[0]:
+                run = partial(self.run, self.kernel)
+                self.kept.take_reference(run, self._others)
+                store_outputs(self.kept, run, Path(outputs), self._alive)
+            return Agreement("identical")
+
+        ended = self._guarded(make)
+        return why_not[0] if ended.passes else ended.detail
+
+    def check_outputs(self, folder: str) -> Agreement:
+        return self._guarded(lambda: check_outputs(self.kept, Path(folder), self._alive))
+
+    def _alive(self) -> None:
+        self.sink(messages.Alive())
+
+    def _guarded(self, measure: Callable[[], Agreement]) -> Agreement:
+        """What `measure` gives; "failed" where a launch is refused. A fault of the GPU ends the process."""
+        try:
+            return measure()
+        except Exception as error:
+            if _is_broken():
+                _end_in_fault(first_line(error), self.sink)
+            return Agreement("failed", detail=first_line(error))
 
 
 def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
@@ -286,7 +300,7 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
             return proceed()
         sink(events.Launched(seen.kernel.hash, seen.grid))
         try:
-            pinned.append(_PinnedLaunch(number, seen, compiles.options.get(number, {})))
+            pinned.append(_PinnedLaunch(number, seen, compiles.options.get(number, {}), sink))
         except IrscopeError as error:
             refused.append(error)
         raise _StopScript
@@ -309,16 +323,6 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
         )
         raise RecordingError(f"{Path(request.path).name} ended without the {which} that was asked for: {made}.")
     return pinned[0]
-
-
-def _guarded(measure: Callable[[], Agreement], sink: EventSink) -> Agreement:
-    """What `measure` gives; "failed" where a launch is refused. A fault of the GPU is reported and ends the process."""
-    try:
-        return measure()
-    except Exception as error:
-        if _is_broken():
-            _end_in_fault(first_line(error), sink)
-        return Agreement("failed", detail=first_line(error))
 
 
 def _end_in_fault(detail: str, sink: EventSink, where: messages.LaunchPlace | None = None) -> NoReturn:
@@ -367,7 +371,6 @@ class _Checker:
         """Launches of each compile so far, those that autotuning times left out."""
 
     def on_launch(self, seen: SeenLaunch, proceed: Callable[[], Any]) -> Any:
-        """Check a launch, if it is to be checked, and make it."""
         number = self._compiles.number_of(seen.kernel)
         if torch.cuda.is_current_stream_capturing():
             return proceed()

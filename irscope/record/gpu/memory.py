@@ -13,7 +13,7 @@ import torch
 
 from irscope.device.measurement import Agreement
 from irscope.errors import RecordingError
-from irscope.ir.mlir.uses import Arithmetic, PointerUses
+from irscope.ir.mlir.uses import ArithmeticPrecision, PointerUses
 from irscope.record.gpu.noise import (
     TF32_UNIT,
     MemoryDifference,
@@ -55,8 +55,6 @@ Run = Callable[[], None]
 
 @dataclass(slots=True)
 class _Storage:
-    """All the memory behind one or more of the arguments."""
-
     pristine: torch.Tensor
     """Its bytes at the launch."""
     buffer: torch.Tensor
@@ -136,11 +134,11 @@ class KeptArguments:
         values: Sequence[Any],
         signature: dict[str, Any],
         uses: PointerUses,
-        arithmetic: Arithmetic | None = None,
+        arithmetic: ArithmeticPrecision | None = None,
     ) -> None:
         """Copy the memory behind every tensor; raises RecordingError where that cannot be done."""
         self.uses = uses
-        self.arithmetic = arithmetic or Arithmetic()
+        self.arithmetic = arithmetic or ArithmeticPrecision()
         self._longest = 1
         self._storages: dict[int, _Storage] = {}
         self._leaves: list[tuple[str, torch.dtype, _Storage]] = []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union, get_args
+from typing import Any
 
 from irscope.device.measurement import Agreement
-from irscope.record.process.events import EVENTS, RecordingEvent, event_kinds
+from irscope.record.process.events import RecordingEvent
 from irscope.record.process.requests import RecordRequest
 
 # Commands; the first says what to do
@@ -33,63 +33,11 @@ class PinLaunch:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadVariant:
-    key: str
-    metadata: dict[str, Any]
-    data: bytes
+class Do:
+    """Call a method of the launch that is kept, by its name; Answered has what it returns."""
 
-
-@dataclass(frozen=True, slots=True)
-class CheckVariant:
-    """Run a variant, and compare what it writes."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimeVariants:
-    """Time variants and the launch's own kernel, interleaved."""
-
-    keys: tuple[str, ...]
-    rounds: int
-    cold: bool
-    """Whether to flush the L2 cache before each launch."""
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureCeilings:
-    """Measure what the device reaches at best."""
-
-    dtype: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileVariant:
-    """Launch a variant once, for a profiler."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoreInputs:
-    """Store the memory that the launch was given, for the process of another interpreter."""
-
-    folder: str
-
-
-@dataclass(frozen=True, slots=True)
-class MakeAgain:
-    """Launch on the inputs that another process stored, and store what that leaves."""
-
-    inputs: str
-    outputs: str
-
-
-@dataclass(frozen=True, slots=True)
-class CheckOutputs:
-    """Compare what another process's launch left on this one's inputs."""
-
-    folder: str
+    method: str
+    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +47,7 @@ class RunProgram:
     command: tuple[str, ...]
 
 
-Command = Union[  # noqa: UP007
-    CheckScript,
-    PinLaunch,
-    LoadVariant,
-    CheckVariant,
-    TimeVariants,
-    MeasureCeilings,
-    ProfileVariant,
-    StoreInputs,
-    MakeAgain,
-    CheckOutputs,
-    RunProgram,
-]
-COMMANDS: tuple[type[Command], ...] = get_args(Command)
+Command = CheckScript | PinLaunch | Do | RunProgram
 
 
 # Events
@@ -187,47 +122,17 @@ class LaunchInfo(RecordingEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class VariantChecked(RecordingEvent):
-    """The answer to CheckVariant, and to CheckOutputs."""
+class Answered(RecordingEvent):
+    """What a method of the launch that is kept returned; of RunProgram the exit code."""
 
-    agreement: Agreement
-
-
-@dataclass(frozen=True, slots=True)
-class VariantsTimed(RecordingEvent):
-    times_us: tuple[tuple[float, ...], ...]
-    """Of the launch's own kernel, of that loaded once more, and of each variant: one for each round."""
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class CeilingsMeasured(RecordingEvent):
+class CeilingsMeasured:
     """What the device reaches at best, measured on the spot."""
 
     bytes_per_s: float
     """Of a large copy, bytes read plus bytes written."""
     flops_per_s: float | None
     """Of torch's matrix product of a dtype; None if it has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class VariantProfiled(RecordingEvent):
-    """The answer to ProfileVariant: it was launched."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryStored(RecordingEvent):
-    """The answer to StoreInputs, and to MakeAgain."""
-
-    why_not: str = ""
-    """Why the launch cannot be made on those inputs; empty if it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramEnded(RecordingEvent):
-    """The answer to RunProgram."""
-
-    code: int
-
-
-DEVICE_EVENTS = (*EVENTS, *event_kinds(globals()))
-"""What the stream of this process may hold."""

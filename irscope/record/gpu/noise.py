@@ -296,7 +296,6 @@ class Noise:
             self._measure_groups(judgement, part, torch.where(known > 0, known / self._limit_of_reach(part), 0.0))
 
     def _measure_groups(self, judgement: _Judgement, part: slice, share: torch.Tensor) -> None:
-        """Add a part's errors to those of the rows and columns that they are in."""
         assert self.shape is not None
         rows, columns = self.shape
         if judgement.rows is None or judgement.columns is None:

@@ -18,15 +18,7 @@ from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
 from irscope.ir.logs.source_page import read_source_page
 from irscope.model.capture import Capture
 from irscope.model.evidence import Profile
-from irscope.record.gpu.messages import (
-    DEVICE_EVENTS,
-    Fault,
-    LaunchInfo,
-    PinLaunch,
-    ProfileVariant,
-    ProgramEnded,
-    RunProgram,
-)
+from irscope.record.gpu.messages import Answered, Do, Fault, LaunchInfo, PinLaunch, RunProgram
 from irscope.record.gpu.session import load_command
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import child_process, module_command
@@ -118,20 +110,20 @@ def profile_launch(
     """
     with own_folder() as folder:
         loads = [load_command(capture) for capture in captures]
-        commands = [PinLaunch(request, number), *loads, *(ProfileVariant(load.key) for load in loads)]
+        commands = [PinLaunch(request, number), *loads, *(Do("profile", load.arguments[:1]) for load in loads)]
         files = folder / "commands", folder / "events"
         files[0].write_bytes(b"".join(map(frame_of, commands)))
         report = folder / "report.ncu-rep"
         program = module_command("irscope.record.gpu.child", *map(str, files), interpreter=request.interpreter)
         profiler = (nsight.path, *_OPTIONS, "--import-source", "yes", "--profile-from-start", "off")
         chosen = ("--kernel-name", f"regex:^{re.escape(captures[0].name)}$", "--launch-count", str(len(captures)))
-        with child_process("irscope.record.gpu.child", folder, DEVICE_EVENTS, echo=echo) as child:
+        with child_process("irscope.record.gpu.child", folder, echo=echo) as child:
             child.send(RunProgram((*profiler, *chosen, "--force-overwrite", "--export", str(report), *program)))
             if progress is not None:
                 progress(f"{captures[0].name}: {nsight.name}")
             code = None
             while code is None and not child.at_end:
-                code = next((event.code for event in child.read() if isinstance(event, ProgramEnded)), None)
+                code = next((event.value for event in child.read() if isinstance(event, Answered)), None)
             printed = child.log.read_text("utf-8", "replace")
         _check(_events_of(files[1]), request, captures[0], printed)
         if not report.is_file():
@@ -144,11 +136,10 @@ def profile_launch(
 
 
 def _events_of(file: Path) -> list[RecordingEvent]:
-    return list(MessageReader(DEVICE_EVENTS).feed(file.read_bytes())) if file.is_file() else []
+    return list(MessageReader().feed(file.read_bytes())) if file.is_file() else []
 
 
 def _check(events: Sequence[RecordingEvent], request: RecordRequest, capture: Capture, printed: str) -> None:
-    """Raise what went wrong: in Nsight Compute, with the GPU, or in the script."""
     _raise_denied(printed)
     assembly = Assembly(request)
     for event in events:
@@ -181,6 +172,5 @@ def _raise_denied(printed: str) -> None:
 
 
 def _errors_in(text: str) -> str:
-    """The errors in what Nsight Compute printed, or its last lines."""
     errors = [error.strip() for error in _ERROR.findall(text)]
     return " ".join(dict.fromkeys(errors)) or " / ".join(text.strip().splitlines()[-3:]) or "it printed nothing."

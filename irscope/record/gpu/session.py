@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from irscope.device.measurement import (
     FEWEST_ROUNDS,
@@ -32,7 +32,7 @@ from irscope.errors import DeviceFault, RecordingError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, stage_named
 from irscope.record.gpu import messages
-from irscope.record.gpu.messages import DEVICE_EVENTS, CheckScript, Command, PinLaunch
+from irscope.record.gpu.messages import CheckScript, Command, PinLaunch
 from irscope.record.process.annotations import Annotations, LayoutServer
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
@@ -47,9 +47,7 @@ _LONGEST_END_S = 5.0
 class DeviceProcess:
     """A child that runs a script on the GPU; `device_process` starts it."""
 
-    def __init__(
-        self, child: Child[RecordingEvent], assembly: Assembly, annotations: Annotations, progress: Progress | None
-    ) -> None:
+    def __init__(self, child: Child, assembly: Assembly, annotations: Annotations, progress: Progress | None) -> None:
         self.assembly = assembly
         """What it has recorded so far."""
         self.annotations = annotations
@@ -108,7 +106,7 @@ def device_process(
     request = first.request
     with (
         LayoutServer(request.interpreter) as server,
-        child_process(module, folder, DEVICE_EVENTS, interpreter=request.interpreter, echo=echo) as child,
+        child_process(module, folder, interpreter=request.interpreter, echo=echo) as child,
     ):
         child.send(replace(first, request=replace(request, log_path=str(child.log))))
         assembly = Assembly(request)
@@ -121,11 +119,6 @@ _LAUNCH_TIMEOUT_S = 30.0
 
 class _Ended(DeviceFault):
     """The child ended instead of answering."""
-
-
-_Answer = TypeVar(
-    "_Answer", messages.VariantChecked, messages.VariantsTimed, messages.CeilingsMeasured, messages.MemoryStored
-)
 
 
 @dataclass
@@ -167,10 +160,8 @@ class DeviceSession:
         if (why := why_not_runnable(capture)) is not None:
             return Agreement("failed", detail=why)
         require_variant(capture, self.baseline, self.info.launch)
-        child = self._started()
-        key = _load(child, capture)
         try:
-            return self._ask(child, messages.CheckVariant(key), messages.VariantChecked).agreement
+            return self._ask("check", self._load(capture))
         except TimeoutError:
             return Agreement("timeout", detail=f"no end after {self.launch_timeout_s:g} s")
         except DeviceFault as fault:
@@ -202,33 +193,30 @@ class DeviceSession:
         self, captures: Sequence[Capture] = (), *, rounds: int, cold: bool = True
     ) -> tuple[tuple[float, ...], ...]:
         """Microseconds in each round: of the baseline, of its own program loaded once more, and of each variant."""
-        child = self._started()
-        keys = [_load(child, capture) for capture in captures]
         try:
-            return self._ask(child, messages.TimeVariants(tuple(keys), rounds, cold), messages.VariantsTimed).times_us
+            return self._ask("time", tuple(map(self._load, captures)), rounds, cold)
         except TimeoutError:
             raise DeviceFault(f"a launch that was timed did not end in {self.launch_timeout_s:g} s.") from None
 
     def store_inputs(self, folder: Path) -> None:
         """Store the memory that the launch was given in a folder, for the session of another interpreter."""
-        self._ask(self._started(), messages.StoreInputs(str(folder)), messages.MemoryStored)
+        self._ask("store_inputs", str(folder))
 
     def make_again(self, inputs: Path, outputs: Path) -> str:
         """Make the launch on the inputs that another session stored, and store what it leaves; or say why not.
 
         Raises DeviceFault where the launch faults, and TimeoutError where it does not end.
         """
-        command = messages.MakeAgain(str(inputs), str(outputs))
-        return self._ask(self._started(), command, messages.MemoryStored).why_not
+        return self._ask("make_again", str(inputs), str(outputs))
 
     def check_outputs(self, folder: Path) -> Agreement:
         """Compare what another session's launch left on this one's inputs with what this one leaves."""
-        return self._ask(self._started(), messages.CheckOutputs(str(folder)), messages.VariantChecked).agreement
+        return self._ask("check_outputs", str(folder))
 
     def ceilings(self, dtype: str = "") -> messages.CeilingsMeasured:
         """The device's copy bandwidth, and the rate of torch's matrix product of a dtype such as `float16`."""
         try:
-            return self._ask(self._started(), messages.MeasureCeilings(dtype), messages.CeilingsMeasured)
+            return self._ask("ceilings", dtype)
         except TimeoutError:
             raise DeviceFault(f"the ceilings were not measured in {self.launch_timeout_s:g} s.") from None
 
@@ -250,7 +238,6 @@ class DeviceSession:
         return self._child
 
     def _wait_for_launch(self, child: DeviceProcess) -> None:
-        """Follow the script to the launch, and take what is known of it."""
         in_launch = False
         while True:
             limit = self.launch_timeout_s if in_launch else self.request.timeout_s if child.assembly.compiling else None
@@ -284,10 +271,20 @@ class DeviceSession:
             raise RecordingError("the script made another launch when it was run again: its launches must not change.")
         self._baseline, self._info = capture, info
 
-    def _ask(self, child: DeviceProcess, command: messages.Command, answer: type[_Answer]) -> _Answer:
-        """The answer to a command; raises DeviceFault if the child ends instead, and TimeoutError."""
+    def _load(self, capture: Capture) -> str:
+        """Give the child a capture's binary, once; returns the key it has there."""
+        child, load = self._started(), load_command(capture)
+        key = load.arguments[0]
+        if key not in child.loaded:
+            self._ask(load.method, *load.arguments)
+            child.loaded.add(key)
+        return key
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        """What a method of the launch returns; raises DeviceFault if the child ends instead, and TimeoutError."""
+        child = self._started()
         try:
-            child.send(command)
+            child.send(messages.Do(method, arguments))
             while True:
                 event = child.read(self.launch_timeout_s)
                 if event is None:
@@ -296,8 +293,8 @@ class DeviceSession:
                     raise _Ended(event.detail)
                 if isinstance(event, Refused):
                     raise event.as_error()
-                if isinstance(event, answer):
-                    return event
+                if isinstance(event, messages.Answered):
+                    return event.value
         except (TimeoutError, _Ended, Interrupted, KeyboardInterrupt):
             # What it may still answer would be taken for the answer to the next command.
             self.close()
@@ -360,21 +357,12 @@ def why_not_runnable(capture: Capture) -> str | None:
     return "it holds no binary" if _binary_of(capture) is None else None
 
 
-def load_command(capture: Capture) -> messages.LoadVariant:
+def load_command(capture: Capture) -> messages.Do:
     """The command that gives a process on the GPU a capture's binary."""
     binary = _binary_of(capture) or b""
     metadata: dict[str, Any] = dict(capture.metadata)
     text = json.dumps(metadata, sort_keys=True, default=str)
-    return messages.LoadVariant(hashlib.sha256(binary + text.encode()).hexdigest(), json.loads(text), binary)
-
-
-def _load(child: DeviceProcess, capture: Capture) -> str:
-    """Give the child a capture's binary, once; returns the key it has there."""
-    command = load_command(capture)
-    if command.key not in child.loaded:
-        child.send(command)
-        child.loaded.add(command.key)
-    return command.key
+    return messages.Do("load", (hashlib.sha256(binary + text.encode()).hexdigest(), json.loads(text), binary))
 
 
 _BLOCKS = 20
@@ -492,7 +480,6 @@ class _ScriptFollower:
         self._fault = ""
 
     def follow(self) -> ScriptCheck:
-        """Take events until the end, whatever that is."""
         while True:
             compiling = self._child.assembly.compiling
             limit = self._launch_timeout_s if self._launching else self._timeout_s if compiling else None

@@ -33,7 +33,6 @@ def count() -> dict[str, Any]:
 
 
 def _try_device(number: int) -> dict[str, Any]:
-    """Compile, launch and check the sample kernel on one device."""
     torch.cuda.set_device(number)
     properties = torch.cuda.get_device_properties(number)
     major, minor = torch.cuda.get_device_capability(number)
@@ -88,7 +87,6 @@ def _run_sample() -> dict[str, Any]:
 
 
 def _measure(cuda_target: str) -> dict[str, Any]:
-    """What the device reaches, and the target that it is."""
     arch = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "gcnArchName", "")
     rates = {name: matmul_flops_per_second(name) for name in _DTYPES}
     return {
@@ -186,7 +184,6 @@ def _timed(run: Launch, scratch: torch.Tensor | None, before_each: Launch) -> tu
 
 
 def _warm_up(run: Launch, before_each: Launch) -> None:
-    """Load the binary, and bring the clocks up."""
     before_each()
     run()
     torch.cuda.synchronize()

@@ -255,4 +255,4 @@ def _answer(question: Question, make_compiler: Callable[[], LayoutCompiler], sen
 
 if __name__ == "__main__":
     # At once, without what the compiler prints at exit.
-    os._exit(serve_parent(int(sys.argv[1]), (Question,), _serve))
+    os._exit(serve_parent(int(sys.argv[1]), _serve))

@@ -21,7 +21,7 @@ from irscope.layout.maps import ThreadMap
 from irscope.layout.rows import query_type
 from irscope.record.process.annotations import Measure, Measured, Module
 from irscope.record.process.child import Child, child_process
-from irscope.record.process.events import Done, Refused
+from irscope.record.process.events import Refused
 from irscope.record.process.messages import serve_parent
 from irscope.record.process.own_folder import own_folder
 
@@ -29,7 +29,6 @@ _MODULE = "irscope.record.layouts.verify"
 _TIMEOUT_S = 120.0
 _LONGEST_ERROR = 300
 _SHOWN = 8
-_MESSAGES = (Measured, Done, Refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def _measured(questions: Sequence[Measure], interpreter: str | None) -> list[Mea
     """The answer to each question. A child that dies is started again after the layout it died of."""
     answers: list[Measured] = []
     while len(answers) < len(questions):
-        with own_folder() as folder, child_process(_MODULE, folder, _MESSAGES, interpreter=interpreter) as child:
+        with own_folder() as folder, child_process(_MODULE, folder, interpreter=interpreter) as child:
             for question in questions[len(answers) :]:
                 answers.append(_answer_of(child, question))
                 if child.at_end:
@@ -113,7 +112,7 @@ def _measured(questions: Sequence[Measure], interpreter: str | None) -> list[Mea
     return answers
 
 
-def _answer_of(child: Child[Measured | Done | Refused], question: Measure) -> Measured:
+def _answer_of(child: Child, question: Measure) -> Measured:
     child.send(question)
     deadline = time.monotonic() + _TIMEOUT_S
     while not child.at_end and time.monotonic() < deadline:
@@ -219,4 +218,4 @@ def _measure(question: Measure, torch: Any) -> list[int]:
 
 if __name__ == "__main__":
     # At once, without what the compiler prints at exit.
-    os._exit(serve_parent(int(sys.argv[1]), (Measure,), _serve))
+    os._exit(serve_parent(int(sys.argv[1]), _serve))

@@ -27,18 +27,9 @@ from irscope.errors import IrscopeError, MissingTool, ToolTooSlow
 from irscope.layout.rows import type_of_row
 from irscope.model.capture import Artifact, Capture, Target
 from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
+from irscope.record.process import events
 from irscope.record.process.child import TRITON, Child, child_process
-from irscope.record.process.events import (
-    ArtifactMade,
-    Begun,
-    CompileBegun,
-    Done,
-    EventSink,
-    LayoutsKnown,
-    RecordingEvent,
-    Refused,
-    StageLeftOut,
-)
+from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.own_folder import own_folder, parent_of_temporaries
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
@@ -58,7 +49,6 @@ class Annotations:
     """
 
     def __init__(self, sink: EventSink, request: RecordRequest, server: LayoutServer) -> None:
-        """`server`: is asked for layouts."""
         self._sink = sink
         self._request = request
         self._server = server
@@ -76,15 +66,15 @@ class Annotations:
         """Pass an event on, begin what it makes possible, and add what is there."""
         with self._lock:
             self._sink(event)
-            if isinstance(event, Begun):
+            if isinstance(event, events.Begun):
                 self._nvdisasm = event.nvdisasm
-            elif isinstance(event, CompileBegun):
+            elif isinstance(event, events.CompileBegun):
                 self._targets[event.n] = event.target
-            elif isinstance(event, ArtifactMade):
+            elif isinstance(event, events.ArtifactMade):
                 self._begin(event)
             self.collect()
 
-    def _begin(self, event: ArtifactMade) -> None:
+    def _begin(self, event: events.ArtifactMade) -> None:
         if event.stage == "ttgir" and self._request.layouts and isinstance(event.data, str):
             self._layouts[event.n] = self._server.ask(Module.of(self._targets[event.n]), text=event.data)
         elif event.stage == "cubin" and self._request.disassemble and isinstance(event.data, bytes):
@@ -98,12 +88,14 @@ class Annotations:
             for number, job in list(self._layouts.items()):
                 if job.ended:
                     del self._layouts[number]
-                    self._sink(LayoutsKnown(number, tuple(job.answered_rows())))
+                    self._sink(events.LayoutsKnown(number, tuple(job.answered_rows())))
             for number, disassembly in list(self._disassemblies.items()):
                 if disassembly.done():
                     del self._disassemblies[number]
-                    text = disassembly.result().text
-                    self._sink(ArtifactMade(number, "sass", text) if text else StageLeftOut(number, "sass"))
+                    text, _ = disassembly.result()
+                    self._sink(
+                        events.ArtifactMade(number, "sass", text) if text else events.StageLeftOut(number, "sass")
+                    )
 
     def close(self) -> None:
         """Add nothing more, and forget who took it."""
@@ -134,19 +126,7 @@ _RETRY_S = 24 * 3600
 _LIMIT_VARIABLE = "IRSCOPE_TOOL_SECONDS"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What came of a disassembly."""
-
-    text: str | None = None
-    """The `sass` stage, in irscope's normal form; None if there is none."""
-    reason: str = ""
-    """Why there is none, as a sentence."""
-
-
 class _Run:
-    """One process of nvdisasm, and the files that it writes to."""
-
     def __init__(self, command: list[str], folder: Path, name: str, limits: ToolLimits) -> None:
         self._output, self._errors = folder / f"{name}.txt", folder / f"{name}.errors.txt"
         with self._output.open("wb") as out, self._errors.open("wb") as errors:
@@ -200,10 +180,13 @@ class Disassembly:
             if not run.process.ended:
                 run.process.count_poll()
 
-    def result(self) -> Listing:
-        """The text of the `sass` stage, or why there is none; ends the processes and cleans up."""
+    def result(self) -> tuple[str, str]:
+        """The text of the `sass` stage in irscope's normal form, and where that is empty why, as a sentence.
+
+        Ends the processes and cleans up.
+        """
         if not self._runs:
-            return Listing(reason=self._reason)
+            return "", self._reason
         listing, live = self._runs
         try:
             text, reason = listing.result()
@@ -219,9 +202,9 @@ class Disassembly:
             with contextlib.suppress(OSError):
                 self._note.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(self._note, reason.encode())
-            return Listing(reason=reason)
+            return "", reason
         except OSError as error:
-            return Listing(reason=f"what nvdisasm wrote cannot be read: {error}.")
+            return "", f"what nvdisasm wrote cannot be read: {error}."
         finally:
             self.close()
         # Its readers take a while to import, and not every recording needs them.
@@ -229,8 +212,8 @@ class Disassembly:
 
         functions = with_live_registers(parse_sass(text), parse_sass(counts))
         if not functions:
-            return Listing(reason=reason or "nvdisasm printed no function.")
-        return Listing(format_sass(function.without_padding() for function in functions))
+            return "", reason or "nvdisasm printed no function."
+        return format_sass(function.without_padding() for function in functions), ""
 
     def close(self) -> None:
         """End the processes and remove what they wrote; harmless to call again."""
@@ -268,11 +251,11 @@ def with_listing(capture: Capture) -> tuple[Capture, str]:
     cubin = next((artifact.data for artifact in capture.artifacts if artifact.stage == "cubin"), None)
     if not isinstance(cubin, bytes) or "sass" in capture.stages:
         return capture, ""
-    listing = Disassembly(cubin, installed_nvdisasm()).result()
-    if listing.text is None:
-        return capture, listing.reason
+    text, reason = Disassembly(cubin, installed_nvdisasm()).result()
+    if not text:
+        return capture, reason
     place = capture.stages.index("cubin") + 1
-    artifacts = (*capture.artifacts[:place], Artifact("sass", listing.text), *capture.artifacts[place:])
+    artifacts = (*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:])
     return replace(capture, artifacts=artifacts), ""
 
 
@@ -319,7 +302,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(RecordingEvent):
     """One step of the answer to a question."""
 
     job: int
@@ -332,10 +315,6 @@ class Message:
     answer: LayoutAnswer | None = None
     """Of a type; at the end, the refusal for all types without an answer."""
     conflicts: tuple[int | None, ...] = ()
-
-
-_MESSAGES = (Message, Done, Refused)
-"""What the process sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +332,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(RecordingEvent):
     """What the hardware said."""
 
     values: tuple[int, ...] = ()
@@ -437,10 +416,9 @@ class LayoutServer:
     """
 
     def __init__(self, interpreter: str | None = None) -> None:
-        """`interpreter`: a Python with another Triton."""
         self._interpreter = interpreter
         self._running = ExitStack()
-        self._child: Child[Message | Done | Refused] | None = None
+        self._child: Child | None = None
         self._jobs: dict[int, LayoutJob] = {}
         self._number = 0
 
@@ -471,10 +449,10 @@ class LayoutServer:
         else:
             self._child.send(job.question)
 
-    def _started(self) -> Child[Message | Done | Refused]:
+    def _started(self) -> Child:
         folder = self._running.enter_context(own_folder())
         module = "irscope.record.layouts.compiler"
-        child = child_process(module, folder, _MESSAGES, interpreter=self._interpreter, ahead=TRITON)
+        child = child_process(module, folder, interpreter=self._interpreter, ahead=TRITON)
         return self._running.enter_context(child)
 
     def fileno(self) -> int | None:
@@ -529,7 +507,7 @@ class LayoutServer:
         self.close()
 
 
-def _end_of(child: Child[Message | Done | Refused]) -> str:
+def _end_of(child: Child) -> str:
     """How the child ended, with the last error that it printed."""
     child.wait(_LONGEST_END_S)
     outcome = child.end()

@@ -29,33 +29,13 @@ from irscope.model.capture import (
     Target,
     stage_rank,
 )
-from irscope.model.evidence import CompilerLog, GraphOrigin, PassLog
-from irscope.model.launch_record import Assumption, joined
+from irscope.model.evidence import CompilerLog, CompileTimes, GraphOrigin, PassLog
+from irscope.model.launch_record import joined
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
 from irscope.record.process import events
 from irscope.record.process.diagnosis import ASSEMBLED_FROM, explained
 from irscope.record.process.requests import CompileJob, RecordRequest
-
-
-@dataclass(frozen=True, slots=True)
-class LateFacts:
-    """What may become known of a compile after its end."""
-
-    grid: tuple[int, int, int] | None
-    assumptions: tuple[Assumption, ...]
-    autotuning: Autotuning | None
-    notes: tuple[str, ...]
-    graphs: tuple[GraphOrigin, ...] = ()
-    origin: tuple[tuple[str, str], ...] = ()
-    contents: tuple[tuple[str, str, str], ...] = ()
-    """Of its launch's tensors, as `LaunchRecord.with_contents` takes them."""
-
-    def added_to(self, capture: Capture) -> Capture:
-        launch = replace(capture.launch, grid=self.grid, assumptions=self.assumptions, autotuning=self.autotuning)
-        launch = _with_contents(launch, self.contents)
-        environment = replace(capture.environment, origin=self.origin)
-        return replace(capture, launch=launch, notes=self.notes, graphs=self.graphs, environment=environment)
 
 
 @dataclass(slots=True)
@@ -94,6 +74,7 @@ class OpenCapture:
     hash: str = ""
     ended: bool = False
     layouts: tuple[LayoutRow, ...] = ()
+    times: CompileTimes | None = None
     logs: list[PassLog] = field(default_factory=list[PassLog])
     notes: list[str] = field(default_factory=list)
     graphs: tuple[GraphOrigin, ...] = ()
@@ -143,11 +124,15 @@ class OpenCapture:
                 self.passing_texts[event.index] = event.data
             case events.PassText():
                 self.snapshots[event.index] = replace(self.snapshots[event.index], text=event.data)
+            case events.LlvmPassesKnown():
+                self.llvm_snapshots += event.passes
+            case events.TimesKnown():
+                self.times = event.times
             case events.LlvmDump():
                 from irscope.ir.logs.dump import read_llvm_dump
 
                 known = len(self.llvm_snapshots)
-                self.llvm_snapshots += read_llvm_dump(event.data, event.stage, first_index=known)
+                self.llvm_snapshots += read_llvm_dump(event.data, event.stage, known, self.llvm_snapshots)
             case events.Logged():
                 self.logs.append(PassLog(event.stage, event.data, event.index, event.lines_left_out))
             case events.LayoutsKnown():
@@ -176,30 +161,22 @@ class OpenCapture:
         if self.begun is not None:
             self.launch = self.begun
 
-    def without_texts(self) -> OpenCapture:
-        """What must be known of it once its capture is kept elsewhere."""
+    def drop_texts(self) -> None:
+        """Keep only what must be known of it once its capture is kept elsewhere."""
         known = self.launch
         # By its text, a graph that shares the kernel is found.
         kernel = Kernel(known.kernel.name, source=known.kernel.source if self.graphs else "")
-        launch = Launch(kernel, grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions)
-        return OpenCapture(
-            self.target,
-            launch,
-            self.origin,
-            took_s=self.took_s,
-            hash=self.hash,
-            ended=True,
-            notes=self.notes,
-            graphs=self.graphs,
-            contents=self.contents,
-            frames=self.frames,
-            load_error=self.load_error,
-            failure=self.failure,
-        )
+        self.launch = Launch(kernel, grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions)
+        self.artifacts, self.snapshots, self.passing_texts, self.metadata = {}, {}, {}, {}
+        self.llvm_snapshots, self.logs, self.layouts = [], [], ()
+        self.log = self.failed_diagnostics = ""
+        self.job = self.begun = None
 
     def with_contents(self, launch: Launch) -> Launch:
         """Its launch with what the tensors held, as far as that was reported."""
-        return _with_contents(launch, self.contents)
+        if launch.record is None or not self.contents:
+            return launch
+        return replace(launch, record=launch.record.with_contents(self.contents))
 
     def fail(self, failed: PassSnapshot | None) -> None:
         """It failed: in that pass, if it was one, which is kept with the IR before it."""
@@ -212,17 +189,11 @@ class OpenCapture:
         self.never_launched()
 
 
-def _with_contents(launch: Launch, contents: tuple[tuple[str, str, str], ...]) -> Launch:
-    if launch.record is None or not contents:
-        return launch
-    return replace(launch, record=launch.record.with_contents(contents))
-
-
 # "/home/jos\C3\A9/matmul.py"
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _HIDDEN_METADATA = ("hash", "target", "triton_version")
 _DIAGNOSTICS_BYTES = 20_000
-_RESOURCES = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+_RESOURCES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _BAR = 12
 _WORTH_SAYING_S = 2.0
 
@@ -395,21 +366,22 @@ class Assembly:
 
     def release(self, number: int) -> None:
         """Forget the texts of a compile whose capture is kept elsewhere; from now on only `late_facts` change."""
-        self._open[number] = self._open[number].without_texts()
+        self._open[number].drop_texts()
 
-    def late_facts(self, number: int) -> LateFacts:
-        """What may become known of a compile after its end."""
+    def late_facts(self, number: int) -> tuple[object, ...]:
+        """What may become known of a compile after its end; `with_late_facts` adds it to the capture."""
         item = self._open[number]
-        launch = item.launch
-        return LateFacts(
-            launch.grid,
-            launch.assumptions,
-            self._autotuning(launch),
-            self._notes_of(item),
-            item.graphs,
-            item.origin,
-            item.contents,
-        )
+        facts = (item.launch.grid, item.launch.assumptions, self._autotuning(item.launch), self._notes_of(item))
+        return *facts, item.graphs, item.origin, item.contents
+
+    def with_late_facts(self, number: int, capture: Capture) -> Capture:
+        """The capture of a compile that was released, with what became known of it after its end."""
+        item = self._open[number]
+        known, tuning = item.launch, self._autotuning(item.launch)
+        launch = replace(capture.launch, grid=known.grid, assumptions=known.assumptions, autotuning=tuning)
+        environment = replace(capture.environment, origin=item.origin)
+        notes, launch = self._notes_of(item), item.with_contents(launch)
+        return replace(capture, launch=launch, notes=notes, graphs=item.graphs, environment=environment)
 
     @property
     def longest_s(self) -> float:
@@ -525,6 +497,7 @@ class Assembly:
             artifacts=artifacts,
             snapshots=(*snapshots, *item.llvm_snapshots),
             layouts=item.layouts,
+            times=item.times,
             log=CompilerLog(tuple(item.logs)) if self._request.compiler_log else None,
             resources=read_resources(stages, metadata, item.log),
             environment=replace(self._environment, origin=item.origin, **item.compiler),

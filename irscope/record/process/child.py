@@ -26,12 +26,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, MissingTool, RecordingError
-from irscope.record.process.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped, end_group
-from irscope.record.process.messages import MessageReader, frame_of
+from irscope.record.process.events import RecordingEvent
+from irscope.record.process.fork_server import end_group
+from irscope.record.process.messages import Answer, Fork, Import, MessageReader, Reap, frame_of
 from irscope.record.process.own_folder import FOLDER_VARIABLE, PROGRAM_VARIABLE, own_folder
 from irscope.tools import process_status
 
@@ -50,8 +51,6 @@ runpy.run_module(name, run_name="__main__", alter_sys=True)
 """
 _LOG = "log"
 _LOG_TAIL_LINES = 20
-
-_Message = TypeVar("_Message")
 
 
 class _SpawnedProcess(subprocess.Popen[bytes]):
@@ -82,12 +81,12 @@ class Outcome:
         return f"exited with code {self.code}"
 
 
-class MessageStream(Generic[_Message]):
-    """The messages that come through a pipe or a socket, which it owns."""
+class MessageStream:
+    """The events that come through a pipe or a socket, which it owns."""
 
-    def __init__(self, descriptor: int, kinds: Iterable[type[_Message]]) -> None:
+    def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._reader = MessageReader(kinds)
+        self._reader = MessageReader()
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
         self.at_end = False
@@ -100,7 +99,7 @@ class MessageStream(Generic[_Message]):
         """Whether something came that is to be read: messages, a part of one, or the end."""
         return not self.at_end and bool(self._poll.poll(0))
 
-    def read(self, timeout_s: float) -> list[_Message]:
+    def read(self, timeout_s: float) -> list[RecordingEvent]:
         """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
         if self.at_end or not self._poll.poll(max(0.0, timeout_s) * 1000.0):
             return []
@@ -116,32 +115,19 @@ class MessageStream(Generic[_Message]):
         os.close(self._descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    module: str
-    ahead: tuple[str, ...]
-    """Modules that it will import, and that a process which it is forked from may have imported."""
-    interpreter: str | None
-    environment: Mapping[str, str]
-    descriptor: int
-    """Its socket."""
-    output: IO[bytes]
-
-
-class Child(Generic[_Message]):
+class Child:
     """A child process; `child_process` starts it."""
 
     def __init__(
         self,
         process: _SpawnedProcess | _ServedProcess,
         control: socket.socket,
-        kinds: Iterable[type[_Message]],
         log: Path,
         echo: Callable[[str], None] | None,
     ) -> None:
         self._process = process
         self._control = control
-        self._stream = MessageStream(control.fileno(), kinds)
+        self._stream = MessageStream(control.fileno())
         self._echo = echo
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._printed = open(log, "rb")  # noqa: SIM115 - the script may remove its name
@@ -172,7 +158,7 @@ class Child(Generic[_Message]):
                 data = data[socket.send_fds(self._control, [data], list(descriptors)) :]
             self._control.sendall(data)
 
-    def read(self, timeout_s: float = LONGEST_WAIT_S) -> list[_Message]:
+    def read(self, timeout_s: float = LONGEST_WAIT_S) -> list[RecordingEvent]:
         """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
         messages = self._stream.read(timeout_s)
         if not messages and not self.at_end and self._process.is_over():
@@ -182,7 +168,7 @@ class Child(Generic[_Message]):
         self._echo_output()
         return messages
 
-    def rest(self) -> Iterator[_Message]:
+    def rest(self) -> Iterator[RecordingEvent]:
         """What it sent before its end, and was not read yet."""
         while messages := self._stream.read(0):
             yield from messages
@@ -235,30 +221,30 @@ class Child(Generic[_Message]):
 def child_process(
     module: str,
     folder: Path,
-    kinds: Iterable[type[_Message]],
     *,
     interpreter: str | None = None,
     echo: Callable[[str], None] | None = None,
-    ahead: Iterable[str] = (),
-) -> Iterator[Child[_Message]]:
+    ahead: tuple[str, ...] = (),
+) -> Iterator[Child]:
     """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
 
-    `folder`: for its log and its temporary files; this process removes it. `kinds`: the classes of the messages that it
-    sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. `ahead`: modules that
-    it may find imported (`warm`). Raises RecordingError if the interpreter cannot be started.
+    `folder`: for its log and its temporary files; this process removes it. `interpreter`: a Python with another Triton.
+    `echo`: gets what it prints, as it comes. `ahead`: modules that it may find imported (`warm_children`). Raises
+    RecordingError if the interpreter cannot be started.
     """
     environment = _child_environment(folder)
     log = folder / _LOG
     ours, theirs = socket.socketpair()
     with ours:
         with theirs, open(log, "wb") as output:
-            start = Start(module, tuple(ahead), interpreter, environment, theirs.fileno(), output)
-            warm = _warm.get()
-            process = warm.started(start) if warm is not None else None
+            descriptor = theirs.fileno()
+            process = None
+            if ahead and (warm := _warm.get()) is not None:
+                process = warm.forked(interpreter, environment, ahead, module, descriptor, output)
             if process is None:
-                command = module_command(module, str(start.descriptor), interpreter=interpreter)
-                process = _started(command, environment, subprocess.PIPE, output, output, start.descriptor)
-        child = Child(process, ours, kinds, log, echo)
+                command = module_command(module, str(descriptor), interpreter=interpreter)
+                process = _started(command, environment, subprocess.PIPE, output, output, descriptor)
+        child = Child(process, ours, log, echo)
         try:
             yield child
         finally:
@@ -324,8 +310,6 @@ def _started(
         raise RecordingError(f"the interpreter {command[0]!r} cannot be started: {error.strerror}.") from error
 
 
-_Answer = TypeVar("_Answer", bound="Imported | Forked | Reaped")
-
 TRITON = ("triton.backends", "irscope.record.programs.worker", "irscope.record.virtual.gpu")
 """What every process that records or compiles imports."""
 TORCH = (*TRITON, "irscope.record.virtual.torch.session")
@@ -377,12 +361,12 @@ def imports_torch_ahead() -> bool:
 class ForkServer:
     """A process whose forks have imported what it has; its answers come in the order of the commands."""
 
-    def __init__(self, child: Child[Imported | Forked | Reaped], environment: Mapping[str, str]) -> None:
+    def __init__(self, child: Child, environment: Mapping[str, str]) -> None:
         """`environment`: what the child was started with."""
         self._child = child
         self._environment = environment
         self._numbers = count()
-        self._answers: dict[int, Imported | Forked | Reaped] = {}
+        self._answers: dict[int, Answer] = {}
         """Those that came while another one was waited for."""
         self.pid = child.pid
 
@@ -395,21 +379,18 @@ class ForkServer:
 
     def imported(self, number: int) -> tuple[str, ...]:
         """What the function returned, after waiting for it; raises RecordingError, or the IrscopeError it raised."""
-        answer = self._answer(number, Imported)
-        if answer.refusal is not None:
-            raise answer.refusal.as_error()
-        return answer.answer
+        return self._answer(number)
 
-    def fork(self, start: Start) -> _ServedProcess:
+    def fork(self, environment: Mapping[str, str], module: str, descriptor: int, output: IO[bytes]) -> _ServedProcess:
         """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
         read_end, write_end = os.pipe()
         try:
             given = self._environment
-            changed = {name: value for name, value in start.environment.items() if given.get(name) != value}
-            removed = tuple(name for name in given if name not in start.environment)
-            command = Fork(next(self._numbers), start.module, changed, removed, os.getcwd())
-            number = self._send(command, (read_end, start.output.fileno(), start.descriptor))
-            pid = self._answer(number, Forked).pid
+            changed = {name: value for name, value in environment.items() if given.get(name) != value}
+            removed = tuple(name for name in given if name not in environment)
+            command = Fork(next(self._numbers), module, changed, removed, os.getcwd())
+            number = self._send(command, (read_end, output.fileno(), descriptor))
+            pid = self._answer(number)
             return _ServedProcess(pid, open(write_end, "wb", buffering=0), self)
         except BaseException:
             os.close(write_end)
@@ -419,18 +400,19 @@ class ForkServer:
 
     def reaped(self, pid: int) -> int:
         """The exit code of a fork, after waiting for its end; raises RecordingError if the server is gone."""
-        return self._answer(self._send(Reap(next(self._numbers), pid)), Reaped).code
+        return self._answer(self._send(Reap(next(self._numbers), pid)))
 
     def _send(self, command: Import | Fork | Reap, descriptors: Sequence[int] = ()) -> int:
         self._child.send(command, *descriptors)
         return command.number
 
-    def _answer(self, number: int, kind: type[_Answer]) -> _Answer:
+    def _answer(self, number: int) -> Any:
         while number not in self._answers and not self._child.at_end:
-            self._answers |= {answer.number: answer for answer in self._child.read()}
-        answer = self._answers.pop(number, None)
-        if isinstance(answer, kind):
-            return answer
+            self._answers |= {answer.number: answer for answer in self._child.read() if isinstance(answer, Answer)}
+        if (answer := self._answers.pop(number, None)) is not None:
+            if answer.refusal is not None:
+                raise answer.refusal.as_error()
+            return answer.value
         raise RecordingError(f"the process that others are forked from ended.\n{self._child.last_lines()}".rstrip())
 
 
@@ -449,7 +431,6 @@ class _ServedProcess:
         return self.returncode is not None or is_over(self.pid)
 
     def wait(self) -> int:
-        """Wait for its end, and return its exit code."""
         if self.returncode is None:
             try:
                 self.returncode = self._server.reaped(self.pid)
@@ -460,8 +441,6 @@ class _ServedProcess:
 
 
 class _Warm:
-    """The fork servers, by what they have imported."""
-
     def __init__(self, persistent: bool) -> None:
         self.persistent = persistent
         self._held = ExitStack()
@@ -482,15 +461,15 @@ class _Warm:
                 os.fstat(standard)
             self.server(None, _child_environment(), TRITON)
 
-    def started(self, start: Start) -> _ServedProcess | None:
-        """A fork for a child; None if it has to be a new process."""
-        if not start.ahead:
-            return None
+    def forked(
+        self, interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...], *start: Any
+    ) -> _ServedProcess | None:
+        """A fork for a child, as `ForkServer.fork` starts it; None if it has to be a new process."""
         try:
-            return self.server(start.interpreter, start.environment, start.ahead).fork(start)
+            return self.server(interpreter, environment, modules).fork(environment, *start)
         except IrscopeError as error:
             # What the server forked ends with it.
-            kind = _kind_of(start.interpreter, start.environment, start.ahead)
+            kind = _kind_of(interpreter, environment, modules)
             gone, self._servers[kind] = self._servers.get(kind), error
             if isinstance(gone, tuple):
                 gone[1].close()
@@ -517,7 +496,7 @@ class _Warm:
             # A server is no fork of a server: it has nothing ahead.
             module = "irscope.record.process.fork_server"
             environment = _child_environment(folder)
-            child = stack.enter_context(child_process(module, folder, ANSWERS, interpreter=interpreter))
+            child = stack.enter_context(child_process(module, folder, interpreter=interpreter))
             server = ForkServer(child, environment)
             # It imports while this process does something else; what fails is raised in the fork that needs it.
             server.begin_import(modules)

@@ -70,7 +70,6 @@ def unreadable_llvm(diagnostics: str, text: str) -> str:
 
 
 def _place(stage: str, texts: Mapping[str, str], sources: Mapping[str, str], number: int) -> list[str]:
-    """The line of the text, and the innermost line of the program's own that it comes from."""
     shown = _text_line(texts.get(stage, ""), number)
     if not shown:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Environment, Launch, PassSnapshot, Target
-from irscope.model.evidence import GraphOrigin
+from irscope.model.evidence import CompileTimes, GraphOrigin
 from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
@@ -269,8 +269,6 @@ class StageLeftOut(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class _PassEvent(CompileEvent):
-    """Something about one pass."""
-
     step: PassSnapshot
     """The pass as it stands before it runs."""
 
@@ -326,6 +324,20 @@ class Logged(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LlvmPassesKnown(CompileEvent):
+    """LLVM's passes of a stage that may be left out, in the order it came to them."""
+
+    passes: tuple[PassSnapshot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimesKnown(CompileEvent):
+    """Where the time of the compile went."""
+
+    times: CompileTimes
+
+
+@dataclass(frozen=True, slots=True)
 class LlvmDump(CompileEvent):
     """What LLVM printed of its own passes."""
 
@@ -363,14 +375,5 @@ class CompileEnded(CompileEvent):
     cached: bool = False
     """Whether the kernel was in Triton's cache."""
 
-
-def event_kinds(namespace: dict[str, object]) -> tuple[type[RecordingEvent], ...]:
-    """The classes of events among the globals of a module."""
-    classes = (value for value in list(namespace.values()) if isinstance(value, type))
-    return tuple(kind for kind in classes if issubclass(kind, RecordingEvent))
-
-
-EVENTS = event_kinds(globals())
-"""What the stream of a recording process may hold."""
 
 EventSink = Callable[[RecordingEvent], None]

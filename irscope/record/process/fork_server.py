@@ -16,79 +16,24 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.machinery import PathFinder, SourceFileLoader
 from types import ModuleType
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.events import Refused
-from irscope.record.process.messages import MOST_DESCRIPTORS, MessageReader, MessageWriter
+from irscope.record.process.messages import (
+    MOST_DESCRIPTORS,
+    Answer,
+    Fork,
+    Import,
+    MessageReader,
+    MessageWriter,
+    Reap,
+)
 
 _CHUNK = 1 << 16
 _ENVIRONMENT = dict(os.environ)
 """Before anything was imported. An interpreter that is a script of the user's sets variables of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """Import modules, then call a function."""
-
-    number: int
-    """Of this command; its answer has the same."""
-    modules: tuple[str, ...]
-    function: str = ""
-    """`MODULE:NAME`; empty for none. It takes texts and returns a tuple of texts."""
-    arguments: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """The modules are imported, and the function has returned, or what prevented that."""
-
-    number: int
-    answer: tuple[str, ...] = ()
-    """What the function returned."""
-    refusal: Refused | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """Fork a process for a module; with it come its standard input, the file for what it prints, and its socket."""
-
-    number: int
-    module: str
-    changed: dict[str, str]
-    """Environment variables that differ from those that the server was started with."""
-    removed: tuple[str, ...]
-    """Environment variables that it was started with, and that this process has not."""
-    folder: str
-
-
-@dataclass(frozen=True, slots=True)
-class Forked:
-    number: int
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reap:
-    """Wait for the end of a process."""
-
-    number: int
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reaped:
-    """The process ended."""
-
-    number: int
-    code: int
-    """A signal as a negative number."""
-
-
-COMMANDS: tuple[type[Import | Fork | Reap], ...] = (Import, Fork, Reap)
-ANSWERS: tuple[type[Imported | Forked | Reaped], ...] = (Imported, Forked, Reaped)
 
 
 def main(descriptor: int) -> None:
@@ -113,40 +58,40 @@ def _serve(control: socket.socket) -> tuple[Fork, int, int, int] | None:
         elif isinstance(command, Reap):
             _, status = os.waitpid(command.pid, 0)
             running.discard(command.pid)
-            answer(Reaped(command.number, os.waitstatus_to_exitcode(status)))
+            answer(Answer(command.number, os.waitstatus_to_exitcode(status)))
         else:
             pid = os.fork()
             if not pid:
                 stdin, output, channel = descriptors
                 return command, stdin, output, channel
             running.add(pid)
-            answer(Forked(command.number, pid))
+            answer(Answer(command.number, pid))
     for pid in running:
         end_group(pid)
     return None
 
 
-def _imported(command: Import) -> Imported:
-    answer: tuple[str, ...] = ()
+def _imported(command: Import) -> Answer:
+    value: tuple[str, ...] = ()
     module, _, name = command.function.partition(":")
     try:
         for required in filter(None, (*command.modules, module)):
             importlib.import_module(required)
         if name:
-            answer = getattr(sys.modules[module], name)(*command.arguments)
+            value = getattr(sys.modules[module], name)(*command.arguments)
     except IrscopeError as error:
-        return Imported(command.number, refusal=Refused(type(error).__name__, str(error)))
+        return Answer(command.number, refusal=Refused(type(error).__name__, str(error)))
     except Exception as error:
-        return Imported(command.number, refusal=Refused(RecordingError.__name__, f"{type(error).__name__}: {error}"))
+        return Answer(command.number, refusal=Refused(RecordingError.__name__, f"{type(error).__name__}: {error}"))
     # What is there by now stays as it is: no collection of a fork's touches, and so copies, its pages.
     gc.collect()
     gc.freeze()
-    return Imported(command.number, answer)
+    return Answer(command.number, value)
 
 
 def _commands(control: socket.socket) -> Iterator[tuple[Import | Fork | Reap, list[int]]]:
     """(command, the descriptors that came with it), one after another."""
-    reader = MessageReader(COMMANDS)
+    reader = MessageReader()
     descriptors: list[int] = []
     while True:
         data, received, _, _ = socket.recv_fds(control, _CHUNK, 3)

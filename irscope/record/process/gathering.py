@@ -21,24 +21,11 @@ from pathlib import Path
 
 from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError
 from irscope.model.capture import Capture, FailureKind
+from irscope.record.process import events
 from irscope.record.process.annotations import Annotations, LayoutServer
-from irscope.record.process.assembly import Assembly, LateFacts
+from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import TRITON, Child, MessageStream, child_process
-from irscope.record.process.events import (
-    EVENTS,
-    CompileBegun,
-    CompileEnded,
-    CompileEvent,
-    CompileFailed,
-    EventSink,
-    HandedOver,
-    JobEnded,
-    Joined,
-    Launched,
-    LoadFailed,
-    RecordingEvent,
-    Resumed,
-)
+from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.messages import MessageError, MessageReader, frame_of
 from irscope.record.process.own_folder import address_in, announced
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
@@ -69,7 +56,7 @@ class Completion:
         self._waits: dict[int, float] = {}
         """The compiles that ended and are not handed on, each with when it is to be kept as it is."""
         self._files: dict[int, CaptureFile] = {}
-        self._stored_facts: dict[int, LateFacts] = {}
+        self._stored_facts: dict[int, tuple[object, ...]] = {}
         """Those that the file of each compile holds."""
         self._shelf = Shelf(spills=True, lease=keep)
 
@@ -77,13 +64,13 @@ class Completion:
         self.annotations(event)
 
     def _take(self, event: RecordingEvent) -> None:
-        if isinstance(event, CompileBegun):
+        if isinstance(event, events.CompileBegun):
             # Its thread has launched the kernel before, or never does.
             self._hand_on(of_launches=False)
         self.assembly.feed(event)
-        if isinstance(event, (CompileEnded, CompileFailed)):
+        if isinstance(event, (events.CompileEnded, events.CompileFailed)):
             self._waits[event.n] = time.monotonic() + _LONGEST_PATIENCE_S
-        if isinstance(event, Launched) or (isinstance(event, CompileEvent) and event.n in self._waits):
+        if isinstance(event, events.Launched) or (isinstance(event, events.CompileEvent) and event.n in self._waits):
             self._hand_on()
 
     def settle(self) -> None:
@@ -118,10 +105,10 @@ class Completion:
             file = self._files.get(number)
             if file is None:
                 self._put(number)
-            elif self._stored_facts[number] != (facts := self.assembly.late_facts(number)):
+            elif self._stored_facts[number] != self.assembly.late_facts(number):
                 # A file that is gone stays so.
                 with suppress(CaptureNotFound, CaptureFormatError):
-                    self.replace(file, facts.added_to(file.load()))
+                    self.replace(file, self.assembly.with_late_facts(number, file.load()))
         return StoredCaptures(self._files[number] for number in self.assembly.numbers)
 
     def replace(self, file: CaptureFile, capture: Capture) -> None:
@@ -142,9 +129,7 @@ _MOST_CONNECTING = 256
 
 @dataclass(slots=True)
 class _Member:
-    """A process that is connected."""
-
-    stream: MessageStream[RecordingEvent]
+    stream: MessageStream
     completion: Completion | None = None
     feed: EventSink | None = None
     """What takes its events."""
@@ -184,7 +169,7 @@ class Gathering:
         with suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
-                self._members.append(_Member(MessageStream(connection.detach(), EVENTS)))
+                self._members.append(_Member(MessageStream(connection.detach())))
         for member in list(self._members):
             try:
                 while member.stream.has_data():
@@ -224,15 +209,15 @@ class Gathering:
         self._feeds.clear()
 
     def _feed(self, member: _Member, event: RecordingEvent) -> None:
-        if isinstance(event, Resumed):
+        if isinstance(event, events.Resumed):
             member.feed = self._feeds.get(event.pid)
-        elif isinstance(event, Joined):
+        elif isinstance(event, events.Joined):
             name = "" if event.pid == self._first else f"{event.command} ({event.pid})"
             member.completion = member.feed = self._feeds[event.pid] = self._new_completion(name)
             self.completions.append(member.completion)
         elif member.feed is not None:
             member.feed(event)
-            if isinstance(event, Launched) and member.completion is not None:
+            if isinstance(event, events.Launched) and member.completion is not None:
                 # It may have been compiled before the fork.
                 for other in self.completions:
                     if other is not member.completion:
@@ -261,7 +246,7 @@ def gathering(
 
 
 def read_request(folder: Path) -> RecordRequest:
-    return next(MessageReader((RecordRequest,)).feed((folder / _REQUEST).read_bytes()))
+    return next(MessageReader().feed((folder / _REQUEST).read_bytes()))
 
 
 RECORDING = "irscope.record"
@@ -274,9 +259,7 @@ FAILED, ENDED = "failed", "ended"
 
 @dataclass(slots=True)
 class _Worker:
-    """A child that compiles."""
-
-    child: Child[RecordingEvent]
+    child: Child
     resources: ExitStack
     job: CompileJob | None = None
     """What it compiles now."""
@@ -298,7 +281,6 @@ class CompileWorkers:
         folder: Path,
         echo: Callable[[str], None] | None,
     ) -> None:
-        """`completion`: takes the events of the script's process, those of the workers among them."""
         self._completion = completion
         self._request = request
         self._folder = folder
@@ -335,7 +317,7 @@ class CompileWorkers:
         """Those that reports come through."""
         return (worker.child.fileno() for worker in self._workers if worker.job is not None)
 
-    def take(self, event: HandedOver) -> None:
+    def take(self, event: events.HandedOver) -> None:
         self._waiting.append(replace(event.job, request=self._request))
         self._begin()
 
@@ -348,10 +330,10 @@ class CompileWorkers:
 
     def _read(self, worker: _Worker, job: CompileJob) -> None:
         for event in worker.child.read(0):
-            if isinstance(event, JobEnded):
+            if isinstance(event, events.JobEnded):
                 self._ended(worker, job)
-            elif not isinstance(event, CompileBegun):
-                if isinstance(event, (CompileFailed, LoadFailed)) and event.error not in job.survived:
+            elif not isinstance(event, events.CompileBegun):
+                if isinstance(event, (events.CompileFailed, events.LoadFailed)) and event.error not in job.survived:
                     self._failed(job)
                 self._completion(event)
         if worker.job is None:
@@ -413,6 +395,6 @@ class CompileWorkers:
             folder = self._folder if self._folder.is_dir() else None
             temporary = tempfile.TemporaryDirectory(dir=folder, prefix="worker-", ignore_cleanup_errors=True)
             own = Path(stack.enter_context(temporary))
-            child = child_process(RECORDING, own, EVENTS, interpreter=self._request.interpreter, ahead=TRITON)
+            child = child_process(RECORDING, own, interpreter=self._request.interpreter, ahead=TRITON)
             self._workers.append(_Worker(stack.enter_context(child), stack.pop_all()))
         return self._workers[-1]

@@ -1,44 +1,39 @@
-"""Typed messages between processes in frames on a stream, and the side of a child that reads and sends them.
+"""Messages between processes in frames on a stream, and the side of a child that reads and sends them.
 
-A frame is the length of its header (4 bytes, little endian), the header as JSON, and the payload. The header is the
-name of the message's class, its fields, and the payload's kind and length; the payload is the field `data`, a text or
-bytes too large for JSON. Reading executes nothing of what was written, a frame that was cut off ends the stream, and a
-frame that is no message of its stream is a MessageError: both ends run the same irscope.
+A message is a frozen dataclass of irscope's. A frame is the length of its pickle (8 bytes, little endian) and the
+pickle, of which only such dataclasses and plain values are read: reading executes nothing of what was written. A frame
+that was cut off ends the stream, and one that holds anything else is a MessageError: both ends run the same irscope.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import io
 import os
+import pickle
 import signal
 import struct
 import sys
 import threading
-import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from irscope.errors import IrscopeError, RecordingError
-from irscope.model.plain import tupled
-from irscope.record.process.events import Done, Refused, Resumed
+from irscope.record.process.events import Done, RecordingEvent, Refused, Resumed
 from irscope.record.process.own_folder import connected, keep_parent_of_temporaries, parent_of_temporaries
 
-_LENGTH = struct.Struct("<I")
-_LARGEST_HEADER = 1 << 29
-_LONGEST_SHOWN = 200
-
-_Message = TypeVar("_Message")
-_Read = Callable[[Any, str], Any]
+_LENGTH = struct.Struct("<Q")
+_LARGEST_FRAME = 1 << 40
+_LONGEST_SHOWN = 40
+_PLAIN: dict[str, Any] = {kind.__name__: kind for kind in (bool, int, float, str, bytes, tuple, list, dict)}
 
 
 class MessageError(RecordingError):
-    """A process sent what is no message; the text names the message and the field."""
+    """A process sent what is no message."""
 
 
 class MessageWriter:
@@ -61,172 +56,80 @@ def _write_all(descriptor: int, data: bytes) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-class MessageReader(Generic[_Message]):
-    """Turns the bytes of a stream, as they come, into messages of some classes."""
+class MessageReader:
+    """Turns the bytes of a stream, as they come, into messages."""
 
-    def __init__(self, kinds: Iterable[type[_Message]]) -> None:
-        self._kinds = {kind.__name__: kind for kind in kinds}
+    def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, chunk: bytes) -> Iterator[_Message]:
+    def feed(self, chunk: bytes) -> Iterator[Any]:
         """The messages that the bytes so far complete; raises MessageError."""
         self._buffer += chunk
         start = 0
         while len(self._buffer) - start >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer, start)
-            if length > _LARGEST_HEADER:
-                raise MessageError(f"a process sent what is no message: {bytes(self._buffer[start:][:40])!r}.")
-            body = start + _LENGTH.size
-            if len(self._buffer) < body + length:
+            begin = start + _LENGTH.size
+            if length > _LARGEST_FRAME:
+                raise MessageError(f"a process sent what is no message: {_shown(self._buffer[start:])}.")
+            if len(self._buffer) < begin + length:
                 break
-            name, values, payload_kind, size = _header(bytes(self._buffer[body : body + length]))
-            end = body + length + size
-            if len(self._buffer) < end:
-                break
-            if payload_kind is not None:
-                payload = bytes(self._buffer[body + length : end])
-                values["data"] = payload.decode("utf-8", "surrogateescape") if payload_kind == "text" else payload
-            start = end
-            if name not in self._kinds:
-                raise MessageError(f"a process sent {name!r}; this stream has {', '.join(sorted(self._kinds))}.")
-            yield _reader(self._kinds[name])(values, name)
+            start = begin + length
+            yield _message_in(bytes(self._buffer[begin:start]))
         del self._buffer[:start]
 
 
 def frame_of(message: object) -> bytes:
     """The bytes of a message on a stream."""
-    values = _fields_of(message)
-    data = values.pop("data", None)
-    payload = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else (data or b"")
-    kind = None if data is None else ("text" if isinstance(data, str) else "bytes")
-    header = _HEADERS.encode([type(message).__name__, values, kind, len(payload)]).encode()
-    return _LENGTH.pack(len(header)) + header + payload
+    stream = io.BytesIO(bytes(_LENGTH.size))
+    stream.seek(0, os.SEEK_END)
+    _Pickler(stream, protocol=4).dump(message)
+    with stream.getbuffer() as frame:
+        _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
+    return stream.getvalue()
 
 
-def _fields_of(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _names_of(type(value))}
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        """Anything that is neither plain nor a message, such as an option that a program sets, becomes plain."""
+        own: type[Any] = obj if isinstance(obj, type) else type(obj)
+        if own.__module__.startswith("irscope.") or (own is obj and own in _PLAIN.values()):
+            return NotImplemented
+        kind = next((kind for kind in _PLAIN.values() if isinstance(obj, kind)), str)
+        return kind, (kind(obj),)
 
 
-@cache
-def _names_of(kind: Any) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind))
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        if module_name == "builtins" and global_name in _PLAIN:
+            return _PLAIN[global_name]
+        if module_name.startswith("irscope."):
+            # Nothing is imported for it: who understands a message has its class.
+            kind = getattr(sys.modules.get(module_name), global_name, None)
+            if isinstance(kind, type) and is_dataclass(kind) and kind.__dataclass_params__.frozen:  # pyright: ignore
+                return kind
+        raise pickle.UnpicklingError(f"{module_name}.{global_name}")
 
 
-def _plain(value: Any) -> Any:
-    return _fields_of(value) if is_dataclass(value) else str(value)
+def _message_in(data: bytes) -> Any:
+    try:
+        message = _Unpickler(io.BytesIO(data)).load()
+    except Exception as error:
+        raise MessageError(f"a process sent a frame that is no message: {_shown(data)} ({error}).") from error
+    if not is_dataclass(message):
+        raise MessageError(f"a process sent a frame that is no message: {_shown(data)}.")
+    return message
 
 
-_HEADERS = json.JSONEncoder(default=_plain)
+def _shown(data: bytes | bytearray) -> str:
+    return repr(bytes(data[:_LONGEST_SHOWN]))
 
 
-def _header(text: bytes) -> tuple[str, dict[str, Any], str | None, int]:
-    with contextlib.suppress(ValueError):
-        name, values, payload_kind, size = json.loads(text)
-        if isinstance(name, str) and isinstance(values, dict) and isinstance(size, int) and size >= 0:
-            return name, values, payload_kind, size
-    raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.")
-
-
-@cache
-def _reader(kind: Any) -> _Read:
-    """What reads a value of a type; the types are those of the messages' fields."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return lambda value, where: value
-    if is_dataclass(kind):
-        return _dataclass_reader(kind)
-    if origin in (Union, types.UnionType):
-        return _union_reader(kind, arguments)
-    if origin is Literal:
-        return _checked(kind, lambda value: value in arguments)
-    if origin is tuple:
-        return _tuple_reader(kind, arguments)
-    if origin is dict:
-        item = _reader(arguments[1])
-        is_mapping = _checked(kind, lambda value: isinstance(value, dict))
-        return lambda value, where: {key: item(one, f"{where}.{key}") for key, one in is_mapping(value, where).items()}
-    if kind is float:
-        return _checked(kind, lambda value: isinstance(value, (int, float)) and not isinstance(value, bool))
-    return _checked(kind, lambda value: type(value) is kind)
-
-
-def _checked(kind: Any, fits: Callable[[Any], bool]) -> _Read:
-    def read(value: Any, where: str) -> Any:
-        if not fits(value):
-            name = kind.__name__ if isinstance(kind, type) else str(kind)
-            raise MessageError(f"{where} is {repr(value)[:_LONGEST_SHOWN]}, which is not {name}.")
-        return value
-
-    return read
-
-
-def _union_reader(kind: Any, arguments: tuple[Any, ...]) -> _Read:
-    choices = [_reader(one) for one in arguments if one is not types.NoneType]
-
-    def read(value: Any, where: str) -> Any:
-        if value is None and types.NoneType in arguments:
-            return None
-        if len(choices) == 1:
-            return choices[0](value, where)
-        for choice in choices:
-            try:
-                return choice(value, where)
-            except MessageError:
-                continue
-        raise MessageError(f"{where} is {repr(value)[:_LONGEST_SHOWN]}, which is not {kind}.")
-
-    return read
-
-
-def _tuple_reader(kind: Any, arguments: tuple[Any, ...]) -> _Read:
-    is_list = _checked(kind, lambda value: isinstance(value, (list, tuple)))
-    # JSON has lists where a value had tuples.
-    items = [
-        (lambda value, where: tupled(value)) if one is Any else _reader(one) for one in arguments if one is not ...
-    ]
-    if arguments[-1] is ...:
-        return lambda value, where: tuple(items[0](one, where) for one in is_list(value, where))
-    has_length = _checked(kind, lambda value: len(value) == len(items))
-
-    def read(value: Any, where: str) -> Any:
-        rows = has_length(is_list(value, where), where)
-        return tuple(item(one, where) for item, one in zip(items, rows, strict=True))
-
-    return read
-
-
-def _dataclass_reader(kind: Any) -> _Read:
-    hints = get_type_hints(kind)
-    readers = {item.name: _reader(hints[item.name]) for item in fields(kind)}
-    required = {item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING}
-    is_mapping = _checked(kind, lambda value: isinstance(value, Mapping))
-    # Most values of most messages: there are hundreds of messages in a compile.
-    plain = {name: hint for name, hint in hints.items() if hint in (str, int, bool)}
-
-    def read(value: Any, where: str) -> Any:
-        rows = is_mapping(value, where)
-        if unknown := rows.keys() - readers.keys():
-            raise MessageError(f"{where} has {', '.join(sorted(unknown))}, which {kind.__name__} has not.")
-        if missing := required - rows.keys():
-            raise MessageError(f"{where} lacks {', '.join(sorted(missing))}.")
-        values = {
-            name: one if type(one) is plain.get(name) else readers[name](one, f"{where}.{name}")
-            for name, one in rows.items()
-        }
-        return kind(**values)
-
-    return read
-
-
-_Command = TypeVar("_Command")
 MOST_DESCRIPTORS = 4096
 _HIGH_DESCRIPTOR, _ROOM = 1024, 32
 
 
-def serve_parent(
-    descriptor: int, kinds: Iterable[type[_Command]], work: Callable[[Iterator[_Command], Callable[[Any], None]], None]
-) -> int:
-    """Do the commands, of the classes `kinds`, that come through a socket; returns the exit code.
+def serve_parent(descriptor: int, work: Callable[[Iterator[Any], Callable[[Any], None]], None]) -> int:
+    """Do the commands that come through a socket; returns the exit code.
 
     `work` gets the commands, as they come, and a function that sends events.
     """
@@ -235,7 +138,7 @@ def serve_parent(
         os.dup2(nothing.fileno(), 0)
     keep_parent_of_temporaries()
     channel = Channel(descriptor, parent_of_temporaries())
-    code = report_work(channel, lambda sink: work(_commands(channel, kinds), sink))
+    code = report_work(channel, lambda sink: work(_commands(channel), sink))
     flush_streams()
     return code
 
@@ -377,8 +280,50 @@ def report_work(sink: Callable[[Any], None], work: Callable[[Callable[[Any], Non
     return code
 
 
-def _commands(channel: Channel, kinds: Iterable[type[_Command]]) -> Iterator[_Command]:
-    """The commands, of the classes `kinds`, that come through a channel, until its other end is closed."""
-    reader = MessageReader(kinds)
+def _commands(channel: Channel) -> Iterator[Any]:
+    reader = MessageReader()
     while chunk := os.read(channel.descriptor, 1 << 20):
         yield from reader.feed(chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Have a fork server import modules, then call a function."""
+
+    number: int
+    """Of this command; its answer has the same."""
+    modules: tuple[str, ...]
+    function: str = ""
+    """`MODULE:NAME`; empty for none. It takes texts and returns a tuple of texts."""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Have it fork a process; with the command come its standard input, the file for what it prints, and its socket."""
+
+    number: int
+    module: str
+    changed: dict[str, str]
+    """Environment variables that differ from those that the server was started with."""
+    removed: tuple[str, ...]
+    """Environment variables that it was started with, and that this process has not."""
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reap:
+    """Have it wait for the end of a process."""
+
+    number: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(RecordingEvent):
+    """What a fork server did."""
+
+    number: int
+    value: Any = None
+    """What the function returned; the number of the process; or its exit code, a signal as a negative number."""
+    refusal: Refused | None = None

@@ -145,12 +145,19 @@ class RecordRequest(RecordingOptions):
     """Whether the compiler prints its reasons, pass by pass, which the captures then hold."""
     log_parts: tuple[str, ...] = ()
     """The parts of Triton that print them; empty for all."""
+    lists_llvm: bool = False
+    """Whether the captures name the passes of LLVM that may be left out."""
     stored: tuple[str, ...] = ()
     """The ids of captures that need not be recorded again."""
     verifies_log: bool = False
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
     is_trusted: bool = True
     """Whether the code of its captures may be run: the user's own is, and that of a trusted capture."""
+
+    @property
+    def watches_llvm(self) -> bool:
+        """Whether LLVM's own passes are named, timed or left out one by one."""
+        return self.times or self.llvm_passes or self.lists_llvm or self.plan.names_llvm
 
     @staticmethod
     def of_options(record_options: RecordingOptions, **others: Any) -> RecordRequest:

@@ -17,6 +17,7 @@ from typing import Literal
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
+from irscope.ir.logs.dump import without_talk
 from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.annotations import LayoutServer
@@ -31,7 +32,7 @@ from irscope.record.process.child import (
     imports_torch_ahead,
     warm_children,
 )
-from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
+from irscope.record.process.events import Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import RECORDING, CompileWorkers, Completion, Gathering, Keep, gathering
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, one_for_each_target, request_from_capture
@@ -149,6 +150,8 @@ def _record_one(
     ends = () if assembly.script_end is None else (assembly.script_end,)
     notes = tuple(dict.fromkeys(note for completion in completions for note in completion.assembly.notes))
     text = output.decode("utf-8", "replace")
+    if request.watches_llvm:
+        text = without_talk(text)
     return Recording(_joined(finished), ends, notes, text, stopped_by, stored=tuple(assembly.stored))
 
 
@@ -172,7 +175,9 @@ def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
         elif ending == "interrupt":
             assembly.fail_open("interrupt", "interrupted.", b"")
         else:
-            assembly.fail_open("abort", "its process was ended in the compile.", b"")
+            assembly.fail_open(
+                "interrupt", "the script had ended, and irscope ended this other process in its compile.", b""
+            )
 
 
 def _notes_of_others(others: Gathering, assembly: Assembly) -> list[str]:
@@ -208,6 +213,8 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
 
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
+    if request.times:
+        return ()
     if request.mode == "script" and imports_torch_ahead():
         with suppress(OSError):
             if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
@@ -250,8 +257,6 @@ def _may_have_failed_in_a_pass(failure: Failure) -> bool:
 
 
 class _Followed:
-    """A recording process under way, with the others of its program, and what is made for them."""
-
     def __init__(
         self,
         request: RecordRequest,
@@ -268,11 +273,10 @@ class _Followed:
         self.completion = Completion(request, keep, server)
         self.assembly = self.completion.assembly
         folder = stack.enter_context(own_folder())
-        self.child: Child[RecordingEvent] = stack.enter_context(
+        self.child: Child = stack.enter_context(
             child_process(
                 RECORDING,
                 folder,
-                EVENTS,
                 interpreter=request.interpreter,
                 echo=echo,
                 ahead=_imports_of(request),
@@ -335,7 +339,6 @@ class _Followed:
             self.workers.take(event)
 
     def _read(self) -> None:
-        """Take what came from others than the process itself."""
         self.workers.read()
         self.others.read()
         for completion in self.completions:

@@ -109,7 +109,6 @@ _MOST_SHOWN = 8
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError, where a program would end."""
         raise UsageError(f"%%irscope: {message}. {' '.join(self.format_usage().split())}")
 
 

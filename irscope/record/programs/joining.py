@@ -26,18 +26,8 @@ from typing import Any
 
 from irscope.errors import IrscopeError
 from irscope.record.compile.watch import Watch
-from irscope.record.process.events import (
-    Begun,
-    CompileBegun,
-    Done,
-    EventSink,
-    Joined,
-    Launched,
-    Note,
-    OtherProcesses,
-    RecordingEvent,
-    Refused,
-)
+from irscope.record.process import events
+from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.gathering import read_request
 from irscope.record.process.messages import Channel
 from irscope.record.process.own_folder import PROGRAM_VARIABLE, connected, is_gathering
@@ -56,7 +46,7 @@ def program_environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def recorded_processes(watch: Watch, begun: Begun, folder: Path) -> Iterator[None]:
+def recorded_processes(watch: Watch, begun: events.Begun, folder: Path) -> Iterator[None]:
     """Let the processes that this one starts and forks take part until the end of the block."""
     with ExitStack() as stack:
         after_fork = None
@@ -76,7 +66,7 @@ def join(folder: Path) -> None:
         return
     # Not closed with the object: the end of the process closes it.
     sink = Channel(connection.detach(), str(folder))
-    sink(Joined(os.getpid(), _command()))
+    sink(events.Joined(os.getpid(), _command()))
     stack = ExitStack()
     try:
         own = folder / f"process-{os.getpid()}"
@@ -85,20 +75,18 @@ def join(folder: Path) -> None:
         stack.enter_context(recorded_launches(watch, target, begun.real))
         stack.enter_context(recorded_processes(watch, begun, folder))
     except IrscopeError as error:
-        sink(Refused(type(error).__name__, str(error)))
+        sink(events.Refused(type(error).__name__, str(error)))
         stack.close()
         return
     except Exception as error:
-        sink(Note(f"A process was not recorded: {_command()}: {type(error).__name__}: {error}"))
+        sink(events.Note(f"A process was not recorded: {_command()}: {type(error).__name__}: {error}"))
         stack.close()
         return
-    _at_end(lambda: (stack.close(), sink(Done())))
+    _at_end(lambda: (stack.close(), sink(events.Done())))
 
 
 class _Fork:
-    """What a forked process does to be recorded."""
-
-    def __init__(self, watch: Watch, begun: Begun, folder: Path) -> None:
+    def __init__(self, watch: Watch, begun: events.Begun, folder: Path) -> None:
         self._watch = watch
         self._begun = begun
         self._folder = folder
@@ -110,7 +98,7 @@ class _Fork:
 
         def sink(event: RecordingEvent) -> None:
             if not waiting:
-                if not isinstance(event, (CompileBegun, Launched)):
+                if not isinstance(event, (events.CompileBegun, events.Launched)):
                     return
                 waiting.append(self._opened())
             waiting[0](event)
@@ -123,9 +111,9 @@ class _Fork:
             sink = Channel(connected(self._folder).detach(), str(self._folder))
         except OSError:
             return lambda event: None
-        sink(Joined(os.getpid(), f"a fork of {_command()}"))
+        sink(events.Joined(os.getpid(), f"a fork of {_command()}"))
         sink(self._begun)
-        _at_end(lambda: sink(Done()))
+        _at_end(lambda: sink(events.Done()))
         return SourceFiles(sink, self._watch.request)
 
 
@@ -216,7 +204,7 @@ def _watched_children(watch: Watch, after_fork: Callable[[], None] | None = None
             if os.getpid() != parent:
                 _end(None)
             if started:
-                watch.sink(OtherProcesses(tuple(started)))
+                watch.sink(events.OtherProcesses(tuple(started)))
 
 
 def _launch_noted(launch: Any, started: list[tuple[int, str]]) -> Any:

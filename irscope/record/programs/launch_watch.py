@@ -20,11 +20,11 @@ from irscope.model.capture import Autotuning, Target
 from irscope.model.evidence import GraphNode
 from irscope.model.launch_record import notes_of, without_largest
 from irscope.record.compile.launches import is_users
-from irscope.record.process.events import EventSink, KernelGenerated, Launched, LaunchLeft, Note, Timed
+from irscope.record.process import events
+from irscope.record.process.events import EventSink
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, configuration_set, watched_autotuner
-from irscope.record.triton.patches import Patches, replaced
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches, replaced
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 from irscope.record.virtual.placeholders import current_following
 
@@ -108,9 +108,9 @@ def _watch_code(module: Any, patches: Patches, sink: EventSink, real: bool) -> N
             nodes = tuple(
                 replace(found, operator=node.operator) for found, node in zip(nodes, kernel.origin.nodes, strict=True)
             )
-            sink(KernelGenerated(kernel.name, replace(kernel.origin, nodes=nodes), kernel.code))
+            sink(events.KernelGenerated(kernel.name, replace(kernel.origin, nodes=nodes), kernel.code))
             if unsaid and any(name.startswith("scaled_dot_product_attention") for name in kernel.origin.source_nodes):
-                sink(Note(unsaid.pop()))
+                sink(events.Note(unsaid.pop()))
         return generated
 
     patches.set(module.GraphLowering, "codegen", codegen)
@@ -173,7 +173,7 @@ def _watch_configurations(module: Any, patches: Patches, sink: EventSink, policy
         timings = benchmark(tuner, *args, **keywords)
         number = next(numbers)
         for launcher, time_ms in timings.items():
-            sink(Timed(tuner.fn.__name__, -number, str(launcher.config), (float(time_ms),) * 3))
+            sink(events.Timed(tuner.fn.__name__, -number, str(launcher.config), (float(time_ms),) * 3))
         return timings
 
     benchmark = kind.benchmark_all_configs
@@ -201,7 +201,7 @@ def virtual_launches(
 
     def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
         assumptions = assumptions_under_way()
-        sink(Launched(kernel.hash, grid, assumptions))
+        sink(events.Launched(kernel.hash, grid, assumptions))
         # A capture states those of its first launch alone.
         following = current_following()
         if following.is_on and kernel.hash not in hashes:
@@ -209,7 +209,7 @@ def virtual_launches(
             following.reported(assumptions)
 
     def noted(text: str) -> None:
-        sink(Note(text))
+        sink(events.Note(text))
 
     policy = _config_policy(configs)
     with (
@@ -220,10 +220,10 @@ def virtual_launches(
             yield
         finally:
             for note in notes_of(following.unreported()):
-                sink(Note(note))
+                sink(events.Note(note))
             for name in following.unused():
                 known = ", ".join(following.names()) or "none was read"
-                sink(Note(f"--assume {name} set nothing. What could be set: {known}."))
+                sink(events.Note(f"--assume {name} set nothing. What could be set: {known}."))
 
 
 @contextmanager
@@ -250,7 +250,7 @@ def _config_policy(text: str) -> ConfigPolicy:
 
 def _timed(sink: EventSink) -> OnTimed:
     def timed(kernel: str, tuning: int, configuration: Autotuning, times_ms: list[float]) -> None:
-        sink(Timed(kernel, tuning, configuration.config, tuple(times_ms)))
+        sink(events.Timed(kernel, tuning, configuration.config, tuple(times_ms)))
 
     return timed
 
@@ -269,7 +269,7 @@ def _watched_first_launches(sink: EventSink, data_limit_bytes: int) -> Iterator[
 
         def first_launch(grid_x: int, grid_y: int, grid_z: int, *rest: Any) -> Any:
             kernel._run = launcher
-            sink(Launched(kernel.hash, (int(grid_x), int(grid_y), int(grid_z))))
+            sink(events.Launched(kernel.hash, (int(grid_x), int(grid_y), int(grid_z))))
             if not data_limit_bytes:
                 return launcher(grid_x, grid_y, grid_z, *rest)
             # As in `irscope.record.gpu.kernels`: stream, function, packed_metadata, launch_metadata, two hooks.
@@ -277,7 +277,7 @@ def _watched_first_launches(sink: EventSink, data_limit_bytes: int) -> Iterator[
                 kernel, rest[6:], data_limit_bytes, lambda: launcher(grid_x, grid_y, grid_z, *rest)
             )
             if contents:
-                sink(LaunchLeft(kernel.hash, contents))
+                sink(events.LaunchLeft(kernel.hash, contents))
             return result
 
         kernel._run = first_launch

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -19,16 +20,10 @@ from irscope import __version__
 from irscope.errors import MissingTool
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import Environment, Target
+from irscope.model.evidence import TimeSpan
 from irscope.record.compile.watch import Watch, watch_compiles
-from irscope.record.process.events import (
-    ArtifactMade,
-    Begun,
-    CompileBegun,
-    EventSink,
-    Note,
-    RecordingEvent,
-    SourceRead,
-)
+from irscope.record.process import events
+from irscope.record.process.events import EventSink, RecordingEvent
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.identity import check_architecture
@@ -46,7 +41,7 @@ _LOCATION_FILE = re.compile(r'loc\("([^"\n]+(?:\.py|>|\.ipynb#cell\d+))":\d+:\d+
 @contextmanager
 def recording(
     request: RecordRequest, sink: EventSink, folder: Path, *, joined: bool = False
-) -> Iterator[tuple[Watch, Begun, Target]]:
+) -> Iterator[tuple[Watch, events.Begun, Target]]:
     """Report the compiles of this process until the end of the block; what it needs on disk is in `folder`.
 
     `joined`: whether this is a process of the program's own, which need not print to the log of the recording.
@@ -60,7 +55,7 @@ def recording(
 @contextmanager
 def _recording(
     request: RecordRequest, sink: EventSink, folder: Path, *, joined: bool
-) -> Iterator[tuple[Watch, Begun, Target]]:
+) -> Iterator[tuple[Watch, events.Begun, Target]]:
     if joined and not _prints_to(request.log_path):
         request = replace(request, log_path="")
     triton_api.silence_known_noise()
@@ -69,7 +64,10 @@ def _recording(
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
     if request.mlir_dump_path:
         os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=request.mlir_dump_path)
+    started = time.perf_counter_ns()
     triton_api.require_triton()
+    triton_api.backend_classes()
+    importing = TimeSpan("import Triton", "import", started, time.perf_counter_ns() - started, 0)
     require_names(virtual=False)
     present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
     asked = Target.parse(request.targets[0]) if request.targets else None
@@ -84,13 +82,15 @@ def _recording(
     sink(begun)
 
     if untried := untried_note():
-        sink(Note(untried))
+        sink(events.Note(untried))
     watch = Watch(
         SourceFiles(sink, request),
         request,
         assumptions=assumptions_under_way,
         values=partial(known_values, most_bytes=request.data_limit_bytes),
     )
+    if request.times:
+        watch.imports = (importing,)
     watch.is_virtual = request.mode == "script" and not real
     if request.compiler_log:
         print_reasons(verified=request.verifies_log, parts=request.log_parts)
@@ -120,13 +120,12 @@ class SourceFiles:
         self._files: set[str] = set()
 
     def __call__(self, event: RecordingEvent) -> None:
-        """Pass an event on, and add what it names."""
         self._sink(event)
         if not self._is_wanted:
             return
-        if isinstance(event, CompileBegun):
+        if isinstance(event, events.CompileBegun):
             self._report(event.launch.kernel.file)
-        elif isinstance(event, ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
+        elif isinstance(event, events.ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
                 self._report(unescape_ir(path))
 
@@ -136,10 +135,10 @@ class SourceFiles:
         self._files.add(path)
         file = Path(path)
         if file.suffix == ".py" and file.is_file() and file.stat().st_size <= _MOST_SOURCE_BYTES:
-            self._sink(SourceRead(path, file.read_text("utf-8", "replace")))
+            self._sink(events.SourceRead(path, file.read_text("utf-8", "replace")))
         elif path in linecache.cache and (lines := linecache.getlines(path)):
             # A cell of a notebook, or standard input.
-            self._sink(SourceRead(path, "".join(lines)))
+            self._sink(events.SourceRead(path, "".join(lines)))
 
 
 def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractContextManager[None]:
@@ -150,18 +149,17 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
     if not real:
         return virtual_launches(target, request.config, watch.report, dict(request.assume), request.computes)
     if request.assume:
-        watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
+        watch.report(events.Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
     return real_launches(watch.report, request.data_limit_bytes)
 
 
 def _prints_to(log: str) -> bool:
-    """Whether the standard error of this process goes to a file."""
     with contextlib.suppress(OSError):
         return bool(log) and os.path.samestat(os.fstat(2), os.stat(log))
     return False
 
 
-def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -> Begun:
+def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -> events.Begun:
     """Versions, platform and tools of this process.
 
     `gpu`: the name of the GPU that runs the launches. `real`: whether there is one.
@@ -178,7 +176,7 @@ def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -
         tools=tuple(sorted(triton_api.tool_versions(target).items())),
         gpu=gpu,
     )
-    return Begun(environment, real, str(triton_api.nvidia_tools().get("nvdisasm", "")))
+    return events.Begun(environment, real, str(triton_api.nvidia_tools().get("nvdisasm", "")))
 
 
 def _gpu_name() -> str:

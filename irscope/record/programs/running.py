@@ -281,7 +281,6 @@ def _read_cells(path: Path) -> tuple[_NotebookCell, ...]:
 
 
 def _run_notebook(watch: Watch) -> None:
-    """Run the cells of a request's notebook; raises what a cell raises."""
     path = Path(watch.request.path)
     cells = _read_cells(path)
     main = _new_main(str(path))
@@ -359,7 +358,6 @@ class _Watcher:
     switched_off: list[str] = field(default_factory=list[str])
 
     def pytest_cmdline_main(self, config: Any) -> None:
-        """Before any plugin starts processes of its own."""
         for name, value in _ONE_PROCESS.items():
             # xdist itself derives --dist and --tx from --numprocesses.
             if not self.switched_off and getattr(config.option, name, value) not in (value, None, 0):
@@ -368,7 +366,6 @@ class _Watcher:
                 setattr(config.option, name, value)
 
     def pytest_runtest_protocol(self, item: Any) -> Generator[None]:
-        """Around the setup, the call and the teardown of a test."""
         self.tests.add(item.nodeid)
         self.watch.origin = (("test", item.nodeid),)
         yield
@@ -379,7 +376,6 @@ class _Watcher:
             self.failed.setdefault(report.nodeid, _first_line(report))
 
     def pytest_collectreport(self, report: Any) -> None:
-        """After a file was collected."""
         if report.failed:
             self.failed.setdefault(report.nodeid, _first_line(report))
 
@@ -424,7 +420,6 @@ def _mark(pytest: Any) -> None:
 
 
 def _first_line(report: Any) -> str:
-    """The error of a report: the last line of the traceback's own, or the first of its text."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longrepr)
     lines = [line for line in inspect.cleandoc(text).splitlines() if line.strip()]

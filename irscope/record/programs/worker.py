@@ -27,14 +27,8 @@ from irscope.model.plain import tupled
 from irscope.record.compile.hand_over import Handover
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
 from irscope.record.compile.watch import Watch, finished, watch_compiles
-from irscope.record.process.events import (
-    Begun,
-    EventSink,
-    JobEnded,
-    LoadFailed,
-    Note,
-    ScriptEnd,
-)
+from irscope.record.process import events
+from irscope.record.process.events import EventSink
 from irscope.record.process.messages import flush_streams, serve_parent
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
@@ -64,7 +58,7 @@ def main(descriptor: int) -> None:
             if isinstance(command, CompileJob):
                 _resume(command, sink)
                 flush_streams()
-                sink(JobEnded(command.number))
+                sink(events.JobEnded(command.number))
                 continue
             # MLIR writes the end of its dump when the process ends by itself.
             ends_by_itself = bool(command.mlir_dump_path)
@@ -73,7 +67,7 @@ def main(descriptor: int) -> None:
             atexit._run_exitfuncs()
             return
 
-    code = serve_parent(descriptor, (RecordRequest, CompileJob), serve)
+    code = serve_parent(descriptor, serve)
     if ends_by_itself:
         sys.exit(code)
     # Tearing torch and the compiler down takes time, and prints notes that say nothing of the kernel.
@@ -128,7 +122,7 @@ def _resume(job: CompileJob, sink: EventSink) -> None:
         with contextlib.suppress(Exception):
             kernel = finished(current, compiled, options)
             if (error := _load_error(kernel, target)) is not None:
-                sink(LoadFailed(job.number, type(error).__name__, f"{type(error).__name__}: {error}"))
+                sink(events.LoadFailed(job.number, type(error).__name__, f"{type(error).__name__}: {error}"))
 
 
 def _load_error(kernel: Any, target: Target) -> Exception | None:
@@ -185,6 +179,7 @@ def _handover(watch: Watch, folder: Path) -> Handover | None:
         request.computes
         or (request.jobs or default_jobs()) == 1
         or request.compiler_log
+        or request.times
         or request.mlir_dump_path
         or request.constants
     ):
@@ -192,7 +187,7 @@ def _handover(watch: Watch, folder: Path) -> Handover | None:
     return Handover(folder)
 
 
-def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
+def _script(watch: Watch, begun: events.Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
     launches = recorded_launches(watch, target, begun.real)
     others = recorded_processes(watch, begun, folder)
     process = os.getpid()
@@ -210,9 +205,9 @@ def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _A
     watch.report(end if end.code else _with_streams(end))
 
 
-def _run(watch: Watch, around: _AroundScript | None, process: int) -> ScriptEnd:
+def _run(watch: Watch, around: _AroundScript | None, process: int) -> events.ScriptEnd:
     # What is around it may end the program at a launch.
-    end = ScriptEnd(0)
+    end = events.ScriptEnd(0)
     try:
         with around(watch) if around is not None else contextlib.nullcontext():
             end = run_program(watch)
@@ -221,18 +216,18 @@ def _run(watch: Watch, around: _AroundScript | None, process: int) -> ScriptEnd:
     except SystemExit as stop:
         # The system takes the last byte.
         code = stop.code & 0xFF if isinstance(stop.code, int) else int(stop.code is not None)
-        return ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")
+        return events.ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")
     except BaseException as error:
         if os.getpid() != process:
             traceback.print_exception(error)
         described = describe_traceback(error)
         own = watch.last_error is not None and error is watch.last_error
         code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
-        return ScriptEnd(code, described["message"], described["frames"], of_compile=own)
+        return events.ScriptEnd(code, described["message"], described["frames"], of_compile=own)
     return end
 
 
-def _with_streams(end: ScriptEnd) -> ScriptEnd:
+def _with_streams(end: events.ScriptEnd) -> events.ScriptEnd:
     """The end of a program as Python tells it, whose streams can perhaps not write what they hold back."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None or getattr(stream, "closed", False):
@@ -241,7 +236,7 @@ def _with_streams(end: ScriptEnd) -> ScriptEnd:
             stream.flush()
         except Exception as error:
             problem = f"its output could not be written: {type(error).__name__}: {error}"
-            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, problem])))
+            return events.ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, problem])))
     return end
 
 
@@ -260,14 +255,14 @@ def _signature(watch: Watch, target: Target) -> None:
             raise
         except BaseException as error:
             described = describe_traceback(error)
-            watch.report(ScriptEnd(1, described["message"], described["frames"]))
+            watch.report(events.ScriptEnd(1, described["message"], described["frames"]))
             return
         function = find_kernel(namespace, request.kernel, path)
         signature, constants, attributes = parse_signature(function, request.signature or "", dict(request.constexprs))
         attributes = {path: backend.parse_attr("D") for path in attributes}
         named = {function.arg_names[path[0]]: tuple(map(tuple, rows)) for path, rows in attributes.items()}
         if lost := left_out_of_pointers(backend, signature, named):
-            watch.report(Note(f"Compiled from a signature: {lost}."))
+            watch.report(events.Note(f"Compiled from a signature: {lost}."))
         src = triton_api.ast_source(function, signature, constants, attributes)
         # A compile that fails was reported as such.
         with contextlib.suppress(Exception):

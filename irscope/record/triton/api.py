@@ -76,6 +76,36 @@ def compiled_kernel_class() -> Any:
     return CompiledKernel
 
 
+def code_generator_class() -> Any:
+    """The front end: makes Triton IR of a function's Python."""
+    from triton.compiler.code_generator import CodeGenerator
+
+    return CodeGenerator
+
+
+def timed_functions(backends: Iterable[type]) -> Iterator[tuple[Any, str, str]]:
+    """(owner, attribute, title) of what a compile calls beside its passes, and is worth timing."""
+    from triton.compiler import compiler
+    from triton.runtime import cache
+
+    yield compiler.ASTSource, "make_ir", "front end"
+    for owner, names in (
+        (compiler, ("get_cache_key", "get_cache_manager", "make_backend", "CompiledKernel")),
+        (compiler.ir, ("load_dialects",)),
+        (compiler.IRSource, ("__init__",)),
+        (cache.FileCacheManager, ("get_group", "put", "put_group")),
+        *((backend, ("parse_options", "load_dialects", "get_codegen_implementation")) for backend in backends),
+    ):
+        for name in names:
+            if name in vars(owner):
+                yield owner, name, f"{owner.__name__.rpartition('.')[2]}.{name}"
+    for module in {module for backend in backends for module in backend_modules(backend)}:
+        for name, value in vars(module).items():
+            # Those of the module itself, cached ones too: loading AMD's code generator, reading ptxas's version.
+            if callable(value) and not isinstance(value, type) and getattr(value, "__module__", "") == module.__name__:
+                yield module, name, name
+
+
 def dtype_named(name: str) -> Any:
     """A type of `triton.language` by its name there, or None."""
     import triton.language as tl
@@ -261,6 +291,16 @@ def compiler_library() -> tuple[Path, str]:
     from triton._C import libtriton
 
     return Path(str(libtriton.__file__)), "PyInit_libtriton"
+
+
+def amd_code_generator() -> tuple[Path, str] | None:
+    """The library with AMD's code generator, which stands apart from 3.9 on, and a function that it exports."""
+    from triton.backends.amd import compiler
+
+    if (place := getattr(compiler, "get_amd_codegen_path", None)) is None:
+        return None
+    path = Path(place())
+    return (path, "triton_amdgpu_compile") if path.is_file() else None
 
 
 def set_up_llvm(target: Target) -> None:

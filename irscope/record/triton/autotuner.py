@@ -126,8 +126,6 @@ def note_deferred(kernel: Any) -> None:
 
 @dataclass(slots=True)
 class _Tuning:
-    """The search of one autotuner for the fastest configuration, for one tuning key."""
-
     autotuner: Any
     """Kept alive, for its `id` is the key."""
     number: int

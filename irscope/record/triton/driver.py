@@ -55,7 +55,6 @@ def _check_arguments(
 
 
 def _check_grid(grid: tuple[int, int, int]) -> None:
-    """Raise what Triton raises for a grid that is too large for a CUDA driver."""
     if 0 not in grid and any(size > largest for size, largest in zip(grid, _LARGEST_GRID, strict=True)):
         raise RuntimeError("Triton Error [CUDA]: invalid argument")
 
@@ -101,7 +100,6 @@ def binary_use(binary: bytes, name: str) -> tuple[int, int]:
 
 
 def _packed_number(binary: bytes, key: bytes) -> int:
-    """The MessagePack integer that follows a key; 0 without one."""
     after = binary.partition(key)[2]
     if not after or after[0] < 0x80:
         return after[0] if after else 0
@@ -261,7 +259,6 @@ class _VirtualLauncher:
         exit_hook: Any,
         *arguments: Any,
     ) -> None:
-        """Launch, with the arguments that Triton passes to any launcher."""
         if self._scratch_bytes:
             # A kernel that needs scratch memory fails on the real part too, where the script has set no allocator.
             _allocator()(grid_x * grid_y * grid_z * self._ctas * self._scratch_bytes, self._scratch_align, stream)

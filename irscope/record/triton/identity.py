@@ -24,7 +24,7 @@ from typing import Any
 
 from irscope.errors import IrscopeError, MissingTool, ParseError, PlanError, TargetError, UsageError, did_you_mean
 from irscope.model.capture import STAGE_NAMES, Target
-from irscope.plan import PassPlan, PassRule, folded
+from irscope.plan import LLVM, PassPlan, PassRule, folded
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.api import package_folder
 from irscope.record.triton.versions import triton_version, untried_note
@@ -361,6 +361,12 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
     names = frozenset[str]().union(*(by_backend[name] for name in wanted or by_backend))
     for rule in rules:
         _refuse_stage(rule)
+        if rule.stage == LLVM:
+            if not _has_argument(folder, rule.name):
+                raise PlanError(
+                    f"no pass of this LLVM is named '{rule}'. 'irscope passes FILE --llvm' lists a kernel's."
+                )
+            continue
         name = folded(rule.name)
         having = {backend for backend, builders in by_backend.items() if name in builders}
         if wanted and having and not wanted & having:
@@ -376,8 +382,8 @@ def _without_prefix(name: str) -> str:
 
 
 def _refuse_stage(rule: PassRule) -> None:
-    if rule.stage is not None and rule.stage not in STAGE_NAMES:
-        raise PlanError(f"'{rule}': there is no stage {rule.stage!r}.{did_you_mean(rule.stage, STAGE_NAMES)}")
+    if rule.stage is not None and rule.stage not in (*STAGE_NAMES, LLVM):
+        raise PlanError(f"'{rule}': there is no stage {rule.stage!r}.{did_you_mean(rule.stage, (*STAGE_NAMES, LLVM))}")
 
 
 def _triton_folder() -> Path | None:
@@ -409,7 +415,7 @@ def _builders(folder: Path) -> dict[str, frozenset[str]]:
 def _has_argument(folder: Path, name: str) -> bool:
     """Whether the compiler's library holds a name, as the argument of one of its passes: `tritongpu-coalesce`."""
     spellings = {name, name.replace("_", "-"), name.replace("-", "_")}
-    for path in folder.glob("_C/libtriton*.*"):
+    for path in (*folder.glob("_C/libtriton*.*"), *folder.glob("backends/amd/lib/libtriton_amd_codegen*")):
         try:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 if any(data.find(spelling.encode() + b"\0") >= 0 for spelling in spellings):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from irscope import __version__
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import Capture, Failure
+from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Trial
 from irscope.plan import PassPlan
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 LIMIT_BYTES = 256 << 20
 """What all kept captures may take before the folders that were used longest ago are dropped."""
-
-_LASTING_FAILURES = ("parse", "pass", "compile", "assembler", "fit", "abort")
 
 
 class Compiles:
@@ -58,7 +56,7 @@ class Compiles:
     def all(self, requests: Sequence[RecordRequest]) -> Iterator[tuple[int, Capture]]:
         """(0-based place of the request, its capture), those that were made before first, then each as it is made."""
         # All that a compile depends on but the compiler.
-        keys = [repr(replace(request, log_path="")) for request in requests]
+        keys = [replace(request, log_path="") for request in requests]
 
         def compiled(missing: list[int]) -> Iterator[tuple[int, Capture]]:
             return self._started().compile([requests[index] for index in missing])
@@ -100,80 +98,6 @@ class Compiles:
         return self._pool
 
 
-class Variants:
-    """A capture's own source compiled under other plans, by a pool, or taken from the last time.
-
-    They are kept for the capture and the compiler as it is now (a rebuild is another one); where nothing can be written
-    there, in the pool's folder, as long as that lives.
-    """
-
-    def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False) -> None:
-        """`fresh`: forget what is kept."""
-        self._pool = pool
-        self._capture = capture
-        self._kept = _KeptCaptures((capture.id, *pool.compiler), pool.folder, fresh=fresh)
-
-    @property
-    def not_kept(self) -> OSError | None:
-        """Why they are not kept for the next time."""
-        return self._kept.not_kept
-
-    @property
-    def folder(self) -> Path:
-        return self._kept.folder
-
-    def path_of(self, plan: PassPlan) -> Path:
-        """Where the variant of a plan is kept, or would be."""
-        return self._kept.path_of(str(plan))
-
-    def kept(self, plan: PassPlan) -> Capture | None:
-        """The variant of a plan as the last time left it, or None."""
-        return self._kept.load(str(plan))
-
-    def compile(self, plan: PassPlan) -> Capture:
-        ((_, capture, _),) = self.compile_all((plan,))
-        return capture
-
-    def compile_all(self, plans: Sequence[PassPlan]) -> Iterator[tuple[int, Capture, bool]]:
-        """(place of the plan, its capture, whether it was kept), the kept ones first, the others as they end."""
-        from irscope.record.variants.pool import variant_request
-
-        def compiled(missing: list[int]) -> Iterator[tuple[int, Capture]]:
-            requests = (variant_request(self._capture, plans[index]) for index in missing)
-            for place, capture in self._pool.compile(requests):
-                launch = replace(capture.launch, grid=self._capture.launch.grid)
-                yield place, replace(capture, sources=self._capture.sources, launch=launch)
-
-        return _kept_or_compiled(self._kept, [str(plan) for plan in plans], compiled)
-
-
-def _kept_or_compiled(
-    kept: _KeptCaptures | None, keys: Sequence[str], compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]]
-) -> Iterator[tuple[int, Capture, bool]]:
-    """(place of the key, its capture, whether it was kept), the kept ones first, the others as they are made.
-
-    `compile_them` gets the places of those that are missing, and yields (place among these, capture).
-    """
-    missing: list[int] = []
-    for index, key in enumerate(keys):
-        known = kept.load(key) if kept is not None else None
-        if known is not None:
-            yield index, known, True
-        else:
-            missing.append(index)
-    if not missing:
-        return
-    for place, capture in compile_them(missing):
-        if kept is not None:
-            kept.save(keys[missing[place]], capture)
-        yield missing[place], capture, False
-
-
-def lasts(failure: Failure | None) -> bool:
-    """Whether the next try would end the same: not where time ran out, or the machine's memory."""
-    return failure is None or (failure.kind in _LASTING_FAILURES and "SIGKILL" not in failure.message)
-
-
 class _KeptCaptures:
     """The captures of one identity (of a capture, of the compiler) and of this irscope, each under a key of its own."""
 
@@ -203,20 +127,20 @@ class _KeptCaptures:
         self.not_kept = error if error.errno is None else cannot_write(error, self.folder.parent)
         self.folder = self._otherwise or self.folder
 
-    def path_of(self, key: str) -> Path:
-        """Where the capture of a key is kept, or would be."""
-        return self.folder / f"{_digest(key)}{SUFFIX}"
+    def path_of(self, key: object) -> Path:
+        """Where the capture of a key is kept, or would be; a key is told by its text."""
+        return self.folder / f"{_digest(str(key))}{SUFFIX}"
 
-    def load(self, key: str) -> Capture | None:
-        """The capture of a key as the last time left it, or None."""
+    def load(self, key: object) -> Capture | None:
         try:
             return load(self.path_of(key))
         except (CaptureNotFound, CaptureFormatError):
             return None
 
-    def save(self, key: str, capture: Capture) -> None:
+    def save(self, key: object, capture: Capture) -> None:
         """Keep a capture, if the next time would give the same."""
-        if not lasts(capture.failure) or (self.not_kept is not None and self._otherwise is None):
+        is_lasting = capture.failure is None or capture.failure.lasts
+        if not is_lasting or (self.not_kept is not None and self._otherwise is None):
             return
         try:
             save(capture, self.path_of(key))
@@ -240,3 +164,59 @@ def _prune(everything: Path, keep: Path) -> None:
             total += sum(file.stat().st_size for file in folder.glob(f"*{SUFFIX}"))
             if total > LIMIT_BYTES and folder != keep:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kept_or_compiled(
+    kept: _KeptCaptures | None,
+    keys: Sequence[object],
+    compile_them: Callable[[list[int]], Iterable[tuple[int, Capture]]],
+) -> Iterator[tuple[int, Capture, bool]]:
+    """(place of the key, its capture, whether it was kept), the kept ones first, the others as they are made.
+
+    `compile_them` gets the places of those that are missing, and yields (place among these, capture).
+    """
+    missing: list[int] = []
+    for index, key in enumerate(keys):
+        known = kept.load(key) if kept is not None else None
+        if known is not None:
+            yield index, known, True
+        else:
+            missing.append(index)
+    if not missing:
+        return
+    for place, capture in compile_them(missing):
+        if kept is not None:
+            kept.save(keys[missing[place]], capture)
+        yield missing[place], capture, False
+
+
+class Variants(_KeptCaptures):
+    """A capture's own source compiled under other plans, by a pool, or taken from the last time.
+
+    They are kept for the capture and the compiler as it is now (a rebuild is another one); where nothing can be written
+    there, in the pool's folder, as long as that lives.
+    """
+
+    def __init__(self, pool: VariantPool, capture: Capture, *, fresh: bool = False, lists_llvm: bool = False) -> None:
+        """`lists_llvm`: each is to name LLVM's passes."""
+        self._pool = pool
+        self._capture = capture
+        self._lists_llvm = lists_llvm
+        identity = (capture.id, *pool.compiler, *(["with LLVM's passes"] if lists_llvm else []))
+        super().__init__(identity, pool.folder, fresh=fresh)
+
+    def compile(self, plan: PassPlan) -> Capture:
+        ((_, capture, _),) = self.compile_all((plan,))
+        return capture
+
+    def compile_all(self, plans: Sequence[PassPlan]) -> Iterator[tuple[int, Capture, bool]]:
+        """(place of the plan, its capture, whether it was kept), the kept ones first, the others as they end."""
+        from irscope.record.variants.pool import variant_request
+
+        def compiled(missing: list[int]) -> Iterator[tuple[int, Capture]]:
+            requests = (variant_request(self._capture, plans[index], lists_llvm=self._lists_llvm) for index in missing)
+            for place, capture in self._pool.compile(requests):
+                launch = replace(capture.launch, grid=self._capture.launch.grid)
+                yield place, replace(capture, sources=self._capture.sources, launch=launch)
+
+        return _kept_or_compiled(self, plans, compiled)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 _told: set[tuple[str, str]] = set()
-_FOUND_LATER = ("snapshots", "layouts", "operations", "log")
+_FOUND_LATER = ("snapshots", "layouts", "operations", "log", "times")
 """Fields that a capture may lack, and get when something needs them."""
 Run = Callable[["RecordRequest"], Capture]
 """Compiles one request."""
@@ -114,6 +114,25 @@ def with_log(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> C
     return full
 
 
+def with_times(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+    """A capture with the times of another compile of its own source, which are kept; without its front end.
+
+    Raises RecordingError where it cannot be compiled again here, and what `run` raises.
+    """
+    from irscope.model.recording_options import RecordingOptions
+    from irscope.record.process.requests import request_from_capture
+
+    tell_origin(capture, tell)
+    asked = RecordingOptions(plan=capture.plan, snapshots="none", disassemble=False, layouts=False, times=True)
+    times = run(request_from_capture(capture, asked)).times
+    if times is not None:
+        note = f"Compiled again from the capture's {capture.begun_from}: the front end is not among the parts."
+        times = replace(times, notes=(note, *times.notes))
+    full = replace(capture, times=times)
+    update_stored(capture, full, tell)
+    return full
+
+
 def with_all_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
     """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
     from irscope.record.process.requests import request_from_capture
@@ -178,9 +197,9 @@ def _is_stored(capture: Capture) -> bool:
     )
 
 
-def tell_not_kept(error: OSError, tell: Tell = warned) -> None:
+def tell_not_kept(error: OSError, tell: Tell = warned, *, what: str = "The recording") -> None:
     """Tell why something could not be stored, once per process for each cause in a store."""
     cause, file = str(error.strerror or error), error.filename or ""
     if (key := (os.path.dirname(file), cause)) not in _told:
         _told.add(key)
-        tell(f"The recording is not kept: {': '.join(filter(None, [file, cause]))}")
+        tell(f"{what} is not kept: {': '.join(filter(None, [file, cause]))}")

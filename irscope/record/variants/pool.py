@@ -2,24 +2,28 @@
 
 The workers are forks of one process that has imported Triton (`irscope.record.process.child`); each does one request
 (`irscope.record`) and ends. What happens to one of them (an abort, a hang, an exception) is that variant's failed
-capture, and no other's.
+capture, and no other's. `Candidates` are requests that are compiled until the first that is interesting; a `Compiler`
+is one Triton of two, which compiles captures by its own defaults, and grafts, the texts of the other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import selectors
 import tempfile
 import time
-from collections.abc import Generator, Iterable
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from irscope.errors import IrscopeError, RecordingError
-from irscope.model.capture import Capture, SnapshotLevel
+from irscope.model.capture import Capture, Failure, SnapshotLevel, stage_rank
 from irscope.model.recording_options import RecordingOptions
-from irscope.plan import PassPlan
-from irscope.record.process.annotations import Annotations, LayoutServer
+from irscope.model.trial import Graft
+from irscope.plan import PassPlan, PassRule
+from irscope.record.process.annotations import Annotations, LayoutServer, disassembled
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import (
     LONGEST_WAIT_S,
@@ -30,7 +34,6 @@ from irscope.record.process.child import (
     warm_children,
     warm_server,
 )
-from irscope.record.process.events import EVENTS, RecordingEvent
 from irscope.record.process.gathering import RECORDING
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, default_jobs, request_from_capture
@@ -44,21 +47,21 @@ _ASLEEP_S = 2.0
 """How long a worker that is out of time by the clock may do nothing at all."""
 
 
-def variant_request(capture: Capture, plan: PassPlan, *, snapshots: SnapshotLevel = "none") -> RecordRequest:
+def variant_request(
+    capture: Capture, plan: PassPlan, *, snapshots: SnapshotLevel = "none", lists_llvm: bool = False
+) -> RecordRequest:
     """The request for a capture's own source under another plan, with nothing that a comparison can do without."""
     asked = RecordingOptions(plan=plan, snapshots=snapshots, disassemble=False, layouts=False)
-    return request_from_capture(capture, asked)
+    return replace(request_from_capture(capture, asked), lists_llvm=lists_llvm)
 
 
 @dataclass(slots=True)
 class _Job:
-    """One worker under way."""
-
     index: int
     request: RecordRequest
     assembly: Assembly
     annotations: Annotations
-    child: Child[RecordingEvent]
+    child: Child
     resources: ExitStack
     started: float
     ending: Ending = "end"
@@ -66,7 +69,6 @@ class _Job:
     """What it has used, once it is out of time by the clock."""
 
     def feed(self) -> None:
-        """Take the events that came."""
         for event in self.child.read(0):
             self.annotations(event)
         self.annotations.collect()
@@ -203,7 +205,7 @@ class VariantPool:
         interpreter = request.interpreter or self._interpreter
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))
-            child = stack.enter_context(child_process(RECORDING, folder, EVENTS, interpreter=interpreter, ahead=TRITON))
+            child = stack.enter_context(child_process(RECORDING, folder, interpreter=interpreter, ahead=TRITON))
             request = replace(request, log_path=str(child.log))
             assembly = Assembly(request)
             annotations = Annotations(assembly.feed, request, chosen.layouts)
@@ -242,3 +244,263 @@ class VariantPool:
         if not (captures := job.assembly.captures()):
             return RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
         return captures[0]
+
+
+Judge = Callable[[RecordRequest, tuple[Capture, ...]], "RecordRequest | bool"]
+"""Whether a request is interesting, by what was compiled for it so far (at first nothing); or what is to be compiled
+next to tell. It is asked again once that is there."""
+
+
+def settled(
+    judge: Judge, request: RecordRequest, compile_one: Callable[[RecordRequest], Capture]
+) -> tuple[bool, tuple[Capture, ...]]:
+    """(whether a request is interesting, what was compiled to tell)."""
+    made: tuple[Capture, ...] = ()
+    while not isinstance(answer := judge(request, made), bool):
+        made = (*made, compile_one(answer))
+    return answer, made
+
+
+@dataclass(slots=True)
+class _Candidate:
+    place: int
+    request: RecordRequest
+    wanted: RecordRequest
+    """What is compiled next."""
+    made: tuple[Capture, ...] = ()
+
+
+class Candidates:
+    """Judges requests, and keeps the judgements by a digest of the request."""
+
+    def __init__(
+        self, pool: VariantPool, judge: Judge, kept: Path | None = None, *, timeouts_last: bool = False
+    ) -> None:
+        """`kept`: the file of the judgements of an earlier run; it grows.
+
+        `timeouts_last`: whether those that ran out of time are kept there too.
+        """
+        self._pool = pool
+        self._judge = judge
+        self._file = kept
+        self._timeouts_last = timeouts_last
+        self.known: dict[str, bool] = _read(kept)
+        self.compiled = 0
+        """How many requests were judged by compiling."""
+        self.repeated = 0
+        """How many were judged before."""
+
+    def first(self, requests: Iterable[RecordRequest]) -> int | None:
+        """The place of the first interesting request; None if there is none.
+
+        Several are compiled at a time; those behind one that is interesting are given up.
+        """
+        left = enumerate(requests)
+        under_way: dict[int, _Candidate] = {}
+        waiting: deque[_Candidate] = deque()
+        """Those under way of which something more is to be compiled."""
+        compiled: list[_Candidate] = []
+        """By the place of a compile in this round."""
+        first: int | None = None
+
+        def missing() -> Iterator[RecordRequest]:
+            nonlocal first
+            while waiting or first is None:
+                if not waiting:
+                    if (row := next(left, None)) is None:
+                        return
+                    if (answer := self._first_of(row[1])) is True:
+                        first = row[0]
+                    if isinstance(answer, bool):
+                        continue
+                    waiting.append(under_way.setdefault(row[0], _Candidate(*row, answer)))
+                compiled.append(candidate := waiting.popleft())
+                yield candidate.wanted
+
+        def judged(candidate: _Candidate, is_interesting: bool) -> None:
+            nonlocal first
+            del under_way[candidate.place]
+            self._keep(candidate, is_interesting)
+            if is_interesting and (first is None or candidate.place < first):
+                first = candidate.place
+
+        while True:
+            compiled.clear()
+            with closing(self._pool.results(missing())) as captures:
+                for index, capture in captures:
+                    candidate = compiled[index]
+                    answer: RecordRequest | bool = False
+                    if isinstance(capture, Capture):
+                        candidate.made = (*candidate.made, capture)
+                        answer = self._judge(candidate.request, candidate.made)
+                    if isinstance(answer, bool):
+                        judged(candidate, answer)
+                        if first is not None and all(place > first for place in under_way):
+                            return first
+                    else:
+                        candidate.wanted = answer
+                        waiting.append(candidate)
+            if not under_way:
+                return first
+
+    def _first_of(self, request: RecordRequest) -> RecordRequest | bool:
+        """What is to be compiled first of a request, or how it was judged before."""
+        before = self.known.get(_digest_of(request))
+        if before is None:
+            return self._judge(request, ())
+        self.repeated += 1
+        return before
+
+    def _keep(self, candidate: _Candidate, is_interesting: bool) -> None:
+        self.compiled += 1
+        digest = _digest_of(candidate.request)
+        self.known[digest] = is_interesting
+        if self._file is not None and all(self._lasts(capture.failure) for capture in candidate.made):
+            with self._file.open("a", encoding="ascii") as file:
+                file.write(f"{digest} {int(is_interesting)}\n")
+
+    def _lasts(self, failure: Failure | None) -> bool:
+        return failure is None or failure.lasts or (self._timeouts_last and failure.kind == "timeout")
+
+
+def _digest_of(request: RecordRequest) -> str:
+    return hashlib.sha256(repr(request).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _read(file: Path | None) -> dict[str, bool]:
+    if file is None or not file.is_file():
+        return {}
+    rows = (line.split() for line in file.read_text("ascii", "replace").splitlines())
+    return {row[0]: row[1] == "1" for row in rows if len(row) == 2}
+
+
+def own_request(capture: Capture, asked: RecordingOptions, version: str) -> RecordRequest:
+    """The request to compile a capture's own source by the Triton of a version, with that version's defaults."""
+    request = request_from_capture(capture, replace(asked, plan=capture.plan.joined(asked.plan)))
+    chosen = capture.launch.set_options
+    if capture.environment.triton_version == version or chosen is None:
+        return request
+    return replace(request, compiled_launch=replace(capture.launch, options=chosen))
+
+
+@dataclass(slots=True)
+class Compiler:
+    """One Triton: a pool of workers of it, and how it compiles besides what a capture holds; a context manager.
+
+    It is the `Compiler` that `irscope.analysis.upgrade` asks for compiles.
+    """
+
+    interpreter: str | None
+    asked: RecordingOptions
+    """The plan and the options here come on top of a capture's."""
+    jobs: int | None = None
+    _pool: VariantPool | None = None
+    _stack: ExitStack | None = None
+
+    def __enter__(self) -> Compiler:
+        with ExitStack() as stack:
+            pool = VariantPool(jobs=self.jobs, timeout_s=self.asked.timeout_s, interpreter=self.interpreter)
+            self._pool = stack.enter_context(pool)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stack is not None:
+            self._stack.close()
+
+    @property
+    def pool(self) -> VariantPool:
+        """Its workers; raises RuntimeError outside of the block."""
+        if self._pool is None:
+            raise RuntimeError("the block of this compiler is not entered")
+        return self._pool
+
+    @property
+    def version(self) -> str:
+        """Its Triton's version; raises what stands in the way of importing that."""
+        return self.pool.compiler[0]
+
+    def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
+        """(place, its compile) of the source of each capture, each as soon as it is there.
+
+        Of a capture that cannot be compiled, without its source or for a target that this Triton does not have, it is a
+        failed one with the reason.
+        """
+        requests: dict[int, RecordRequest] = {}
+        for place, capture in enumerate(captures):
+            try:
+                requests[place] = own_request(capture, self.asked, self.version)
+            except IrscopeError as error:
+                yield place, self._refused(capture, str(error))
+        places = [*requests]
+        for number, made in self.pool.results([*requests.values()]):
+            origin = captures[places[number]]
+            yield places[number], self._refused(origin, str(made)) if isinstance(made, IrscopeError) else made
+
+    def graft(self, grafts: Sequence[tuple[Capture, Graft]]) -> Iterator[tuple[int, Capture | None]]:
+        """(place, its compile) of each graft, as the capture beside it was compiled; None where this Triton refuses."""
+        requests = [self._graft_request(taker, graft) for taker, graft in grafts]
+        for place, made in self.pool.results(requests):
+            graft = grafts[place][1]
+            refused = isinstance(made, IrscopeError)
+            yield place, None if refused else with_what_came_before(made, graft.giver, graft.stage)
+
+    def disassemble(self, capture: Capture) -> Capture:
+        """A capture with the SASS of its binary; without it where nvdisasm is not here."""
+        return disassembled(capture)
+
+    def _graft_request(self, taker: Capture, graft: Graft) -> RecordRequest:
+        plan = taker.plan.joined(PassPlan(tuple(PassRule.parse(label) for label in graft.off)))
+        asked = replace(self.asked, plan=plan, snapshots=graft.snapshots, targets=(str(taker.target),), options=())
+        return RecordRequest.of_options(
+            asked,
+            mode="text",
+            path=taker.launch.kernel.file,
+            kernel=taker.name,
+            stage=graft.stage,
+            text=graft.text,
+            compiled_launch=taker.launch,
+            compiled_target=str(taker.target),
+            last_stage=graft.last_stage,
+            resume_stage=graft.stage if graft.resumed else "",
+            resume_after=graft.resumed,
+        )
+
+    def _refused(self, capture: Capture, why: str) -> Capture:
+        """The capture of a compile that did not begin: the compiler refuses the request."""
+        return Capture(
+            capture.launch,
+            capture.target,
+            capture.plan,
+            capture.artifacts[:1],
+            (),
+            status="failed",
+            failure=Failure("compile", why),
+            environment=replace(capture.environment, triton_version=self.version),
+        )
+
+
+_OF_EARLIER_STAGES = ("name", "shared", "tmem_size", "num_warps", "global_scratch_size")
+
+
+def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
+    """A graft from a stage on, with what only the stages before it know: their texts, the shared memory of a launch."""
+    earlier = tuple(artifact for artifact in giver.artifacts if stage_rank(artifact.stage) < stage_rank(stage))
+    own, known = dict(made.metadata), dict(giver.metadata)
+    # A text behind the layouts no longer says how many warps it is for, and the compiler notes those of its options.
+    is_late = stage_rank(stage) > stage_rank("ttgir")
+    missing = {name: known[name] for name in _OF_EARLIER_STAGES if name in known and (is_late or own.get(name) is None)}
+    resources = made.resources
+    if "shared" in missing:
+        resources = replace(resources, shared_bytes=giver.resources.shared_bytes)
+    if "tmem_size" in missing:
+        resources = replace(resources, tensor_memory_columns=giver.resources.tensor_memory_columns)
+    # What a launch asked for before the text was made, such as stages of the pipeline, is the giver's too.
+    launch = giver.launch if stage_rank(stage) >= stage_rank("ttgir") else made.launch
+    return replace(
+        made,
+        launch=launch,
+        artifacts=(*earlier, *made.artifacts),
+        metadata=tuple(sorted({**own, **missing}.items())),
+        resources=resources,
+    )

@@ -7,20 +7,27 @@ import operator
 import time
 import timeit
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
-from irscope.record.triton.patches import Patches
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches
 from irscope.record.virtual.numbers import operators_named, plain
-from irscope.record.virtual.placeholders import current_following, measured
+from irscope.record.virtual.placeholders import PlaceholderText, current_following, measured
 from irscope.record.virtual.places import is_called_by_program
 
 _CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _MEASURED = "this machine's time"
 _ORDER = operators_named("lt le gt ge eq ne")
+
+
+class _ClockText(PlaceholderText):
+    """A time or a date of this machine's clock as text."""
+
+    __slots__ = ()
+    source = "the text of a time"
+    shown = _MEASURED
 
 
 class ClockReading:
@@ -33,12 +40,18 @@ class ClockReading:
         number = _number(self)
         return type(number), (number,)
 
+    def __format__(self, form: str) -> str:
+        return _ClockText(format(_number(self), form))
 
-class _FloatReading(float, ClockReading):
+    def __repr__(self) -> str:
+        return _ClockText(repr(_number(self)))
+
+
+class _FloatReading(ClockReading, float):
     pass
 
 
-class _IntReading(int, ClockReading):
+class _IntReading(ClockReading, int):
     pass
 
 
@@ -84,7 +97,13 @@ for _kind in (_FloatReading, _IntReading):
         setattr(_kind, f"__r{_name}__", _of_readings(_compute))
     for _name in ("round", "floor", "ceil", "trunc"):
         setattr(_kind, f"__{_name}__", _rounded(round if _name == "round" else getattr(math, _name)))
-    _kind.__hash__ = _kind.__mro__[1].__hash__  # type: ignore[method-assign, assignment]
+    _kind.__hash__ = _kind.__mro__[2].__hash__  # type: ignore[method-assign, assignment]
+
+
+class _Day(date):
+    """A date of this machine's clock."""
+
+    __hash__ = date.__hash__
 
 
 class _Moment(datetime):
@@ -92,18 +111,13 @@ class _Moment(datetime):
 
     __hash__ = datetime.__hash__
 
-    def __sub__(self, other: Any) -> Any:
-        return _as_span(super().__sub__(other))
-
-    def __rsub__(self, other: Any) -> Any:
-        return _as_span(other - _plain_moment(self)) if isinstance(other, datetime) else NotImplemented
+    def date(self) -> Any:
+        """The day."""
+        return _Day.fromordinal(self.toordinal())
 
     def timestamp(self) -> Any:
         """The seconds since the epoch, a reading of the clock."""
         return _reading(super().timestamp())
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return _plain_moment(self).__reduce_ex__(protocol)
 
 
 class _Span(timedelta):
@@ -122,10 +136,11 @@ class _Span(timedelta):
         )
 
 
-def _plain_moment(moment: datetime) -> datetime:
+def _plain_date(moment: Any) -> Any:
     # Through `fromisoformat`, since `replace` and `astimezone` keep the class.
-    plain_moment = datetime.fromisoformat(moment.isoformat())
-    return plain_moment.replace(tzinfo=moment.tzinfo, fold=moment.fold)
+    if not isinstance(moment, datetime):
+        return date.fromisoformat(date.isoformat(moment))
+    return datetime.fromisoformat(datetime.isoformat(moment)).replace(tzinfo=moment.tzinfo, fold=moment.fold)
 
 
 def _as_span(value: Any) -> Any:
@@ -154,11 +169,34 @@ def _arithmetic(name: str) -> Any:
     return method
 
 
+def _shown(kind: Any, name: str) -> Any:
+    real = getattr(kind, name)
+    return lambda self, *args, **options: _ClockText(real(self, *args, **options))
+
+
+def _dated(kind: Any, base: Any) -> None:
+    """Give a class of dates the differences, the texts and the pickled form of the clock's."""
+
+    def subtracted_from(self: Any, other: Any) -> Any:
+        return _as_span(other - _plain_date(self)) if isinstance(other, base) else NotImplemented
+
+    kind.__sub__ = lambda self, other: _as_span(base.__sub__(self, other))
+    kind.__rsub__ = subtracted_from
+    kind.__reduce_ex__ = lambda self, protocol: _plain_date(self).__reduce_ex__(protocol)
+    for name in ("__format__", "__str__", "ctime", "isoformat", "strftime"):
+        setattr(kind, name, _shown(base, name))
+
+
+_dated(_Day, date)
+_dated(_Moment, datetime)
+
+
 def _field(kind: Any, name: str) -> property:
     return property(lambda self: measured(getattr(kind, name).__get__(self), shown=_MEASURED))
 
 
 for _kind, _base, _fields in (
+    (_Day, date, "year month day"),
     (_Moment, datetime, "year month day hour minute second microsecond"),
     (_Span, timedelta, "days seconds microseconds"),
 ):
@@ -171,9 +209,11 @@ for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "floordiv"
 
 
 def read_date(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The result of a call of `now`, `utcnow` or `today` of any object: of `datetime`, it is followed."""
-    if getattr(function, "__self__", None) is datetime and current_following().is_on:
-        function = getattr(_Moment, function.__name__)
+    """The result of a call of any object's method of such a name: a date of the clock is followed."""
+    kind = {datetime: _Moment, date: _Day}.get(getattr(function, "__self__", None))
+    of_clock = not function.__name__.endswith("timestamp") or isinstance(args[0] if args else None, ClockReading)
+    if kind is not None and of_clock and current_following().is_on:
+        return getattr(kind, function.__name__)(*map(_number, args), **options)
     return function(*args, **options)
 
 
@@ -184,6 +224,8 @@ def install_clock(patches: Patches) -> None:
             patches.set(time, each, _followed(getattr(time, each)))
     for name in ("localtime", "gmtime"):
         patches.set(time, name, _followed_date(getattr(time, name)))
+    for name in ("asctime", "ctime", "strftime"):
+        patches.set(time, name, _followed_text(getattr(time, name)))
     patches.set(timeit, "default_timer", time.perf_counter)
     for owner in (timeit, timeit.Timer):
         for name in ("timeit", "repeat"):
@@ -225,5 +267,17 @@ def _followed_date(real: Callable[..., Any]) -> Callable[..., Any]:
         date = real(*map(_number, seconds))
         is_reading = not seconds or isinstance(seconds[0], ClockReading)
         return time.struct_time(map(_reading, date)) if is_reading and is_called_by_program() else date
+
+    return read_clock
+
+
+def _followed_text(real: Callable[..., str]) -> Callable[..., str]:
+    @wraps(real)
+    def read_clock(*args: Any) -> str:
+        text = real(*map(_number, args))
+        times = [each for each in args if not isinstance(each, str)]
+        fields = times[0] if times and isinstance(times[0], tuple) else times[:1]
+        is_reading = not times or any(isinstance(each, ClockReading) for each in fields)
+        return _ClockText(text) if is_reading and is_called_by_program() else text
 
     return read_clock

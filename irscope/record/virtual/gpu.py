@@ -21,8 +21,7 @@ from irscope.record.compile.launches import spare_torch
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, install_benchmarks, is_timing, watched_autotuner
 from irscope.record.triton.driver import OnLaunch, install_cublas, install_driver, profiler_replacements
-from irscope.record.triton.patches import Patches, environment_variable
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches, environment_variable
 from irscope.record.virtual.arguments import install_arguments
 from irscope.record.virtual.clock import install_clock
 from irscope.record.virtual.placeholders import Following, follow

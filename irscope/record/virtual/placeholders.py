@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
@@ -360,39 +360,58 @@ class PlaceholderText(str):
 
     __slots__ = ()
     __hash__ = str.__hash__
+    source = "the text of a tensor"
+    shown = ""
+    """As of `Following.read`."""
+    made = 0
+    """How many there were so far, of all classes: what a program joins from one made meanwhile is one too."""
+    latest: type[PlaceholderText]
+
+    def __new__(cls, text: str) -> PlaceholderText:
+        """`text` as one of its values."""
+        PlaceholderText.made += 1
+        PlaceholderText.latest = cls
+        return super().__new__(cls, text)
 
     def __reduce__(self) -> Any:
-        return str, (str(self),)
+        return str, (str.__str__(self),)
 
     def __str__(self) -> str:
-        return str.__str__(self)
+        # Some of the standard library takes no class of str's.
+        return self if is_called_by_program() else str.__str__(self)
 
-    def length(self) -> Any:
-        return current_following().read(len(self))
+    def __radd__(self, other: Any) -> Any:
+        if not isinstance(other, str):
+            return NotImplemented
+        text = str.__add__(other, self)
+        return type(self)(text) if is_called_by_program() else text
 
-    def __eq__(self, other: object) -> bool:
-        return current_following().question(str.__eq__(self, other))
-
-    def __ne__(self, other: object) -> bool:
-        return current_following().question(str.__ne__(self, other))
-
-    def __contains__(self, part: Any) -> bool:
-        return current_following().question(str.__contains__(self, part))
+    def number(self, kind: Callable[[Any], Any]) -> Any:
+        """`len`, `int` or `float` of the text."""
+        return current_following().read(kind(str.__str__(self)), shown=self.shown)
 
 
-def _followed_no_further(name: str) -> Any:
+def _followed_text(name: str) -> Any:
     real = getattr(str, name)
 
     @wraps(real)
     def method(self: PlaceholderText, *args: Any, **options: Any) -> Any:
-        current_following().convert("the text of a tensor")
-        return real(self, *args, **options)
+        result = real(self, *args, **options)
+        if result is NotImplemented or not is_called_by_program():
+            return result
+        if name in _SAME:
+            return type(self)(result)
+        if isinstance(result, bool):
+            return current_following().question(result, shown=self.shown)
+        current_following().convert(self.source)
+        return result
 
     return method
 
 
-_PARTS = (
-    "__getitem__ __iter__ count encode endswith find index partition replace rpartition split splitlines startswith"
-)
-for _name in _PARTS.split():
-    setattr(PlaceholderText, _name, _followed_no_further(_name))
+_SAME = ["__add__", "__format__", "__getitem__", "lower", "lstrip", "replace", "rstrip", "strip", "upper"]
+_PARTS = ["__iter__", "count", "encode", "find", "index", "partition", "rpartition", "split", "splitlines"]
+_TESTS = ["__contains__", "__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__", "endswith", "startswith"]
+for _name in (*_SAME, *_PARTS, *_TESTS):
+    setattr(PlaceholderText, _name, _followed_text(_name))
+PlaceholderText.__hash__ = str.__hash__  # type: ignore[method-assign]

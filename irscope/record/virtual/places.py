@@ -210,7 +210,6 @@ def _name(statement: ast.stmt, names: tuple[str, ...], line: int, column: int | 
 
 
 def _holds(node: ast.expr, line: int, column: int | None) -> bool:
-    """Whether a position in the source is within an expression."""
     begin, end = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
     if column is None:
         return begin[0] <= line <= end[0]

@@ -8,16 +8,25 @@ from html import escape
 from typing import Any
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization, read_partitions
+from irscope.analysis.flow.partitions import WarpPartition, WarpRing, WarpRingUse, WarpSpecialization, read_partitions
 from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
 from irscope.model.launch_record import Argument, Autotuning
 from irscope.model.telling import parts_of
-from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
 from irscope.render.text.findings import render_findings
-from irscope.render.text.tables import masked, shorten, table, visible, wrapped
+from irscope.render.text.tables import (
+    masked,
+    milliseconds,
+    percent,
+    resource_title,
+    resource_value,
+    shorten,
+    table,
+    visible,
+    wrapped,
+)
 
 # What stands behind torch's own functions, by the backend of the target.
 _LIBRARIES = {
@@ -61,7 +70,6 @@ def _title(origin: GraphOrigin, capture: Capture) -> str:
 
 
 def _summed(calls: Sequence[GraphCall]) -> list[GraphCall]:
-    """Each function once, with the number of its calls."""
     counts: dict[str, int] = {}
     for call in calls:
         counts[call.callee] = counts.get(call.callee, 0) + call.count
@@ -138,7 +146,7 @@ def partition_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object
             yield partition.name, _warps(partition), registers, partition.line, operations
 
 
-def _warps(partition: Partition) -> str:
+def _warps(partition: WarpPartition) -> str:
     """`4`, or `4 (4–7)` where the text says which."""
     if partition.warps is None:
         return "?"
@@ -181,7 +189,7 @@ def partitions_json(found: Sequence[WarpSpecialization]) -> list[dict[str, Any]]
     return [asdict(one) | {"partitions": [_partition_json(part) for part in one.partitions]} for one in found]
 
 
-def _partition_json(partition: Partition) -> dict[str, Any]:
+def _partition_json(partition: WarpPartition) -> dict[str, Any]:
     return asdict(partition) | {"operations": dict(partition.operations)}
 
 
@@ -277,7 +285,6 @@ class _Page:
         return head + "".join(f"  {line}".rstrip() + "\n" for line in shown) if shown else ""
 
     def _wrapped(self, text: str) -> Iterator[str]:
-        """The lines of a text, those behind the first further in."""
         words = text.lstrip()
         indent = len(text) - len(words)
         width = self._width - indent - len(_HANGING) if self._width else len(text)

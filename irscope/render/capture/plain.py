@@ -18,10 +18,9 @@ def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]
     occupancy, launch = occupancy_of(capture), capture.launch
     return picked(
         capture,
-        "id kernel=name file=launch.kernel.file line=launch.kernel.line status grid=launch.grid notes compile_us",
-        target=str(capture.target),
+        "id kernel=name file=launch.kernel.file line=launch.kernel.line target plan status grid=launch.grid notes "
+        "compile_us",
         failure=asdict(capture.failure) if capture.failure else None,
-        plan=str(capture.plan),
         signature=dict(launch.signature),
         constants=dict(launch.constants),
         attributes=dict(launch.attributes),

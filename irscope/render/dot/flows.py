@@ -360,7 +360,6 @@ def _draw_edge(graph: Drawing, edge: Edge) -> None:
 
 
 def _legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The rows of the legend: a layout's colour and what it is, and what the shapes mean."""
     rows = [
         row(
             cell(f'<FONT COLOR="{ink}">{text(short_layout(layout), 60)}</FONT>', f'BGCOLOR="{fill}"'),

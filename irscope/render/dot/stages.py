@@ -48,7 +48,7 @@ from irscope.render.dot.graph import (
     small,
     text,
 )
-from irscope.render.text.figures import milliseconds
+from irscope.render.text.tables import milliseconds
 
 _IN_A_BOX = 3
 
@@ -246,7 +246,6 @@ def _details(schedule: LoopSchedule, result: PipelinedLoop | None, stages: int) 
 
 
 def _wrapped(value: str, width: int = 130) -> str:
-    """A text in several lines, each of them escaped."""
     return '<BR ALIGN="LEFT"/>'.join(text(line) for line in wrap(value, width)) + '<BR ALIGN="LEFT"/>'
 
 
@@ -305,7 +304,6 @@ def stage_graph(capture: Capture, stage: str) -> StageGraph | None:
 
 
 def _lines(node: Node) -> Iterable[int]:
-    """Those of the operations; an argument has none of its own."""
     if node.members:
         return sorted(line for member in node.members for line in _lines(member))
     return [node.line] if node.name else []

@@ -18,7 +18,7 @@ from irscope.render.layout.figure import (
     unit_of,
     unit_worth_showing,
 )
-from irscope.render.text.figures import percent
+from irscope.render.text.tables import percent
 
 
 def make_pair(

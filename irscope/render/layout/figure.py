@@ -11,8 +11,7 @@ from irscope.errors import UsageError, did_you_mean
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import BANK_BYTES, MemoryMap, Preimage, ThreadMap
 from irscope.model.layout import LinearLayout
-from irscope.render.text.figures import percent
-from irscope.render.text.tables import counted
+from irscope.render.text.tables import counted, percent
 
 MAX_RUNS = 2304
 """Runs that one picture shows; a plane with more is cut to a window, which a note names."""

@@ -28,8 +28,6 @@ _How = Literal["below", "beside"]
 
 @dataclass(frozen=True, slots=True)
 class _Lettering:
-    """How the labels of one figure are set, the same for all cells."""
-
     size: float
     """Pixels."""
     how: _How
@@ -38,8 +36,6 @@ class _Lettering:
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """A part of the plane, and its place in the picture."""
-
     row: int
     column: int
     rows: int
@@ -63,8 +59,6 @@ class _Panel:
 
 @dataclass(frozen=True, slots=True)
 class _Geometry:
-    """The panels of figures of one size, in pixels, and the lettering of each figure."""
-
     rows: int
     """Of a panel, in elements."""
     columns: int
@@ -93,7 +87,6 @@ class _Geometry:
 
 
 def _geometry_of(figures: Sequence[Figure], room: float) -> _Geometry:
-    """The geometry of figures of one size, `room` pixels wide each, in which every label can be read."""
     ways: list[tuple[_How, ...]] = list(product(("below", "beside"), repeat=len(figures)))
     best = None
     for size in _SIZES:
@@ -143,7 +136,6 @@ def _size(figure: Figure, how: _How, cell: float, line: float) -> float:
 
 
 def _extent(figure: Figure, how: _How) -> tuple[float, float]:
-    """Width and height of a label, in its size."""
     label = max((len(run.label) for run in figure.runs), default=1)
     detail = max((len(run.detail) for run in figure.runs), default=0)
     if not detail:
@@ -219,7 +211,6 @@ def _palettes(counts: set[int], is_dark: bool) -> str:
 
 
 def _figures(canvas: Canvas, figures: Sequence[Figure], top: float, width: int) -> float:
-    """Draw figures of one size beside one another, each in `width` pixels; returns how high they are."""
     lefts = [_MARGIN + place * width for place in range(len(figures))]
     below = max(_head(canvas, *own, top, width - _MARGIN) for own in zip(figures, lefts, strict=True))
     if any(figure.missing for figure in figures):
@@ -231,7 +222,6 @@ def _figures(canvas: Canvas, figures: Sequence[Figure], top: float, width: int) 
 
 
 def _head(canvas: Canvas, figure: Figure, left: int, top: float, width: int) -> float:
-    """Draw the title, the facts and the legend; returns where they end."""
     canvas.text(left, top + 16, figure.title, size=19, bold=True)
     area = Rect(left, top + 19.5, width, 0)
     for fact in figure.facts:

@@ -13,8 +13,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.memory.costs import Cost
 from irscope.render.canvas import Rgb, fills, ink_of
 from irscope.render.layout.figure import Figure, Run
-from irscope.render.text.figures import percent, short_name
-from irscope.render.text.tables import shorten, table, table_rows, visible
+from irscope.render.text.tables import percent, short_name, shorten, table, table_rows, visible
 
 _RESET = "\x1b[0m"
 # \x1b[38;2;0;0;0;48;2;86;180;233m
@@ -67,7 +66,6 @@ def render_beside(figures: Sequence[Figure], *, width: int = 100, color: bool = 
 
 
 def _length(line: str) -> int:
-    """The columns that a line takes, without colours."""
     return len(_COLOR.sub("", line))
 
 

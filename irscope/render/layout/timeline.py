@@ -6,29 +6,30 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from irscope.memory.allocation import Allocation, Buffer, covered
+from irscope.memory.allocation import AllocatedMemory, Buffer, covered
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, placed_labels, theme_named, width_of
-from irscope.render.text.figures import short_name
-from irscope.render.text.tables import shorten, table
+from irscope.render.text.tables import short_name, shorten, table
 
 _COLUMNS = 32
 """Characters of the axis of time."""
 
 
-def memory_text(title: str, allocations: Sequence[Allocation], *, width: int | None = None, color: bool = False) -> str:
+def memory_text(
+    title: str, allocations: Sequence[AllocatedMemory], *, width: int | None = None, color: bool = False
+) -> str:
     """A table for each memory, its buffers in the order of their offsets at the peak first."""
     parts = [_one(title, allocation, width, color) for allocation in allocations]
     return "\n".join(parts)
 
 
-def headline(allocation: Allocation) -> str:
+def headline(allocation: AllocatedMemory) -> str:
     """`98304 of 232448 bytes of shared memory`, and by how much that is too many."""
     total, limit = allocation.total, allocation.limit
     text = f"{total}{f' of {limit}' if limit is not None else ''} {allocation.unit} of {allocation.space} memory"
     return f"{text}: {total - limit} too many" if limit is not None and total > limit else text
 
 
-def peak_line(allocation: Allocation) -> str:
+def peak_line(allocation: AllocatedMemory) -> str:
     """Where most is held, and what of the total nobody holds there."""
     step, held = allocation.peak_step, allocation.held_at_peak
     where = f" ({place_text(step.place)})" if step.place else ""
@@ -58,7 +59,7 @@ def size_text(buffer: Buffer) -> str:
     return f"{buffer.size}" if buffer.is_exact else f"≤ {buffer.size}"
 
 
-def _one(title: str, allocation: Allocation, width: int | None, color: bool) -> str:
+def _one(title: str, allocation: AllocatedMemory, width: int | None, color: bool) -> str:
     lines = [f"{title}: {headline(allocation)}"]
     if not allocation.buffers:
         return f"{lines[0]}\n"
@@ -97,7 +98,7 @@ def _bar(buffer: Buffer, steps: int, peak: int) -> str:
     return "".join(cells)
 
 
-def memory_json(allocations: Sequence[Allocation]) -> list[dict[str, Any]]:
+def memory_json(allocations: Sequence[AllocatedMemory]) -> list[dict[str, Any]]:
     """Memories as plain values: their fields, and what follows from them."""
     return [
         asdict(one)
@@ -130,7 +131,7 @@ _LOOP_ROW = 18
 """Pixels of a level of loops."""
 
 
-def timeline_svg(title: str, allocations: Sequence[Allocation], theme: str | None = None) -> str:
+def timeline_svg(title: str, allocations: Sequence[AllocatedMemory], theme: str | None = None) -> str:
     """One SVG with a panel for each memory; without a theme it follows the reader's system."""
     canvas = Canvas(theme_named(theme) if theme else None)
     y = 40.0
@@ -147,7 +148,7 @@ def timeline_svg(title: str, allocations: Sequence[Allocation], theme: str | Non
 class _Panel:
     """One memory: its boxes, the axis of Python lines, the curve of what is held, and the key to the boxes."""
 
-    def __init__(self, canvas: Canvas, allocation: Allocation, top: float, before: int) -> None:
+    def __init__(self, canvas: Canvas, allocation: AllocatedMemory, top: float, before: int) -> None:
         self.canvas = canvas
         self.memory = allocation
         self.top = top

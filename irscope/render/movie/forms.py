@@ -8,7 +8,7 @@ from dataclasses import asdict
 from io import BytesIO
 from typing import Any
 
-from irscope.analysis.movie.model import COUNTERS, Change, Frame, Held, MainValue, Movie, Tile
+from irscope.analysis.movie.model import COUNTERS, Held, MainValue, Movie, MovieChange, MovieFrame, Tile
 from irscope.errors import MissingTool, UsageError
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect, render_png, theme_named
@@ -21,8 +21,7 @@ def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:
     """The numbers of a movie: the fields of `irscope.analysis.movie.model`."""
     return picked(
         capture,
-        "id kernel=name",
-        target=str(capture.target),
+        "id kernel=name target",
         **picked(movie, "chosen_after not_kept"),
         values=[asdict(value) | {"title": value.title} for value in movie.values],
         frames=[asdict(one) | {"net": dict(one.net), "families": dict(one.families)} for one in movie.frames],
@@ -50,8 +49,6 @@ _KEY = (
 
 
 class _Scene:
-    """A movie on a canvas."""
-
     def __init__(self, capture: Capture, movie: Movie, theme: str, answers: Answers) -> None:
         self.canvas = Canvas(theme_named(theme))
         self._capture, self._movie, self._answers = capture, movie, answers
@@ -180,7 +177,7 @@ class _Scene:
         self.canvas.rect(Rect(left, _BASE - 30, self._slot, 60), "now", radius=3)
         return self._taken()
 
-    def _title(self, at: int, frame: Frame) -> None:
+    def _title(self, at: int, frame: MovieFrame) -> None:
         canvas, y = self.canvas, 92.0
         number = f"{at}/{len(self._movie.frames) - 1}"
         x = _MARGIN + canvas.text(_MARGIN, y, number, look="m", size=16) + 12
@@ -196,7 +193,7 @@ class _Scene:
             canvas.text(x, y, f"and {len(frame.passes) - 1} before it, whose IR was not kept", look="m", size=12,
                         room=WIDTH - _MARGIN - x)  # fmt: skip
 
-    def _instructions(self, at: int, frame: Frame) -> None:
+    def _instructions(self, at: int, frame: MovieFrame) -> None:
         """The instructions of one thread by family, where no tile is left."""
         title, note = "Instructions in the code of one thread", "tiles are registers and addresses here"
         room = self.canvas.panel(Rect(_MARGIN, _TOP, _CARDS, _BELOW - _GAP - _TOP), title, note)
@@ -251,7 +248,7 @@ class _Scene:
             step = area.width / len(frames)
             self.canvas.rect(Rect(area.left + at * step, area.top - 2, max(step, 2), area.height + 4), "now")
 
-    def _came_and_went(self, at: int, frame: Frame) -> None:
+    def _came_and_went(self, at: int, frame: MovieFrame) -> None:
         area = self._changes_area
         y, left, room = area.top + 44, area.left + 14, area.width - 28
         if not at:
@@ -279,10 +276,8 @@ class _Scene:
             self.canvas.text(left + 86, y + (most - 1) * _LINE, text, look="m", size=LEAST)
 
 
-def _rows_of(frame: Frame) -> list[tuple[str, str, str, str]]:
-    """(made, removed, operation, line of Python) as texts."""
-
-    def row(one: Change, place: str) -> tuple[str, str, str, str]:
+def _rows_of(frame: MovieFrame) -> list[tuple[str, str, str, str]]:
+    def row(one: MovieChange, place: str) -> tuple[str, str, str, str]:
         about = "" if one.is_certain else "~"
         made, removed = (
             f"{about}{sign}{count}" if count else "" for sign, count in (("+", one.made), ("−", one.removed))

@@ -216,7 +216,6 @@ def _alike(places: Preimage, size: int, stride: int, decides: int) -> int:
 
 
 def _marked(drawn: Drawn, elements: Iterable[int], columns: int) -> Drawn:
-    """The same with the elements of one thread marked."""
     places = sorted({divmod(element, columns) for element in elements})
     places = [(row, column) for row, column in places if row < drawn.rows and column < drawn.columns]
     held: list[tuple[int, int, int]] = []

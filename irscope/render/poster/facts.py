@@ -22,7 +22,7 @@ from irscope.ir.registers import live_values
 from irscope.ir.syntax import Ignored
 from irscope.layout.described import DescribedLayout
 from irscope.memory.access import Cost
-from irscope.memory.allocation import Allocation, allocations_of
+from irscope.memory.allocation import AllocatedMemory, allocations_of
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture, stage_named
 
@@ -47,7 +47,7 @@ class Facts:
 
     capture: Capture
     flight: InFlight | None
-    allocations: tuple[Allocation, ...]
+    allocations: tuple[AllocatedMemory, ...]
     costs: tuple[Cost, ...]
     findings: tuple[Finding, ...]
     occupancy: Occupancy | None
@@ -111,7 +111,7 @@ def known_costs(capture: Capture) -> Sequence[Cost]:
         return ()
 
 
-def known_allocations(capture: Capture) -> tuple[Allocation, ...]:
+def known_allocations(capture: Capture) -> tuple[AllocatedMemory, ...]:
     """The memories over time; none of a damaged capture."""
     try:
         return allocations_of(capture)

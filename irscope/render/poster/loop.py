@@ -7,26 +7,25 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
+from irscope.analysis.in_flight.model import BEFORE, ExecutedStep, InFlight, Ring, Stay
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect, width_of
-from irscope.render.text.figures import short_name
-from irscope.render.text.tables import counted
+from irscope.render.text.tables import counted, short_name
 
 _CELL = 15.5
 """Pixels of a step, at least."""
 _WIDEST, _WIDEST_ALONE = 48.0, 118.0
 """At most; in a kernel without a loop."""
 _LEFT_OUT = 26.0
-"""Pixels for turns that are left out."""
+"""Pixels for iterations that are left out."""
 _SHARED = ("copy", "load", "write", "read")
 """Kinds whose steps stand at one place if they follow one another on different lanes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A turn, or what is before or behind the loop."""
+    """An iteration, or what is before or behind the loop."""
 
-    turn: int
+    iteration: int
     left: float
     width: float
     places: dict[int, int]
@@ -42,7 +41,7 @@ class _Scale:
     columns: tuple[_Column, ...]
     cell: float
     gap: float | None
-    """The left edge of the room for turns that are left out; None if there are none."""
+    """The left edge of the room for iterations that are left out; None if there are none."""
     right: float
 
     def left(self, step: int) -> float | None:
@@ -67,37 +66,37 @@ class _Scale:
 
 
 def _scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -> _Scale:
-    """The scale of a loop: as many turns as there is room for, the first and the last ones.
+    """The scale of a loop: as many iterations as there is room for, the first and the last ones.
 
     `lanes`: the lane of each step; a step with a lane below 0 is not drawn.
     """
-    turns: dict[int, list[int]] = {}
+    iterations: dict[int, list[int]] = {}
     for number, step in enumerate(flight.steps):
         if lanes[number] >= 0 or flight.partitions:
-            turns.setdefault(step.turn, []).append(number)
-    marks = {turn: _places(flight.steps, steps, lanes) for turn, steps in turns.items()}
-    places = {turn: {one: at for one, at in own.items() if lanes[one] >= 0} for turn, own in marks.items()}
-    places = {turn: own for turn, own in places.items() if own}
-    turns = {turn: turns[turn] for turn in places}
-    chosen, cut = _chosen(sorted(turns), places, room, with_end=flight.turns is not None or not flight.line)
-    cells = sum(_width(places[turn]) for turn in chosen)
+            iterations.setdefault(step.iteration, []).append(number)
+    marks = {iteration: _places(flight.steps, steps, lanes) for iteration, steps in iterations.items()}
+    places = {iteration: {one: at for one, at in own.items() if lanes[one] >= 0} for iteration, own in marks.items()}
+    places = {iteration: own for iteration, own in places.items() if own}
+    iterations = {iteration: iterations[iteration] for iteration in places}
+    chosen, cut = _chosen(sorted(iterations), places, room, with_end=flight.iterations is not None or not flight.line)
+    cells = sum(_width(places[iteration]) for iteration in chosen)
     cell = min((room - (_LEFT_OUT if cut else 0)) / max(cells, 1), _WIDEST if flight.line else _WIDEST_ALONE)
     columns: list[_Column] = []
     gap = None
     x = left
-    for at, turn in enumerate(chosen):
-        if at and cut and turn > chosen[at - 1] + 1 and chosen[at - 1] >= 0:
+    for at, iteration in enumerate(chosen):
+        if at and cut and iteration > chosen[at - 1] + 1 and chosen[at - 1] >= 0:
             gap = x
             x += _LEFT_OUT
-        width = _width(places[turn]) * cell
-        columns.append(_Column(turn, x, width, places[turn], marks[turn]))
+        width = _width(places[iteration]) * cell
+        columns.append(_Column(iteration, x, width, places[iteration], marks[iteration]))
         x += width
     if cut and gap is None:
         gap, x = x, x + _LEFT_OUT
     return _Scale(tuple(columns), cell, gap, x)
 
 
-def _places(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
+def _places(steps: Sequence[ExecutedStep], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
     """Each partition in its own order, a wait behind what it waits for; accesses of one kind together."""
     found: dict[int, int] = {}
     free: dict[str, int] = {}
@@ -129,17 +128,17 @@ def _width(places: dict[int, int]) -> int:
 
 
 def _chosen(
-    turns: list[int], places: dict[int, dict[int, int]], room: float, *, with_end: bool
+    iterations: list[int], places: dict[int, dict[int, int]], room: float, *, with_end: bool
 ) -> tuple[list[int], bool]:
-    """The turns that are shown, and whether some are left out: in the middle, or those at an end that is not known."""
+    """The iterations shown, and whether some are left out: in the middle, or those at an end that is not known."""
 
     def needed(chosen: Sequence[int]) -> float:
-        return sum(_width(places[turn]) for turn in chosen) * _CELL
+        return sum(_width(places[iteration]) for iteration in chosen) * _CELL
 
-    if with_end and needed(turns) <= room:
-        return turns, False
-    before = [turn for turn in turns if turn == BEFORE]
-    inner = [turn for turn in turns if turn != BEFORE]
+    if with_end and needed(iterations) <= room:
+        return iterations, False
+    before = [iteration for iteration in iterations if iteration == BEFORE]
+    inner = [iteration for iteration in iterations if iteration != BEFORE]
     tail = inner[-2:] if with_end else []
     head = inner[: len(inner) - len(tail)]
     while len(head) > 1 and needed([*before, *head, *tail]) + _LEFT_OUT > room:
@@ -171,8 +170,6 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """A row of the picture."""
-
     name: str
     line: str
     """`:33`, the line of Python; or an empty string."""
@@ -183,8 +180,8 @@ def lanes_of(flight: InFlight) -> tuple[list[_Lane], list[int], int]:
     """The lanes, for each step its lane, or -1 where there is none for it, and how many lanes are left out."""
     keys = _keys(flight)
     rows = list(zip(flight.steps, keys, strict=True))
-    # What runs before the loop alone has its place in the code, not in a picture of turns.
-    wanted = {key for step, key in rows if step.turn != BEFORE or not flight.line} - {("", "wait", "")}
+    # What runs before the loop alone has its place in the code, not in a picture of iterations.
+    wanted = {key for step, key in rows if step.iteration != BEFORE or not flight.line} - {("", "wait", "")}
     found = [key for key in dict.fromkeys(keys) if key in wanted]
     if flight.partitions:
         found = [key for key in found if key[1] in _IN_PARTITIONS]
@@ -249,7 +246,7 @@ def _rank(key: _Key) -> float:
     return _ORDER.index("dot") + 0.5 if key[1:] == ("wait", "for dot") else _ORDER.index(key[1])
 
 
-def _key_of(step: Step) -> _Key:
+def _key_of(step: ExecutedStep) -> _Key:
     """The lane of a step that does not wait."""
     if step.kind in _OTHERS:
         return "", step.kind, ""
@@ -302,7 +299,7 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
             continue
         name = names[ring.value]
         y = _ring(canvas, flight, scale, (ring, name), Rect(area.left, y + 4, labels, row)) + 4
-    _turn_lines(canvas, scale, top, y - 4)
+    _iteration_lines(canvas, scale, top, y - 4)
     if not rings and not more:
         return y
     left = area.left + (labels - _PARTITIONS if flight.partitions else labels)
@@ -328,13 +325,13 @@ def _is_drawn(ring: Ring) -> bool:
 
 
 def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale) -> float:
-    """The phases and the turns above the lanes; returns where they end."""
+    """The phases and the iterations above the lanes; returns where they end."""
     y = area.top
     phases = _phases(flight)
     free = area.left
     """Where the last name ends."""
     for name in dict.fromkeys(phases.values()):
-        columns = [one for one in scale.columns if phases[one.turn] == name]
+        columns = [one for one in scale.columns if phases[one.iteration] == name]
         if not columns:
             continue
         left, right = columns[0].left, columns[-1].left + columns[-1].width
@@ -357,30 +354,31 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale) -> flo
 def _turn_name(flight: InFlight, column: _Column) -> str:
     if not flight.line:
         return ""
-    if column.turn == BEFORE:
+    if column.iteration == BEFORE:
         return "before" if column.width > 48 else ""
-    if flight.turns is not None and column.turn >= flight.turns:
+    if flight.iterations is not None and column.iteration >= flight.iterations:
         return "behind" if column.width > 48 else ""
-    return f"iteration {column.turn}" if column.width > 78 else str(column.turn)
+    return f"iteration {column.iteration}" if column.width > 78 else str(column.iteration)
 
 
 def _phases(flight: InFlight) -> dict[int, str]:
-    """Of each turn whether the pipeline fills, is full, or empties."""
-    turns = sorted({step.turn for step in flight.steps})
+    iterations = sorted({step.iteration for step in flight.steps})
     if not flight.line:
-        return dict.fromkeys(turns, "the whole kernel, in its order")
-    begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.turn != BEFORE]
-    ahead = {_key_of(step) for step in flight.steps if step.turn == BEFORE} & {_key_of(step) for step in begun}
-    last = max((step.turn for step in begun), default=turns[-1])
+        return dict.fromkeys(iterations, "the whole kernel, in its order")
+    begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.iteration != BEFORE]
+    ahead = {_key_of(step) for step in flight.steps if step.iteration == BEFORE} & {_key_of(step) for step in begun}
+    last = max((step.iteration for step in begun), default=iterations[-1])
     before, inside, behind = (
         ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "behind it")
     )
     found: dict[int, str] = {}
-    for turn in turns:
-        own = [step for step in begun if step.turn == turn]
-        empties = (flight.turns is not None and turn >= flight.turns) or (bool(own) and all(one.is_off for one in own))
-        empties |= bool(flight.partitions) and flight.turns is not None and turn > last
-        found[turn] = before if turn == BEFORE else behind if empties else inside
+    for iteration in iterations:
+        own = [step for step in begun if step.iteration == iteration]
+        empties = (flight.iterations is not None and iteration >= flight.iterations) or (
+            bool(own) and all(one.is_off for one in own)
+        )
+        empties |= bool(flight.partitions) and flight.iterations is not None and iteration > last
+        found[iteration] = before if iteration == BEFORE else behind if empties else inside
     return found
 
 
@@ -406,7 +404,6 @@ def _cell(canvas: Canvas, flight: InFlight, scale: _Scale, number: int, row: Rec
 
 
 def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: _Scale, y: float) -> float:
-    """How many copies are in flight at the end of each column."""
     canvas.text(area.left, y + 13, "copies in flight", look="m", size=LEAST)
     for column in scale.columns:
         last = max(column.marks)
@@ -464,7 +461,7 @@ def _stay(
             canvas.path(f"M{left + 1:.1f} {top + height:.1f}h{scale.cell - 2:.1f}", "edge")
 
 
-def _turn_lines(canvas: Canvas, scale: _Scale, top: float, bottom: float) -> None:
+def _iteration_lines(canvas: Canvas, scale: _Scale, top: float, bottom: float) -> None:
     for column in scale.columns[1:]:
         canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
 
@@ -488,22 +485,32 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     if flight.partitions:
         return "Partitions, iteration by iteration", _of_partitions(flight)
     place = short_name(flight.place)
-    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "trip count not known"
-    if flight.turns is None and flight.launch_turns is not None:
-        turns = f"drawn for many iterations, this launch has {_times(flight.launch_turns)}"
+    iterations = (
+        f"{_times(flight.iterations)} in {_program(flight)}"
+        if flight.iterations is not None
+        else "trip count not known"
+    )
+    if flight.iterations is None and flight.launch_iterations is not None:
+        iterations = f"drawn for many iterations, this launch has {_times(flight.launch_iterations)}"
     nested = "in the first iteration of the enclosing loop" if flight.is_nested else ""
     several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
-    return "The loop, iteration by iteration", " · ".join(filter(None, (place, turns, several, nested, flight.note)))
+    return "The loop, iteration by iteration", " · ".join(
+        filter(None, (place, iterations, several, nested, flight.note))
+    )
 
 
 def _of_partitions(flight: InFlight) -> str:
     place = short_name(flight.place)
-    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "its first iterations"
-    return " · ".join(filter(None, (place, turns, "each as far as barriers let it", flight.note)))
+    iterations = (
+        f"{_times(flight.iterations)} in {_program(flight)}"
+        if flight.iterations is not None
+        else "its first iterations"
+    )
+    return " · ".join(filter(None, (place, iterations, "each as far as barriers let it", flight.note)))
 
 
-def _times(turns: int) -> str:
-    return f"{turns} iteration{'s' * (turns != 1)}"
+def _times(iterations: int) -> str:
+    return f"{iterations} iteration{'s' * (iterations != 1)}"
 
 
 def _program(flight: InFlight) -> str:

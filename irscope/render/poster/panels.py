@@ -12,15 +12,15 @@ from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED,
 from irscope.ir.locations.model import line_text
 from irscope.layout.described import DescribedLayout
 from irscope.layout.maps import ThreadMap
-from irscope.memory.access import MOST, Access, Cost
-from irscope.memory.allocation import Allocation
+from irscope.memory.access import MOST, Cost, GlobalAccess
+from irscope.memory.allocation import AllocatedMemory
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect
 from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
 from irscope.render.poster.facts import WORST, Facts, Registers
 from irscope.render.roofline import floor_line
-from irscope.render.text.figures import duration_text, percent
+from irscope.render.text.tables import duration_text, percent
 
 _NARROW, _WIDE = 32.0, 22.0
 _WIDE_FROM = 500.0
@@ -108,7 +108,7 @@ def _units(row: Cost) -> str:
     return f"{_span(shown.units)} {unit}{each}, {_against(access, shown.units, shown.least_units)}"
 
 
-def _against(access: Access, units: tuple[int, int], least: tuple[int, int]) -> str:
+def _against(access: GlobalAccess, units: tuple[int, int], least: tuple[int, int]) -> str:
     if units[0] != units[1] or not least[1]:
         return access.certainty if access.certainty != "exact" else "bounds"
     if units[0] <= least[1]:
@@ -283,7 +283,7 @@ def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection
         canvas.text(area.left + 42, y, line.expandtabs(4).replace(" ", "\u00a0"), size=LEAST, room=area.width - 42)
 
 
-def draw_buffers(canvas: Canvas, area: Rect, allocation: Allocation) -> float:
+def draw_buffers(canvas: Canvas, area: Rect, allocation: AllocatedMemory) -> float:
     """Draw the buffers of a memory over the program, the largest ones; returns how far down it goes."""
     title = f"{allocation.space.capitalize()} memory over the program"
     canvas.text(area.left, area.top + 12, title, size=13, bold=True)

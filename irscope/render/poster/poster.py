@@ -25,7 +25,7 @@ from irscope.render.poster.panels import (
     draw_tile,
     rows_of,
 )
-from irscope.render.text.figures import short_name
+from irscope.render.text.tables import short_name
 
 _EDGE = 24.0
 _GAP = 12.0
@@ -123,7 +123,6 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
 
 
 def _rows_below(facts: Facts) -> int:
-    """The accesses for which there is room below the conversions."""
     used = min(len(facts.conversions), 4) * 32 + (26 if facts.conversions else 0)
     return rows_of(300, HEIGHT - 20 - _BELOW - 46 - used)
 

@@ -16,7 +16,7 @@ from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.lives.operations import OperationLife
-from irscope.analysis.movie.make import Followed, follow
+from irscope.analysis.movie.make import FollowedOperations, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources import instruction_families, resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
@@ -28,7 +28,7 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import layout_rows
 from irscope.memory.access import Cost
-from irscope.memory.allocation import Allocation, Buffer
+from irscope.memory.allocation import AllocatedMemory, Buffer
 from irscope.memory.conflicts import first_request
 from irscope.memory.costs import as_json
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, stage_named
@@ -38,9 +38,8 @@ from irscope.render.layout.figure import memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
 from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
-from irscope.render.text.figures import percent
 from irscope.render.text.profile import stall_text
-from irscope.render.text.tables import picked
+from irscope.render.text.tables import percent, picked
 from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
 
 _MOST = 8
@@ -162,10 +161,8 @@ def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], 
     return picked(
         capture,
         f"id {kernel} {compiled} attributes=launch.attributes options=launch.options warpSize=target.warp_size status "
-        "metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
-        target=str(capture.target),
+        "target plan metadata notes compileUs=compile_us snapshotLevel=snapshot_level",
         failure=asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
-        plan=str(capture.plan),
         autotuning=asdict(launch.autotuning) if launch.autotuning else None,
         resources=resource_rows(capture),
         occupancy=occupancy and occupancy.as_json(),
@@ -204,7 +201,9 @@ NO_LIVES: dict[str, Any] = {"steps": [], "changes": [], "texts": {}}
 _NO_STEP, _FIRST, _UNCLEAR = -1, -2, -3
 
 
-def packed_lives(capture: Capture, number_of: Callable[[str], int], followed: Followed | None = None) -> dict[str, Any]:
+def packed_lives(
+    capture: Capture, number_of: Callable[[str], int], followed: FollowedOperations | None = None
+) -> dict[str, Any]:
     """The lives of a capture's operations, but those of the LLVM dialects.
 
     `steps`: (first pass, last pass) by their places among the MLIR passes: one, or several whose texts between were not
@@ -457,7 +456,7 @@ def packed_memory(capture: Capture, costs: Iterable[Cost]) -> dict[str, Any]:
     return asdict(memory)
 
 
-def _over_time(memory: Allocation) -> MemoryOverTime:
+def _over_time(memory: AllocatedMemory) -> MemoryOverTime:
     return MemoryOverTime(
         memory.space,
         memory.unit,

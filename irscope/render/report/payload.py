@@ -61,7 +61,7 @@ _LINE_BY_LINE = (
     "The page holds no structural difference of these two texts: compared line by line. "
     "'irscope diff' compares their structure."
 )
-Plain = Mapping[int, str]
+_Plain = Mapping[int, str]
 """The lines of a text without locations, by their 1-based numbers."""
 
 
@@ -91,7 +91,7 @@ class Payload:
         self._evaluates = len(captures) <= _MOST_EVALUATED
         self._studies = len(captures) <= _MOST_STUDIED
         self._compares = len(captures) > 1
-        self._references: dict[str, tuple[int, Capture, dict[str, Plain]]] = {}
+        self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
         """Of each kernel the capture that its others are compared with: its number, and the texts of its stages."""
         self.places_graphs = False
         """Whether the page has to place a graph."""
@@ -104,7 +104,7 @@ class Payload:
         told: list[Row] = []
         rows: list[dict[str, Any]] = []
         for number, capture in enumerate(captures):
-            rows.append(self._capture(capture, number, between if number == 0 else _NO_PAIRS))
+            rows.append(self._capture(capture, between if number == 0 else _NO_PAIRS))
             told.append((capture.name, _telling_parts(capture)))
         for row, text in zip(rows, telling_texts(told), strict=True):
             row["differsIn"] = text
@@ -118,9 +118,8 @@ class Payload:
         if results is not None:
             self.index["results"] = asdict(results)
 
-    def _capture(self, capture: Capture, number: int, between: Mapping[tuple[int, int], Between]) -> dict[str, Any]:
-        blobs = Blobs()
-        self.chunks.append(blobs)
+    def _capture(self, capture: Capture, between: Mapping[tuple[int, int], Between]) -> dict[str, Any]:
+        self.chunks.append(Blobs())
         self._kernel = capture.name
         self._numbers.clear()
         costs = known_costs(capture) if self._studies else ()
@@ -128,63 +127,59 @@ class Payload:
         row = facts_of(capture, costs, found, evaluates=self._evaluates)
         texts = capture.texts
         first = next(iter(texts), None)
-        source = None if first is None else self._lines(texts[first], stage_named(first).kind, number, blobs, "source")
+        source = None if first is None else self._lines(texts[first], stage_named(first).kind, "source")
         for group in ("mlir", "llvm"):
-            self._passes(capture, group, row, number, blobs, source if group == "mlir" else None)
-        shown: dict[str, Plain] = {}
+            self._passes(capture, group, row, source if group == "mlir" else None)
+        shown: dict[str, _Plain] = {}
         for stage in row["stages"]:
             name, kind = stage["stage"], stage["kind"]
             if name in texts:
-                stage["text"], shown[name] = self._lines(texts[name], kind, number, blobs, f"stage {name}")
+                stage["text"], shown[name] = self._lines(texts[name], kind, f"stage {name}")
                 columns = value_columns(texts[name], kind, shown[name])
-                stage["values"] = self._value(columns, number, blobs, f"values {name}")
-        row["counted"] = self._value(self._counted(capture), number, blobs, "counted")
+                stage["values"] = self._value(columns, f"values {name}")
+        row["counted"] = self._value(self._counted(capture), "counted")
         if self._compares and self._studies:
-            self._compare(capture, row, number, blobs, shown)
-        row["sources"] = [
-            [item.path, self._text(item.text, number, blobs, f"file {item.path}", [])] for item in capture.sources
-        ]
+            self._compare(capture, row, shown)
+        row["sources"] = [[item.path, self._text(item.text, f"file {item.path}", [])] for item in capture.sources]
         if capture.launch.kernel.source:
-            row["kernelSource"] = self._text(capture.launch.kernel.source, number, blobs, "kernel", [])
-        row["passes"] = self._value(row["passes"], number, blobs, "passes")
-        row["locations"] = self._value(stage_locations(capture), number, blobs, "locations")
-        row["layouts"] = self._value(packed_layouts(capture, costs, between), number, blobs, "layouts")
-        row["memory"] = self._value(packed_memory(capture, costs), number, blobs, "memory")
+            row["kernelSource"] = self._text(capture.launch.kernel.source, "kernel", [])
+        row["passes"] = self._value(row["passes"], "passes")
+        row["locations"] = self._value(stage_locations(capture), "locations")
+        row["layouts"] = self._value(packed_layouts(capture, costs, between), "layouts")
+        row["memory"] = self._value(packed_memory(capture, costs), "memory")
         if self._studies and capture.profile is not None:
             from irscope.render.report.facts import heat_of
 
             if (heat := heat_of(capture)) is not None:
-                row["heat"] = self._value(heat, number, blobs, "heat")
+                row["heat"] = self._value(heat, "heat")
         if self._studies and (machine_code := packed_annotations(capture)) is not None:
-            row["annotations"] = self._value(machine_code, number, blobs, "annotations")
+            row["annotations"] = self._value(machine_code, "annotations")
         followed = follow(capture) if self._studies else None
         lives = packed_lives(capture, self._numbers.__getitem__, followed) if followed else NO_LIVES
-        row["lives"] = self._value(lives, number, blobs, "lives")
+        row["lives"] = self._value(lives, "lives")
         if self._evaluates and followed is not None and (movie := movie_text(capture, followed)):
-            row["movie"] = self._text(movie, number, blobs, "movie", [])
+            row["movie"] = self._text(movie, "movie", [])
         graphs, unplaced = packed_graphs(
             capture,
-            lambda text, place: self._text(text, number, blobs, place, []),
+            lambda text, place: self._text(text, place, []),
             placed=self._evaluates and has_dot(),
         )
-        row["graphs"] = self._value(graphs, number, blobs, "graphs")
+        row["graphs"] = self._value(graphs, "graphs")
         self.places_graphs = self.places_graphs or unplaced
         if self._evaluates and (drawn := packed_poster(capture, costs, found)):
-            row["poster"] = self._text(drawn, number, blobs, "poster", [])
+            row["poster"] = self._text(drawn, "poster", [])
         if not self._studies:
             row["notes"].append(_NOT_STUDIED)
         # One capture's texts after another's: memory holds those of one, and those that later ones are compared with.
         self.texts.release(self._twins.values())
         return row
 
+    @property
+    def _number(self) -> int:
+        return len(self.chunks) - 1
+
     def _passes(
-        self,
-        capture: Capture,
-        group: StageKind,
-        row: dict[str, Any],
-        number: int,
-        blobs: Blobs,
-        before: tuple[int, Plain] | None,
+        self, capture: Capture, group: StageKind, row: dict[str, Any], before: tuple[int, _Plain] | None
     ) -> None:
         """Number the texts before and after each pass, and store their differences."""
         rows = [one for one in row["passes"] if one["group"] == group]
@@ -196,7 +191,7 @@ class Payload:
             left = before
             if snapshot.text is not None:
                 base = -1 if before is None else before[0]
-                before = self._lines(snapshot.text, group, number, blobs, snapshot.label, base)
+                before = self._lines(snapshot.text, group, snapshot.label, base)
             elif snapshot.text_left_out:
                 before = None
             if left is not None:
@@ -207,10 +202,10 @@ class Payload:
             if self._studies and left and before and left[0] != before[0] and text is not None:
                 diff = diff_texts(text, snapshot.text or "", group)
                 packed = packed_difference(diff, left[1], before[1])
-                one["diff"] = self._value(packed, number, blobs, f"diff {snapshot.label}")
+                one["diff"] = self._value(packed, f"diff {snapshot.label}")
             if (log := logs.get((snapshot.stage, snapshot.index))) is not None and group == "mlir":
                 text, one["decisions"] = _log_rows(log)
-                one["log"] = self._text(text, number, blobs, f"log {snapshot.label}", [])
+                one["log"] = self._text(text, f"log {snapshot.label}", [])
 
     def _counted(self, capture: Capture) -> dict[str, Any]:
         """What the page compares of two captures besides texts, and the words that their texts hold.
@@ -239,12 +234,10 @@ class Payload:
             }
         return counted
 
-    def _compare(
-        self, capture: Capture, row: dict[str, Any], number: int, blobs: Blobs, shown: Mapping[str, Plain]
-    ) -> None:
+    def _compare(self, capture: Capture, row: dict[str, Any], shown: Mapping[str, _Plain]) -> None:
         """Store how the stages differ from those of the kernel's first capture."""
         if capture.name not in self._references:
-            self._references[capture.name] = number, capture, dict(shown)
+            self._references[capture.name] = self._number, capture, dict(shown)
             return
         other, reference, plain = self._references[capture.name]
         differences: dict[str, list[int]] = {}
@@ -254,37 +247,34 @@ class Payload:
                 diff = diff_texts(one, two, stage_named(stage).kind)
                 packed = packed_difference(diff, plain[stage], shown[stage])
                 packed["reversed"] = diff.reversed_summary
-                differences[stage] = self._value(packed, number, blobs, f"difference {stage}")
+                differences[stage] = self._value(packed, f"difference {stage}")
         row["compared"] = {"with": other, "stages": differences}
 
-    def _value(self, value: Any, number: int, blobs: Blobs, name: str) -> list[int]:
+    def _value(self, value: Any, name: str) -> list[int]:
         """Pack a value; returns (offset, length), and behind them (chunk, offset, length) of what it points back to."""
         data = as_bytes(value)
         key = self._kernel, name
         if key in self._firsts:
             likely, base = self._firsts[key]
-            return [*blobs.append(deflated(data, likely)), *base]
-        place = [*blobs.append(deflated(data))]
-        self._firsts[key] = data[-WINDOW:], [number, *place]
+            return [*self.chunks[-1].append(deflated(data, likely)), *base]
+        place = [*self.chunks[-1].append(deflated(data))]
+        self._firsts[key] = data[-WINDOW:], [self._number, *place]
         return place
 
-    def _lines(
-        self, text: str, kind: StageKind, number: int, blobs: Blobs, place: str, base: int = -1
-    ) -> tuple[int, Plain]:
-        """The number of a text, whose lines and margins are stored, and its lines without locations."""
+    def _lines(self, text: str, kind: StageKind, place: str, base: int = -1) -> tuple[int, _Plain]:
         plain, margins = split_margins(text, kind)
         bases = self.texts.parts(base) if base >= 0 else ()
-        found = self._text("\n".join(plain), number, blobs, place, list(bases[:1]))
+        found = self._text("\n".join(plain), place, list(bases[:1]))
         if margins:
-            beside = self._text("\n".join(margins), number, blobs, f"margins {place}", list(bases[1:]))
+            beside = self._text("\n".join(margins), f"margins {place}", list(bases[1:]))
             found = self.texts.join(found, beside)
         self._numbers[text] = found
         return found, plain_by_number(plain, margins)
 
-    def _text(self, text: str, number: int, blobs: Blobs, place: str, bases: list[int]) -> int:
+    def _text(self, text: str, place: str, bases: list[int]) -> int:
         key = self._kernel, place
         twin = self._twins.get(key)
-        found = self.texts.add(text, number, blobs, [*bases, *([] if twin is None else [twin])])
+        found = self.texts.add(text, self._number, self.chunks[-1], [*bases, *([] if twin is None else [twin])])
         # Texts of a kernel's later captures are stored as differences to its first capture's text in the same place.
         self._twins.setdefault(key, found)
         return found

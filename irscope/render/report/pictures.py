@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.movie.make import Followed, movie_of
-from irscope.analysis.movie.model import Change, Frame, Held
+from irscope.analysis.movie.make import FollowedOperations, movie_of
+from irscope.analysis.movie.model import Held, MovieChange, MovieFrame
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture
@@ -73,7 +73,7 @@ _MOST_ROWS = 24
 """Of a frame; `irscope draw movie --json` has all."""
 
 
-def movie_text(capture: Capture, followed: Followed) -> str:
+def movie_text(capture: Capture, followed: FollowedOperations) -> str:
     """The movie of a capture for the page, as JSON with a line for each of its rows: captures have many in common.
 
     `values`: (title, line of Python) of each main value. `frames`: each with `passes`, the places of its first and its
@@ -103,7 +103,7 @@ def movie_text(capture: Capture, followed: Followed) -> str:
         number = tiles.setdefault(drawn, len(tiles))
         return [number, title_of_tile(one.tiles[0]), state_text(one), one.state == "unclear", one.is_new]
 
-    def packed(frame: Frame) -> dict[str, Any]:
+    def packed(frame: MovieFrame) -> dict[str, Any]:
         rows = [[*_row(one), "net"] for one in frame.net_changes]
         rows += [_row(one) if one.is_certain else [*_row(one), "~"] for one in frame.changes]
         return {
@@ -124,7 +124,7 @@ def movie_text(capture: Capture, followed: Followed) -> str:
     )
 
 
-def _row(one: Change) -> list[Any]:
+def _row(one: MovieChange) -> list[Any]:
     return [one.operation, one.place, one.made, one.removed]
 
 

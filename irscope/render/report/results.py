@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from irscope.analysis.passes.ablation import Ablation, AblationRow, SortKey
-from irscope.analysis.upgrade.model import Row, Upgrade
+from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
 from irscope.model.capture import Capture
 from irscope.render.text.bench import Bench, BenchRow, bench_columns, bench_notes, bench_title, row_cells
 from irscope.render.text.searches import about, cell, column_title, columns, idle, measured, outcome
@@ -17,7 +17,7 @@ from irscope.render.text.upgrade import changes_text, explanation, headline, sor
 
 _Tone = Literal["", "better", "worse", "idle", "bad"]
 """How a row or a cell is meant: `idle` changes nothing, `bad` fails or computes something else."""
-View = dict[str, str | int]
+_View = dict[str, str | int]
 """What a click shows, as the page's fragment has it; empty for no link."""
 
 
@@ -29,7 +29,7 @@ class Cell:
     tone: _Tone = ""
     key: float | str | None = None
     """What the column is sorted by; None for nothing, which comes last."""
-    view: View = field(default_factory=dict[str, str | int])
+    view: _View = field(default_factory=dict[str, str | int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """Results that belong together."""
-
     title: str
     lines: tuple[str, ...] = ()
     verdict: str = ""
     tone: _Tone = ""
     table: Table | None = None
-    view: View = field(default_factory=dict[str, str | int])
+    view: _View = field(default_factory=dict[str, str | int])
     """Of the title."""
     details: tuple[tuple[str, str], ...] = ()
     """(summary, text) of what stands behind a click."""
@@ -98,7 +96,7 @@ def _cells(
     ablation: Ablation, variant: AblationRow, names: list[str], on_gpu: bool, numbers: dict[str, int]
 ) -> list[Cell]:
     number = numbers.get(variant.off[0]) if len(variant.off) == 1 else None
-    view: View = {} if number is None else {"tab": "passes", "pass": number}
+    view: _View = {} if number is None else {"tab": "passes", "pass": number}
     result = outcome(ablation, variant)
     failing: _Tone = "" if variant.compiles else "bad"
     cells = [
@@ -176,7 +174,7 @@ def upgrade_results(upgrade: Upgrade, *, every: bool) -> Results:
     return Results(f"Triton {before} → {after}", about, sections)
 
 
-def _section(row: Row, versions: tuple[str, str], numbers: dict[str, int]) -> _Section:
+def _section(row: UpgradeRow, versions: tuple[str, str], numbers: dict[str, int]) -> _Section:
     capture = row.capture
     where = stages_text(row.blame)
     changed = changes_text(row, 4) + (f" — comes in {where}" if where else "")
@@ -197,14 +195,13 @@ def _section(row: Row, versions: tuple[str, str], numbers: dict[str, int]) -> _S
     )
 
 
-def _view(row: Row, numbers: dict[str, int]) -> View:
+def _view(row: UpgradeRow, numbers: dict[str, int]) -> _View:
     sides = [numbers.get(one.id) if one is not None else None for one in (row.before, row.after)]
     one, other = sides
     return {"tab": "compare", "a": one, "b": other} if one is not None and other is not None else {}
 
 
-def _facts(row: Row) -> Table | None:
-    """All that changed, where it is more than one fact."""
+def _facts(row: UpgradeRow) -> Table | None:
     if len(row.changes) < 2:
         return None
     tones: tuple[_Tone, ...] = tuple(_TONES.get(one.verdict, "") for one in row.changes)

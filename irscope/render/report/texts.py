@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from irscope.analysis.diff.texts import DiffEntry, TextDiff
-from irscope.analysis.source.annotations import MACHINE_CODE, AnnotatedInstruction, Annotations, annotate
+from irscope.analysis.source.annotations import MACHINE_CODE, AnnotatedCode, AnnotatedInstruction, annotate
 from irscope.analysis.source.map import source_map
 from irscope.errors import DAMAGE
 from irscope.ir.asm.instructions import column_meaning, columns_of, without_columns
@@ -292,7 +292,7 @@ def packed_annotations(capture: Capture) -> dict[str, Any] | None:
         return None
 
 
-def _packed(capture: Capture, found: Annotations) -> MachineCode:
+def _packed(capture: Capture, found: AnnotatedCode) -> MachineCode:
     columns = AnnotationColumns(found, ("registers", "marks"))
     known = source_map(capture, [found.stage])
     the_map = known.stage(found.stage)

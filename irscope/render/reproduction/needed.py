@@ -103,7 +103,6 @@ def needed_source(capture: Capture, functions: tuple[str, ...] = ()) -> NeededSo
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement binds in the scope that it stands in."""
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
         return
     waiting: list[ast.AST] = [statement]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from irscope.device.measurement import Agreement, Ratio, Timing
-from irscope.render.text.figures import percent, scaled
-from irscope.render.text.tables import picked, table
+from irscope.render.text.tables import percent, picked, scaled, table
 
 
 def error_text(value: float | None) -> str:

@@ -16,9 +16,8 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
 from irscope.render.capture.page import graph_texts, occupancy_text
-from irscope.render.text.figures import milliseconds
 from irscope.render.text.findings import line_of_finding
-from irscope.render.text.tables import masked, table, wrapped
+from irscope.render.text.tables import masked, milliseconds, table, wrapped
 
 _MOST_FINDINGS = 3
 
@@ -33,7 +32,6 @@ def note_findings(capture: Capture, found: Findings) -> None:
 
 
 def _worst(found: Findings, *, several: bool) -> str:
-    """The worst findings, each once, with the ids of its captures."""
     if not found:
         return ""
 
@@ -132,7 +130,6 @@ _OF_OPTIONS_TEXT = ("num_warps", "num_stages", "num_ctas")
 
 
 def _options_text(capture: Capture) -> str:
-    """The launch options that users set: warps, stages, CTAs, and the number of the autotuned configuration."""
     launch = capture.launch
     parts = [f"{launch.option('num_warps')}w" if launch.option("num_warps") else ""]
     parts.append(f"{launch.option('num_stages')}s" if launch.option("num_stages") is not None else "")

@@ -12,8 +12,18 @@ from typing import Any
 from irscope.analysis.diff.captures import Change, Comparison, ScheduleDiff
 from irscope.analysis.diff.texts import DiffEntry, DiffOp, Span, TextDiff
 from irscope.model.capture import Capture
-from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
-from irscope.render.text.tables import WIDE, masked, picked, shorten, table, visible
+from irscope.render.text.tables import (
+    WIDE,
+    difference,
+    masked,
+    milliseconds,
+    picked,
+    resource_title,
+    resource_value,
+    shorten,
+    table,
+    visible,
+)
 
 _RESET = "\x1b[0m"
 _STYLES = {
@@ -43,8 +53,6 @@ class _DiffRow:
 
 @dataclass(frozen=True, slots=True)
 class _Fold:
-    """Lines that are left out."""
-
     count: int
     what: str
 
@@ -130,7 +138,6 @@ def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[s
 
 
 def _merged(left: str, right: str, left_marks: tuple[Span, ...], right_marks: tuple[Span, ...]) -> str:
-    """One line with what is removed and what is added, each in its mark."""
     # Outside the marks both have the same text but for blanks: what is removed stands behind as many other characters.
     removed: deque[tuple[int, bool, str]] = deque()
     ink = at = 0
@@ -196,7 +203,6 @@ def _cell(
     op: DiffOp,
     styles: Mapping[DiffOp, str],
 ) -> Iterator[str]:
-    """A line in a column, in as many lines as it takes."""
     if line < 0:
         return
     text = masked(lines[line])
@@ -448,7 +454,6 @@ def _schedule_note(schedule: ScheduleDiff) -> str:
 
 
 def _schedule(schedule: ScheduleDiff | None, *, width: int | None, color: bool) -> str:
-    """The instructions whose schedule differs, one row each."""
     if schedule is None:
         return "schedule of sass: not on both sides\n"
     count = len(schedule.changes)
@@ -473,7 +478,7 @@ def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, 
     sides = {name: getattr(comparison, name) for name in ("left", "right")}
     changes = {name: getattr(comparison, name) for name in ("differences", "resources", "instructions", "passes")}
     return {
-        **{name: picked(one, "id kernel=name", target=str(one.target)) for name, one in sides.items()},
+        **{name: picked(one, "id kernel=name target") for name, one in sides.items()},
         **{name: [asdict(row) for row in rows] for name, rows in changes.items()},
         "empty": comparison.is_empty,
         "stages": [

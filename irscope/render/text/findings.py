@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.findings.model import LEAST_SHARE, Finding, Proof, Suggestion
 from irscope.model.capture import Capture
-from irscope.render.text.figures import duration_text
-from irscope.render.text.tables import picked
+from irscope.render.text.tables import duration_text, picked
 
 if TYPE_CHECKING:
     # It imports NumPy, which a summary does not need.
     from irscope.analysis.findings.costs import Timed
+    from irscope.analysis.findings.versus import Versus
 
 # %acc_66      #blocked1      line 95 of ttgir
 _NAME = re.compile(r"[%#][\w.$-]+|\bline \d+ of ttgir")
@@ -131,6 +131,54 @@ def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
         )
         for one in findings
     ]
+
+
+def render_versus(before: Capture, after: Capture, found: Versus, *, color: bool) -> str:
+    """Why one capture takes longer than another: totals, the terms that differ, findings of one side alone."""
+    bold, plain = (_BOLD, _PLAIN) if color else ("", "")
+    rows: list[str] = []
+    for label, capture, time in (("A", before, found.before), ("B", after, found.after)):
+        head, *_ = _summary(capture, time)
+        rows.append(f"{label} {capture.id[:8]}  {head}")
+    rows.append(f"{bold}B is {found.sentence}{plain}")
+    titles = {
+        "unit": "time that a unit is busy", "wait": "time that warps spend on", "line": "time of a line",
+        "figure": "figures",
+    }  # fmt: skip
+    for kind, title in titles.items():
+        terms = [one for one in found.terms if one.kind == kind]
+        rows += [f"  {title}"] if terms else []
+        for one in terms:
+            text = _figure if kind == "figure" else duration_text
+            rows.append(f"    {one.name:<28} {text(one.before or 0.0):>12} → {text(one.after or 0.0)}")
+    for label, findings in (("only B", found.new), ("only A", found.gone)):
+        rows += [
+            f"  {label}: {duration_text(one.seconds or 0.0)} {one.share:.0%}  {line_of_finding(one)}"
+            for one in findings
+        ]
+    return "\n".join(rows) + "\n"
+
+
+def _figure(value: float) -> str:
+    return f"{round(value):,}"
+
+
+def versus_json(before: Capture, after: Capture, found: Versus) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "a": before.id,
+        "b": after.id,
+        "kernel": before.name,
+        "ratio": found.ratio,
+        "text": found.sentence,
+        "options": [*found.options],
+        "first_pass": found.first_pass,
+        "time_a": time_json(found.before),
+        "time_b": time_json(found.after),
+        "terms": [picked(one, "kind name before after") for one in found.terms],
+        "new": findings_json(found.new),
+        "gone": findings_json(found.gone),
+    }
 
 
 def time_json(time: Timed) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What passes did as text and as JSON: the lives of operations and values, and the log of the compiler."""
+"""What passes did as text and as JSON: a table, the lives of operations and values, and the log of the compiler."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 from irscope.analysis.lives.identity import Origin, Trail
 from irscope.analysis.lives.operations import Lives, OperationLife, ValueEvent
+from irscope.analysis.passes.effects import PassEffect
 from irscope.ir.locations.model import Chain, chain_texts, line_text, place_of
-from irscope.ir.logs.decisions import Decision
+from irscope.ir.logs.decisions import LogDecision
 from irscope.ir.logs.reasons import read_decisions, read_entries
 from irscope.model.capture import Capture
 from irscope.model.evidence import PassLog
-from irscope.render.text.tables import picked, table
+from irscope.plan import PassRule
+from irscope.render.text.tables import milliseconds, picked, table
 
 _MOST_NAMES = 4
 _NOT_KNOWN = "–"
@@ -72,7 +74,6 @@ def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str,
 
 
 def _grouped(trail: Trail, lives: Sequence[OperationLife], file: str, width: int | None, color: bool) -> str:
-    """Rows of what was made and removed alike, with their number."""
     rows = Counter(
         (life.last.name, _python(life.chain, file), _makers(trail, life), _remover(trail, life)) for life in lives
     )
@@ -268,7 +269,7 @@ def log_json(capture: Capture, logs: Sequence[PassLog]) -> list[dict[str, Any]]:
     ]
 
 
-def _decision_json(decision: Decision) -> dict[str, Any]:
+def _decision_json(decision: LogDecision) -> dict[str, Any]:
     left_out = ("stage", "index", "line", "operation")
     facts = {field.name: getattr(decision, field.name) for field in fields(decision) if field.name not in left_out}
     operation = decision.operation
@@ -291,3 +292,75 @@ def _pass_label(labels: dict[tuple[str, int | None], str], item: PassLog) -> str
 def _place(chain: tuple[Any, ...], capture: Capture) -> str:
     place = place_of(chain, capture.launch.kernel.file)
     return f"{place[0][0].rpartition('/')[2]}:{place[0][1]}" if place else ""
+
+
+_SLOW_FACTOR = 10
+"""A pass that takes this many times the median of those that ran is marked as slow."""
+
+
+def render_passes(capture: Capture, effects: list[PassEffect], *, width: int | None, color: bool) -> str:
+    """Passes as a table: time, whether each changed the IR, and by how much."""
+    times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
+    slow = max(times[len(times) // 2] * _SLOW_FACTOR, 5000) if times else None
+    rows = [_cells(effect, slow) for effect in effects]
+    columns = ["stage", "#", "pass", "ms", "", "ops ±", "lines ±", "layouts ±", "convert ±"]
+    columns.append("MLIR argument and options")
+    return table(columns, rows, width=width, color=color) + _footer(effects)
+
+
+def _footer(effects: list[PassEffect]) -> str:
+    ran = [effect.snapshot for effect in effects if effect.snapshot.outcome == "ran"]
+    total = milliseconds(sum(snapshot.duration_us or 0 for snapshot in ran))
+    parts = [f"{len(effects)} passes", f"{sum(1 for item in ran if item.changed)} changed the IR"]
+    unknown = sum(1 for item in ran if item.changed is None)
+    if unknown:
+        parts.append(f"{unknown} not compared (? – --snapshots all does)")
+    skipped = sum(1 for effect in effects if effect.snapshot.outcome == "skipped")
+    if skipped:
+        parts.append(f"{skipped} switched off")
+    return f"\n{', '.join(parts)}; {total} ms.\n"
+
+
+def _cells(effect: PassEffect, slow_us: float | None) -> list[str]:
+    snapshot = effect.snapshot
+    marks = {"skipped": "OFF", "failed": "FAILED"}
+    mark = marks.get(snapshot.outcome) or {True: "changed", False: "", None: "?"}[snapshot.changed]
+    duration = snapshot.duration_us
+    time = "" if duration is None else milliseconds(duration)
+    if duration is not None and slow_us is not None and duration >= slow_us:
+        time += " SLOW"
+    arguments = snapshot.argument + (f"{{{snapshot.options}}}" if snapshot.options else "")
+    return [
+        effect.stage_title,
+        str(snapshot.index),
+        effect.title,
+        time,
+        mark,
+        _signed(effect.operations),
+        _signed(effect.lines),
+        _signed(effect.layouts),
+        _signed(effect.convert_layouts),
+        arguments + (f" on {snapshot.scope}" if snapshot.scope else ""),
+    ]
+
+
+def _signed(value: int | None) -> str:
+    return "" if not value else f"{value:+d}"
+
+
+def passes_json(capture: Capture, effects: list[PassEffect]) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for effect in effects:
+        row = asdict(effect.snapshot)
+        del row["text"]
+        row["plan_name"] = str(PassRule(effect.snapshot.name, effect.snapshot.stage, effect.snapshot.occurrence))
+        row["text_left_out"] = effect.snapshot.text_left_out
+        row |= {
+            "lines_change": effect.lines,
+            "operations_change": effect.operations,
+            "layouts_change": effect.layouts,
+            "convert_layouts_change": effect.convert_layouts,
+            "by_operation": dict(effect.by_operation),
+        }
+        rows.append(row)
+    return picked(capture, "id kernel=name target", passes=rows)

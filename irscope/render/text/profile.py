@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
-from irscope.analysis.counters.predicted import CounterComparison, Quantity
+from irscope.analysis.counters.operations import CountedLaunch, CountedOperation, CounterComparison, Quantity
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
-from irscope.render.text.figures import duration_text, percent
-from irscope.render.text.tables import picked, table
+from irscope.render.text.tables import duration_text, percent, picked, table
 from irscope.timing.predict import Prediction
 
 _REASONS = {
@@ -150,7 +148,6 @@ def stall_text(counters: Counters) -> str:
 
 
 def _waits(row: CountedOperation, names: Mapping[int, str]) -> str:
-    """What warps waited for most, and the operation whose global memory it was."""
     text = stall_text(row.counters)
     for line in row.awaited[:1]:
         others = ", …" if len(row.awaited) > 1 else ""
@@ -214,8 +211,7 @@ def profile_json(
     profile = capture.profile
     return picked(
         capture,
-        "id kernel=name grid=launch.grid",
-        target=str(capture.target),
+        "id kernel=name grid=launch.grid target",
         variant=variant,
         device=profile.device if profile else "",
         tool=profile.tool if profile else "",

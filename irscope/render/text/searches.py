@@ -15,9 +15,8 @@ from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.model.capture import Failure, PassSnapshot
 from irscope.plan import PassPlan
 from irscope.render.text.diff import render_unified
-from irscope.render.text.figures import difference as signed
-from irscope.render.text.figures import percent
-from irscope.render.text.tables import WIDE, display_width, fenced, picked, table
+from irscope.render.text.tables import WIDE, display_width, fenced, percent, picked, table
+from irscope.render.text.tables import difference as signed
 
 _TITLES = {
     "instructions": "instructions",
@@ -226,8 +225,7 @@ def bisection_json(result: Bisection) -> dict[str, Any]:
     )
     return picked(
         result,
-        names + " passes kept fixed tries",
-        target=str(result.base.target),
+        names + " passes kept fixed tries target=base.target",
         left=_step_json(result, result.left),
         right=_step_json(result, result.right),
         steps=[_step_json(result, step) for step in result.steps],
@@ -455,8 +453,7 @@ def reduction_json(made: Reduced | None, python: ReducedPython | None = None) ->
         return {}
     document = picked(
         result,
-        "capture=capture.id kernel=capture.name kept",
-        target=str(result.capture.target),
+        "capture=capture.id kernel=capture.name kept target=capture.target",
         complete=all(side is None or side.is_complete for side in (made, python)),
         versions=dict(result.versions),
         failure=result.failure and picked(result.failure, "kind stage pass=pass_label message"),
@@ -466,10 +463,9 @@ def reduction_json(made: Reduced | None, python: ReducedPython | None = None) ->
     if made is not None:
         document["ir"] = picked(
             made,
-            "origin into steady=is_steady text repeated",
+            "origin into steady=is_steady text repeated plan=case.pipeline.plan",
             before=asdict(made.before),
             after=asdict(made.after),
-            plan=str(made.case.pipeline.plan),
             passes=[step.label for step in made.passes],
             options=dict(made.case.options),
             commands=list(commands(made)),

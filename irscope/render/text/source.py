@@ -9,14 +9,13 @@ from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 from irscope.analysis.resources import family_rank
-from irscope.analysis.source.annotations import AnnotatedInstruction, AnnotatedLines, Annotations
+from irscope.analysis.source.annotations import AnnotatedCode, AnnotatedInstruction, AnnotatedLines
 from irscope.analysis.source.map import SourceMap, StageCount, StageMap, function_blocks
 from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, StageKind, stage_named
-from irscope.render.text.figures import percent, short_name
 from irscope.render.text.profile import counters_json, stall_text
-from irscope.render.text.tables import display_width, picked, visible, wrapped
+from irscope.render.text.tables import display_width, percent, picked, short_name, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Column = Literal["registers", "marks", "stalls"]
@@ -29,7 +28,7 @@ _BAR = 8
 class AnnotationColumns:
     """The chosen columns of a stage's instructions, each as wide as its widest cell."""
 
-    def __init__(self, found: Annotations, columns: Sequence[Column]) -> None:
+    def __init__(self, found: AnnotatedCode, columns: Sequence[Column]) -> None:
         self.found = found
         self._asked = tuple(columns)
         self.columns: tuple[Column, ...] = tuple(one for one in columns if one != "stalls" or found.stalled is not None)
@@ -121,7 +120,7 @@ def _lines(
             yield f"{columns.at(number)}  {highlight(shown, kind) if color else visible(shown)}"
 
 
-def annotations_json(found: Annotations) -> dict[str, Any]:
+def annotations_json(found: AnnotatedCode) -> dict[str, Any]:
     """As docs/json.md describes it."""
     return picked(
         found,
@@ -148,8 +147,6 @@ _BOLD = "\x1b[1m{}\x1b[22m"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line of Python in a table."""
-
     line: int
     text: str
     counts: tuple[StageCount, ...]
@@ -249,8 +246,6 @@ def render_table(
 
 @dataclass(frozen=True, slots=True)
 class _TableRow:
-    """The cells of a line of Python."""
-
     block: Block
     numbers: list[str]
     source: str
@@ -260,8 +255,6 @@ class _TableRow:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How wide the columns behind the numbers are."""
-
     python: int
     text: int
     below: bool
@@ -453,8 +446,7 @@ def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | Non
     library = [{"file": file, "line": line, "stages": counts} for (file, line), counts in _library_lines(found).items()]
     return picked(
         capture,
-        "id kernel=name",
-        target=str(capture.target),
+        "id kernel=name target",
         file=found.kernel_file,
         lines=rows,
         library=library,

@@ -184,7 +184,6 @@ def _pager(environ: Mapping[str, str]) -> list[str]:
 
 
 def _paged(text: str, command: list[str], stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Show the text in a pager; False if there is no such program."""
     import subprocess
 
     stream.flush()

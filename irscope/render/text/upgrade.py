@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
-from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
+from irscope.analysis.upgrade.model import Blame, Guilty, Upgrade, UpgradeRow
 from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
 from irscope.model.trial import Side, other_side
@@ -67,7 +67,7 @@ def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Ite
         yield note + "\n"
 
 
-def sorted_rows(rows: Sequence[Row], every: bool) -> list[Row]:
+def sorted_rows(rows: Sequence[UpgradeRow], every: bool) -> list[UpgradeRow]:
     """What got worse first, and of that the worst; `every`: also where nothing is worse or better."""
     kept = [one for one in rows if every or one.verdict in ("worse", "better", "unpaired")]
     return sorted(kept, key=lambda one: (_ORDER.index(one.verdict), *([one.changes[0].order] if one.changes else [])))
@@ -85,7 +85,7 @@ def headline(upgrade: Upgrade) -> str:
     return f"Triton {before} → {after}: {number}. {summary[:1].upper()}{summary[1:]}."
 
 
-def _time_text(row: Row) -> str:
+def _time_text(row: UpgradeRow) -> str:
     """`12.3 → 15.1 µs, 1.23x (1.21 to 1.25)`; a dash for what has no time."""
     found = row.measured
     if found is None or found.before is None or found.after is None or found.ratio is None:
@@ -93,13 +93,13 @@ def _time_text(row: Row) -> str:
     return f"{microseconds(found.before.median_us)} → {microseconds(found.after.median_us)} µs, {found.ratio.text}"
 
 
-def _result_text(row: Row) -> str:
+def _result_text(row: UpgradeRow) -> str:
     """How the result agrees in one word; a dash where that is not known."""
     found = row.measured
     return found.agreement.verdict if found is not None and found.agreement is not None else "–"
 
 
-def changes_text(row: Row, most: int, *, measured: bool = True) -> str:
+def changes_text(row: UpgradeRow, most: int, *, measured: bool = True) -> str:
     """The changes of a row in short; those of the instruction mix only where there are no others.
 
     `measured`: also those of the time and the result.
@@ -130,7 +130,7 @@ def stages_text(blame: Blame | None) -> str:
     return f"{where}{guilty}{'' if blame.is_sure else ' (uncertain)'}"
 
 
-def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_LINES) -> list[str]:
+def explanation(row: UpgradeRow, versions: tuple[str, str], *, diff_lines: int = _DIFF_LINES) -> list[str]:
     """At most seven lines on a row: its launch, the grafts, the pass with `diff_lines` of its diff, finding, doubts."""
     lines: list[str] = []
     blame = row.blame
@@ -149,7 +149,7 @@ def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_
     return lines[:_LINES]
 
 
-def _measured_lines(row: Row) -> list[str]:
+def _measured_lines(row: UpgradeRow) -> list[str]:
     """The time with its spread, and what is to be said of the result."""
     if row.why_not_measured:
         return [f"not run: {row.why_not_measured}"]
@@ -177,7 +177,7 @@ def _spread(timing: Timing) -> str:
     return f"{microseconds(timing.low_us)} to {microseconds(timing.high_us)}"
 
 
-def _probes(blame: Blame, row: Row, versions: tuple[str, str]) -> str:
+def _probes(blame: Blame, row: UpgradeRow, versions: tuple[str, str]) -> str:
     """`registers 107 → 115; grafted: ttgir of 3.6.0 by 3.9.0 115, llir of 3.6.0 by 3.9.0 107`."""
     same = versions[0] == versions[1]
 
@@ -192,7 +192,7 @@ def _probes(blame: Blame, row: Row, versions: tuple[str, str]) -> str:
     return f"{_shown(blame.change)}; grafted: {', '.join(said)}"
 
 
-def _stages_of(row: Row) -> tuple[str, ...]:
+def _stages_of(row: UpgradeRow) -> tuple[str, ...]:
     captures = [one for one in (row.before, row.after) if one is not None]
     return max((one.stages for one in captures), key=len)
 
@@ -219,12 +219,11 @@ def upgrade_json(upgrade: Upgrade) -> dict[str, Any]:
     return picked(upgrade, "source_versions grafts device notes", before=before, after=after, rows=rows)
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: UpgradeRow) -> dict[str, Any]:
     names = "kernel=capture.name file=capture.launch.kernel.file line=capture.launch.kernel.line variant verdict"
     return picked(
         row,
-        names + " why_not_measured",
-        target=str(row.capture.target),
+        names + " why_not_measured target=capture.target",
         before=_side_json(row.before),
         after=_side_json(row.after),
         changes=[picked(one, "fact=name before after verdict text") for one in row.changes],

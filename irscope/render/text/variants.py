@@ -218,8 +218,7 @@ def variants_json(site: Site, merges: Sequence[Merge]) -> dict[str, Any]:
     names = "name=cause.name aspects=cause.aspects use=cause.use lines=cause.lines autotuned=cause.is_tuned"
     return picked(
         site,
-        "kernel=kernel.name file=kernel.file line=kernel.line plan triton=triton_version",
-        target=str(site.target),
+        "kernel=kernel.name file=kernel.file line=kernel.line plan triton=triton_version target",
         remaining=remaining(site, [one for one in merges if one.how != "warm up"]),
         variants=[
             {"id": one.id, "code": codes[at], "states": {cause.name: cause.states[at] for cause in site.causes}}

@@ -1,10 +1,17 @@
-"""Verdicts of `irscope verify` as text."""
+"""Verdicts of `irscope verify` as text: of a launch, of passes, and of two compiles."""
 
 from __future__ import annotations
 
+from collections import Counter
 from os.path import basename
+from typing import TYPE_CHECKING
 
+from irscope.verify.bits import BitsVerdict
+from irscope.verify.meaning import Difference, MeaningVerdict, PassMeaning
 from irscope.verify.verdict import SafetyVerdict, Violation
+
+if TYPE_CHECKING:
+    from irscope.verify.proof import ArgumentsVerdict
 
 
 def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
@@ -18,8 +25,70 @@ def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_proof(verdict: ArgumentsVerdict, *, color: bool = False) -> str:
+    """The answer for all arguments, what the launch was taken to mean, and what a counterexample shows."""
+    answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
+    lines = [f"{answer}: {verdict.scope}"]
+    for violation in verdict.violations:
+        lines += _violation(violation)
+    lines += [f"  assumed: {row}." for row in verdict.assumed]
+    lines += [f"  not decided: {reason}." for reason in verdict.undecided]
+    lines += [f"  note: {note}." for note in verdict.notes]
+    return "\n".join(lines) + "\n"
+
+
 def _violation(violation: Violation) -> list[str]:
     head = f"  {violation.code} {violation.title}"
     for file, line in violation.place:
         head += f"  {basename(file)}:{line}"
     return [head, f"    {violation.detail}.", *(f"    {row}" for row in violation.evidence)]
+
+
+def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:
+    """The answer, then what changed the meaning with its witness, then what is not decided, and why."""
+    answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
+    if verdict.reason:
+        return f"{answer}: {verdict.reason}.\n"
+    counts = Counter(row.answer for row in verdict.rows)
+    shown = ", ".join(f"{counts[word]} {word}" for word in ("same", "changed", "not decided") if counts[word])
+    what = "the pass" if len(verdict.rows) == 1 else f"{len(verdict.rows)} passes that changed the IR"
+    if verdict.rows and "→" in verdict.rows[0].label:
+        what = verdict.rows[0].label
+    lines = [f"{answer}: {what}: {shown or 'none changed the IR'}; {_scope(verdict)}"]
+    for row in verdict.rows:
+        if row.answer != "same" or row.arithmetic != "ring":
+            lines += _row(row)
+    return "\n".join(lines) + "\n"
+
+
+def render_bits(verdict: BitsVerdict, *, color: bool = False) -> str:
+    """The answer, and the first place that sums in another order."""
+    answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
+    scope = f"; {_scope(verdict)}" if verdict.all_programs else ""
+    lines = [f"{answer}: {verdict.detail}{scope}"]
+    if verdict.orders is not None:
+        lines += [f"  {verdict.place}", *(f"    {order}" for order in verdict.orders)]
+    return "\n".join(lines) + "\n"
+
+
+def _scope(verdict: MeaningVerdict | BitsVerdict) -> str:
+    if verdict.programs == verdict.all_programs:
+        return f"all {verdict.programs} programs" if verdict.programs != 1 else "its one program"
+    return f"{verdict.programs} of {verdict.all_programs} programs (--all-programs runs the others)"
+
+
+def _row(row: PassMeaning) -> list[str]:
+    since = f" (since {row.since})" if row.since else ""
+    lines = [f"  {row.answer}  {row.label}{since}: {row.detail}."]
+    if row.answer == "changed" and row.difference is not None:
+        lines.append(f"    {_witness(row.difference)}")
+    return lines
+
+
+def _witness(difference: Difference) -> str:
+    words = ["the programs together" if difference.program is None else f"program {difference.program}"]
+    words.append(f"{difference.tensor}{list(difference.element) if difference.element else ''}")
+    if difference.before is not None and difference.after is not None:
+        words.append(f"{difference.before:.9g} before, {difference.after:.9g} after")
+    words.append(f"inputs: {difference.inputs}")
+    return "  ".join(words)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.counters.matched import matched_instructions
-from irscope.analysis.counters.operations import Scoreboards, counted_launch
+from irscope.analysis.counters.operations import Scoreboards, counted_launch, matched_instructions
 from irscope.ir.asm.control_flow import read_control_flow
 from irscope.ir.logs.source_page import Counters
 from irscope.model.evidence import OperationLines

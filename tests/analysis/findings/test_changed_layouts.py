@@ -25,7 +25,7 @@ def test_a_layout_along_its_own_dimension_is_itself(name: str) -> None:
     studied = Studied(load(DATA / f"{name}.irscope"))
     seen = set[str]()
     for operation, _ in studied.operations.values():
-        layout = studied.layout_of(operation) if operation.name in ACCESSES else None
+        layout = studied.layout_of(operation) if operation.opcode in ACCESSES else None
         if layout is None or layout.threads is None or not layout.encoding.text.startswith("#ttg.blocked<"):
             continue
         text = layout.encoding.text

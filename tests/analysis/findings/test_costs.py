@@ -11,7 +11,10 @@ from irscope.analysis.findings.costs import LEAST_SHARE, Timed, in_order, priced
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.versus import versus
+from irscope.model.capture import Capture
 from irscope.record.variants.completing import with_layouts, with_sass
+from irscope.render.text.findings import render_versus, versus_json
 from tests.analysis.findings.cases import Case, Run, Variant, compiled
 from tests.analysis.findings.families.launches import COSTS
 from tests.analysis.findings.matrix import warm_compiler
@@ -25,8 +28,12 @@ def run() -> Iterator[Run]:
         yield run
 
 
+def _compiled(variant: Variant, run: Run) -> Capture:
+    return with_sass(with_layouts(compiled(variant, "cuda:90", False, True, run)))
+
+
 def _priced(variant: Variant, run: Run) -> tuple[Timed, tuple[Finding, ...]]:
-    capture = with_sass(with_layouts(compiled(variant, "cuda:90", False, True, run)))
+    capture = _compiled(variant, run)
     time = timed(capture)
     assert time.model is not None, time.why_not
     studied = Studied(capture)
@@ -45,6 +52,25 @@ def test_a_planted_fault_costs_time_and_its_twin_has_none(case: Case, run: Run) 
     assert mine[0].seconds < time.prediction.seconds
     _, clean = _priced(case.clean, run)
     assert not [one for one in clean if one.code == case.code and one.share >= LEAST_SHARE], clean
+
+
+def test_why_one_compile_is_slower_than_another(run: Run) -> None:
+    case = next(one for one in COSTS if one.code == "IRS205")
+    clean, planted = (_compiled(one, run) for one in (case.clean, case.planted))
+    found = versus(clean, planted)
+    assert found.ratio is not None
+    assert found.ratio > 1 + LEAST_SHARE
+    assert "IRS205" in {one.code for one in found.new}
+    assert found.first_pass == "source"
+    assert found.new[0].kind.name in found.sentence
+    assert any(one.kind == "wait" and one.name == "barrier" for one in found.terms)
+    text = render_versus(clean, planted, found, color=False)
+    assert found.sentence in text
+    row = versus_json(clean, planted, found)
+    assert row["ratio"] == found.ratio
+    same = versus(clean, clean)
+    assert (same.terms, same.options, same.first_pass, same.new) == ((), (), "", ())
+    assert same.sentence == "predicted to take as long"
 
 
 def test_findings_come_by_their_time_and_what_cannot_run_first() -> None:

@@ -52,16 +52,16 @@ def test_each_tile_is_there_before_it_is_multiplied(name: str, tiles: int) -> No
     assert list(faults(found, tiles)) == []
     assert all(ring.slots > 1 for ring in found.rings)
     assert [ring.type for ring in found.rings] == ["128×64×f16", "64×256×f16"]
-    assert found.steps[0].turn == BEFORE
-    # What has no mask by itself is done in as many turns as there are tiles, but for those that were peeled off.
-    assert found.turns == found.launch_turns
-    assert found.turns is not None
-    assert tiles - 3 <= found.turns <= tiles
+    assert found.steps[0].iteration == BEFORE
+    # What has no mask by itself is done in as many iterations as there are tiles, but for those that were peeled off.
+    assert found.iterations == found.launch_iterations
+    assert found.iterations is not None
+    assert tiles - 3 <= found.iterations <= tiles
 
 
-def test_the_last_turns_copy_nothing() -> None:
+def test_the_last_iterations_copy_nothing() -> None:
     found = followed(matmul("matmul-cuda-80", 8 * BLOCK_K))
-    off = {step.turn for step in found.steps if step.kind == "copy" and step.is_off}
+    off = {step.iteration for step in found.steps if step.kind == "copy" and step.is_off}
     assert off == {6, 7}
     assert found.flying(len(found.steps) - 1, "copy") == 0
 
@@ -91,18 +91,18 @@ def test_a_pipeline_that_is_wrong_looks_wrong(pattern: str, new: str | Callable[
     assert list(faults(followed(changed(pattern, new)), 8))
 
 
-def test_a_loop_that_hardly_turns_is_followed_as_if_it_turned_often() -> None:
+def test_a_loop_that_hardly_iterations_is_followed_as_if_it_turned_often() -> None:
     found = followed(attention())
     # The block of queries that comes last in the sequence has one block of keys that no mask cuts.
-    assert (found.turns, found.launch_turns, found.loops) == (None, 1, 2)
+    assert (found.iterations, found.launch_iterations, found.loops) == (None, 1, 2)
     assert {step.tile for step in found.steps if step.kind == "dot"} == set(range(6))
     assert not any(step.is_off for step in found.steps)
 
 
-def test_without_a_launch_nothing_is_said_of_its_turns() -> None:
+def test_without_a_launch_nothing_is_said_of_its_iterations() -> None:
     capture = matmul("matmul-cuda-80", 512)
     found = followed(replace(capture, launch=replace(capture.launch, record=None, grid=None)))
-    assert (found.turns, found.launch_turns, found.program) == (None, None, None)
+    assert (found.iterations, found.launch_iterations, found.program) == (None, None, None)
     assert any(step.kind == "dot" for step in found.steps)
 
 
@@ -146,14 +146,14 @@ def with_ttgir(text: str) -> Capture:
 
 def test_a_barrier_tells_which_copy_is_waited_for() -> None:
     found = followed(with_ttgir(TMA))
-    assert found.turns == 5
+    assert found.iterations == 5
     (ring,) = found.rings
     assert [(stay.slot, stay.tile) for stay in ring.stays] == [(0, 0), (1, 1), (0, 2), (1, 3), (0, 4), (1, 5)]
     reads = [step.tile for step in found.steps if step.kind == "read"]
     assert reads == [0, 1, 2, 3, 4]
     for stay in ring.stays[:5]:
         assert stay.landed is not None
-        assert found.steps[stay.landed].turn == stay.tile
+        assert found.steps[stay.landed].iteration == stay.tile
     assert found.flying(len(found.steps) - 1, "copy") == 1
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from irscope.analysis.reduce.program import Op, OpBlock, Program
+from irscope.analysis.reduce.program import EditableProgram
+from irscope.ir.mlir.editable import Op, OpBlock
 
 LOOP = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 #blocked1 = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
@@ -75,7 +76,7 @@ WHILE = """"builtin.module"() ({
 """
 
 
-def faults_of(program: Program) -> list[str]:
+def faults_of(program: EditableProgram) -> list[str]:
     """What is wrong with a program: values that are not defined where they are used, and blocks without an end."""
     found: list[str] = []
     for operation in program.operations:
@@ -83,7 +84,7 @@ def faults_of(program: Program) -> list[str]:
     return found
 
 
-def _check(operation: Op, known: set[int], found: list[str], program: Program) -> None:
+def _check(operation: Op, known: set[int], found: list[str], program: EditableProgram) -> None:
     for value in operation.operands:
         if value not in known:
             found.append(f"{operation.name} uses {value} before it is defined")

@@ -9,9 +9,10 @@ from itertools import combinations, islice
 
 import pytest
 
-from irscope.analysis.reduce.program import Case, Pipeline, Program, read_program, write_program
+from irscope.analysis.reduce.program import Case, EditableProgram, Pipeline, read_program
 from irscope.analysis.reduce.search import Search, halved
 from irscope.analysis.reduce.steps import STEPS
+from irscope.ir.mlir.editable import write_editable
 from irscope.model.capture import PassSnapshot
 from irscope.plan import PassPlan, PassRule
 from tests.analysis.reduce.programs import LOOP
@@ -47,7 +48,7 @@ class Judge:
         return None
 
 
-def begun(judge: Judge) -> Search[Program, Case]:
+def begun(judge: Judge) -> Search[EditableProgram, Case]:
     program = read_program(LOOP)
     program.pipeline = Pipeline.of(PASSES, ("ttgir", "llir"))
     program.options = (("num_stages", 3), ("maxnreg", 64))
@@ -65,7 +66,7 @@ def test_what_is_left_is_what_is_needed(ahead: int) -> None:
     assert sorted(left) == ["builtin.module", "scf.if", "scf.yield", "scf.yield", "tt.func", "tt.return", "tt.store"]
     assert search.best.pipeline.running == ("ttgir:pipeline#1",)
     assert search.best.options == (("maxnreg", 64),)
-    assert write_program(search.program) == search.best.text
+    assert write_editable(search.program) == search.best.text
     assert judge.holds(search.best)
 
 
@@ -95,7 +96,7 @@ def test_the_best_survives_a_signal() -> None:
         with pytest.raises(KeyboardInterrupt):
             search.run()
         assert real(search.best)
-        assert write_program(search.program) == search.best.text
+        assert write_editable(search.program) == search.best.text
 
 
 def test_halving_finds_what_brute_force_finds() -> None:

@@ -6,28 +6,29 @@ import random
 
 import pytest
 
-from irscope.analysis.reduce.program import Program, read_program, write_program
+from irscope.analysis.reduce.program import EditableProgram, read_program
 from irscope.analysis.reduce.search import Edit, ReductionStep
 from irscope.analysis.reduce.steps import STEPS
 from irscope.errors import ParseError
+from irscope.ir.mlir.editable import write_editable
 from tests.analysis.reduce.programs import BRANCHES, LOOP, WHILE, faults_of
 
 STEP = {one.name: one for one in STEPS}
 TEXTS = {"loop": LOOP, "branches": BRANCHES, "while": WHILE}
 
 
-def shrunk(text: str, step: ReductionStep[Program], chosen: list[Edit] | None = None) -> str:
+def shrunk(text: str, step: ReductionStep[EditableProgram], chosen: list[Edit] | None = None) -> str:
     program = read_program(text)
     step.apply(program, frozenset(step.edits(program) if chosen is None else chosen))
     assert faults_of(program) == []
-    return write_program(program)
+    return write_editable(program)
 
 
 def names(text: str) -> list[str]:
     return [one.name for one in read_program(text).walk()]
 
 
-def only(text: str, step: ReductionStep[Program], name: str) -> str:
+def only(text: str, step: ReductionStep[EditableProgram], name: str) -> str:
     """The text after a step on the operations of a name."""
     program = read_program(text)
     keys = {one.key for one in program.walk() if one.name == name}
@@ -40,10 +41,10 @@ def only(text: str, step: ReductionStep[Program], name: str) -> str:
 def test_a_program_is_read_and_written(text: str) -> None:
     program = read_program(text)
     assert faults_of(program) == []
-    written = write_program(program)
-    assert write_program(read_program(written)) == written
+    written = write_editable(program)
+    assert write_editable(read_program(written)) == written
     assert names(written) == names(text)
-    assert write_program(program.copy()) == written
+    assert write_editable(program.copy()) == written
 
 
 def test_the_custom_form_is_refused() -> None:
@@ -209,9 +210,9 @@ def test_every_choice_leaves_a_well_formed_program(text: str) -> None:
         for _ in range(4):
             edits = [*step.edits(program)]
             chosen = frozenset(chance.sample(edits, chance.randint(0, len(edits))))
-            made: Program = program.copy()
+            made: EditableProgram = program.copy()
             step.apply(made, chosen)
             assert faults_of(made) == [], (step.name, chosen)
-            assert write_program(read_program(write_program(made))) == write_program(made)
+            assert write_editable(read_program(write_editable(made))) == write_editable(made)
         # The program itself is left alone.
-        assert write_program(program) == write_program(read_program(text))
+        assert write_editable(program) == write_editable(read_program(text))

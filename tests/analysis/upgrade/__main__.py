@@ -15,7 +15,7 @@ from pathlib import Path
 from irscope.analysis.upgrade.compare import compiled
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.grafts import Compiler
+from irscope.record.variants.pool import Compiler
 from irscope.store.file import load
 from tests.analysis.upgrade.planted import Judged, Plant, judged, plants_of
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from irscope.analysis.upgrade.compare import blamed, compiled, rows_of
-from irscope.analysis.upgrade.model import Row
+from irscope.analysis.upgrade.model import UpgradeRow
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
-from irscope.record.variants.grafts import Compiler
+from irscope.record.variants.pool import Compiler
 
 __all__ = ["Judged", "Plant", "judged", "plants_of"]
 
@@ -34,7 +34,7 @@ class Judged:
     """What became of one on a kernel."""
 
     plant: Plant
-    row: Row
+    row: UpgradeRow
     has_effect: bool
     """Whether the code is other code, without which nothing is to blame."""
     right_stage: bool

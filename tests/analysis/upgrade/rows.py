@@ -9,7 +9,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
 from irscope.analysis.upgrade.compare import with_measurement
-from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
+from irscope.analysis.upgrade.model import Blame, Guilty, Upgrade, UpgradeRow
 from irscope.device.measurement import Agreement, Measurement, Ratio, Timing
 from irscope.model.capture import Capture
 from irscope.model.trial import Side
@@ -24,13 +24,13 @@ def named(capture: Capture, name: str) -> Capture:
     return replace(capture, launch=replace(capture.launch, kernel=replace(capture.launch.kernel, name=name)))
 
 
-def row(name: str, before: TextCompiler, after: TextCompiler, variant: str = "") -> Row:
+def row(name: str, before: TextCompiler, after: TextCompiler, variant: str = "") -> UpgradeRow:
     ours, theirs = named(before.whole(), name), named(after.whole(), name)
     changes = changed_facts(facts_of(ours), facts_of(theirs))
     compilers: dict[Side, TextCompiler] = {"before": before, "after": after}
     found, _ = answered(blame_of(ours, theirs, changes), compilers)
     assert found is None or isinstance(found, Blame)
-    return Row(ours, theirs, variant, changes, found)
+    return UpgradeRow(ours, theirs, variant, changes, found)
 
 
 def an_upgrade() -> Upgrade:
@@ -48,7 +48,7 @@ def an_upgrade() -> Upgrade:
             row("fast", TextCompiler("1.0", {"ptx": 60}), TextCompiler("2.0")),
             row("broken", old, TextCompiler("2.0", fails="llir")),
             replace(worse, blame=blame, findings=(_FINDING,)),
-            Row(named(old.whole(), "gone"), None),
+            UpgradeRow(named(old.whole(), "gone"), None),
             row("little", old, TextCompiler("2.0", {"ptx": 2})),
         ),
         ("1.0",),

@@ -12,8 +12,7 @@ from irscope.analysis.upgrade.compare import blamed, compiled, rows_of, upgraded
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.record.variants.grafts import Compiler
-from irscope.record.variants.pool import VariantPool
+from irscope.record.variants.pool import Compiler, VariantPool
 from tests.analysis.upgrade.compilers import with_texts
 from tests.analysis.upgrade.planted import Plant, judged
 from tests.cli.product import KERNELS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from irscope.cli.mcp.answers import Answer, KeptAnswers, Offered
+from irscope.cli.mcp.answers import KeptAnswers, Offered, ToolAnswer
 
 
 def test_a_tool_answers_all_pages_at_once(tmp_path: Path) -> None:
@@ -14,10 +14,10 @@ def test_a_tool_answers_all_pages_at_once(tmp_path: Path) -> None:
     file.write_text("1")
     calls: list[str] = []
 
-    def stages(capture: str, start: int = 0) -> Answer:
+    def stages(capture: str, start: int = 0) -> ToolAnswer:
         calls.append(capture)
         rows = [f"{Path(capture).read_text()} {number} {'x' * 1000}" for number in range(20)]
-        return Answer({}, "lines", rows, "irscope show", start)
+        return ToolAnswer({}, "lines", rows, "irscope show", start)
 
     kept, tool = KeptAnswers(most=2), Offered("stages", stages, "reads")
 

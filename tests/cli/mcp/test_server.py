@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from irscope.cli.mcp.answers import MOST_BYTES, Answer, call_text
+from irscope.cli.mcp.answers import MOST_BYTES, ToolAnswer, call_text
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
@@ -95,14 +95,23 @@ def test_what_tools_may_do_is_marked(server: Any) -> None:
     # The defaults of the protocol: a tool may write, destroy, and reach the world.
     hints = {name: one.annotations and one.annotations.model_dump(exclude_none=True) for name, one in tools.items()}
     assert {name for name, one in hints.items() if not one} == {"record", "edit_python", "run"}
-    compiles = {"read_only_hint": None, "destructive_hint": False, "open_world_hint": False}
-    made = {name for name, one in tools.items() if one.annotations and not one.annotations.read_only_hint}
-    assert made == {"recompile", "edit", "ablate", "tune"}
-    assert all({key: getattr(tools[name].annotations, key) for key in compiles} == compiles for name in made)
+    compiles = {"destructive_hint": False, "open_world_hint": False}
+    assert {name for name, one in hints.items() if one == compiles} == {"recompile", "edit", "ablate", "tune"}
     reads = {"list", "stages", "passes", "diff", "why", "verify", "layouts", "costs", "check", "time"}
-    assert {name for name, one in tools.items() if name not in made and one.annotations} == reads
-    assert not any(tools[name].annotations.open_world_hint for name in reads)
-    assert all(tool.description for tool in tools.values())
+    assert {name for name, one in hints.items() if one == {"read_only_hint": True, "open_world_hint": False}} == reads
+
+
+def test_what_a_name_does_not_say_is_described(server: Any) -> None:
+    """Each tool, and each argument but those whose name and type tell all, or that another tool describes."""
+    tools = {tool.name: tool.input_schema["properties"] for tool in anyio.run(_answers, server, [])[-1].tools}
+    assert all(tool.description for tool in anyio.run(_answers, server, [])[-1].tools)
+    bare = {(tool, name) for tool, rows in tools.items() for name, row in rows.items() if "description" not in row}
+    described = {name for rows in tools.values() for name, row in rows.items() if "description" in row}
+    assert {name for _, name in bare} - described == {
+        *("all_programs", "arguments", "capture", "changed", "constexprs", "file", "first_line", "last", "last_line"),
+        *("left", "line", "match", "max_regs", "max_shared", "no_spills", "pairs", "passes", "pipelined", "right"),
+        *("start", "text", "timeout_s"),
+    }
 
 
 def test_the_descriptions_of_all_tools_are_short(server: Any) -> None:
@@ -264,6 +273,8 @@ def test_from_a_file_to_what_a_change_is_worth(call: Call, product: Capture) -> 
     assert off["counts"]["registers"] == plain["registers"]
     checked = call("check", capture=row["id"], max_regs=row["registers"] - 1, uses=["wgmma"])
     assert [one["holds"] for one in checked["assertions"]] == [True, False, True]
+    with pytest.raises(Refused, match="nope"):
+        call("run", file=str(KERNELS), plan="-nope")
     with pytest.raises(Refused, match="takes 6"):
         call("record", file=str(KERNELS), kernel="tile_product", signature="*fp16")
 
@@ -331,9 +342,9 @@ def test_no_answer_is_longer_than_8_kb(size: int) -> None:
     """Whatever its parts are: one that had to be cut says so, and how to see it whole."""
     text, rows = "é" * size, [{"text": "x" * size, "list": list(range(size))}] * 3
     answers = [
-        Answer({"head": text}, "rows", rows, "irscope show ID --json", notes=[text]).text(),
-        Answer({"head": dict.fromkeys(map(str, range(size)), 1)}, "rows", [text], "irscope show ID").text(),
-        Answer({}, "rows", [[[[text]] * 9] * 9], "irscope show ID").text(),
+        ToolAnswer({"head": text}, "rows", rows, "irscope show ID --json", notes=[text]).text(),
+        ToolAnswer({"head": dict.fromkeys(map(str, range(size)), 1)}, "rows", [text], "irscope show ID").text(),
+        ToolAnswer({}, "rows", [[[[text]] * 9] * 9], "irscope show ID").text(),
     ]
     for answer in answers:
         assert len(answer.encode()) <= MOST_BYTES

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.asm.instructions import Instruction, Label
+from irscope.ir.asm.instructions import CodeLabel, Instruction
 from irscope.ir.asm.opcodes import classify
 from irscope.ir.asm.operands import split_operands
 from irscope.ir.asm.readers import parse_ptx
@@ -83,7 +83,7 @@ $L__BB0_1: add.s32 %r2, %r1, 1; .pragma "nounroll";
         "call.uni (retval0), vprintf, ( param0, param1 )",
         "ret",
     ]
-    assert helper.labels == (Label("$L__BB0_1", 1),)
+    assert helper.labels == (CodeLabel("$L__BB0_1", 1),)
     assert kernel.name == "k"
     assert [item.opcode for item in kernel.instructions] == ["ret"]
 

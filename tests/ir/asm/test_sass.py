@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irscope.ir.asm.control_flow import read_functions
-from irscope.ir.asm.instructions import ControlInfo, Label
+from irscope.ir.asm.instructions import CodeLabel, ControlInfo
 from irscope.ir.asm.opcodes import classify
 from irscope.ir.asm.sass import (
     Instruction,
@@ -154,7 +154,7 @@ def test_a_loop_at_the_end_is_no_padding() -> None:
     text = ".section .text.k\n.L_x_0:\n  0000  -  NOP\n  0010  -  BRA `(.L_x_0)\n  0020  -  NOP\n.L_x_1:\n"
     (function,) = parse_sass(text)
     assert function.padding == 1
-    assert function.without_padding().labels == (Label(".L_x_0", 0),)
+    assert function.without_padding().labels == (CodeLabel(".L_x_0", 0),)
 
 
 def test_families_of_a_kernel_are_counted() -> None:
@@ -209,7 +209,7 @@ def functions(draw: st.DrawFn) -> SassFunction:
     return SassFunction(
         draw(st.sampled_from(["add_kernel", "_ZN3foo$bar", "k.2"])),
         items,
-        tuple(Label(f".L_x_{number}", index) for number, index in enumerate(places)),
+        tuple(CodeLabel(f".L_x_{number}", index) for number, index in enumerate(places)),
         tuple(OpaqueLine(f"?? unknown {number}", index) for number, index in enumerate(marks)),
         draw(st.sampled_from(["", "sm_75", "sm_100a"])),
     )

@@ -9,8 +9,8 @@ import pytest
 
 from irscope.ir.logs.decisions import (
     AsyncDot,
-    Decision,
     LoadPipelining,
+    LogDecision,
     Partition,
     PartitionMerge,
     PlacedBuffer,
@@ -31,15 +31,15 @@ FILES = [path for path in EVERY if path not in SPECIALISED]
 ON_HOPPER = [path for path in FILES if "cuda90" in path.name]
 
 
-def decided(path: Path, kernel: str) -> list[Decision]:
+def decided(path: Path, kernel: str) -> list[LogDecision]:
     return [decision for log in stored_logs(path)[kernel] for decision in read_decisions(log)]
 
 
-def at(decisions: list[Decision], text: str) -> list[Decision]:
+def at(decisions: list[LogDecision], text: str) -> list[LogDecision]:
     return [one for one in decisions if line_of(text) in [frame.line for frame in one.chain]]
 
 
-def widths(decisions: list[Decision], text: str, operation: str = "tt.load") -> list[ThreadWidth]:
+def widths(decisions: list[LogDecision], text: str, operation: str = "tt.load") -> list[ThreadWidth]:
     found = [one for one in at(decisions, text) if isinstance(one, ThreadWidth)]
     return [one for one in found if one.operation is not None and one.operation.name == operation]
 

@@ -23,14 +23,9 @@ NAME = re.compile(r"(?<![\w.])(?:tt|ttg|ttng|amdg|amdgpu|nvws)\\?\.[a-z_]")
 LAUNCH = "attributes of a launch's arguments, as Triton's front end writes them"
 WRITES = "text of a module that Triton is to compile, or a question to the compiler"
 SHOWN = "an example in a message or an option"
-MEMORY = "the evaluator of addresses, which the machine is to replace"
-NAMED = "names of operations in what is in flight, which the machine is to replace"
 EXCEPTIONS: dict[str, str] = {
     "analysis/checks/assertions.py": SHOWN,
-    "analysis/in_flight": NAMED,
-    "cli/check.py": SHOWN,
     "cli/layout.py": SHOWN,
-    "memory": MEMORY,
     "model/telling.py": LAUNCH,
     "record": WRITES,
     "render/report/results.py": SHOWN,

@@ -12,7 +12,7 @@ import pytest
 import irscope
 from irscope.errors import RecordingError
 from irscope.memory.costs import costs_of
-from irscope.memory.machine import Machine, read_machine
+from irscope.memory.machine import MemoryInstructions, read_machine
 from irscope.model.capture import Artifact, Capture
 from irscope.record.compile.second import find_operations
 from irscope.record.process.requests import RecordRequest
@@ -52,7 +52,7 @@ def lines_of(capture: Capture, operation: str) -> list[int]:
     return [number for number, line in lines if f"{operation} " in line]
 
 
-def of_line(machine: Machine, lines: list[int], *actions: str) -> list[set[int]]:
+def of_line(machine: MemoryInstructions, lines: list[int], *actions: str) -> list[set[int]]:
     """The widths of some actions at each line."""
     return [{bits for action, bits in machine.at(line) if action in actions} for line in lines]
 

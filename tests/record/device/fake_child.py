@@ -17,27 +17,18 @@ from pathlib import Path
 from irscope.device.measurement import Agreement
 from irscope.model.capture import Environment, Kernel, Launch, Target
 from irscope.record.gpu.messages import (
-    COMMANDS,
     Alive,
+    Answered,
     CeilingsMeasured,
-    CheckOutputs,
     CheckScript,
-    CheckVariant,
+    Do,
     Fault,
     LaunchBegun,
     LaunchChecked,
     LaunchEnded,
     LaunchInfo,
     LaunchPlace,
-    LoadVariant,
-    MakeAgain,
-    MeasureCeilings,
-    MemoryStored,
     PinLaunch,
-    StoreInputs,
-    TimeVariants,
-    VariantChecked,
-    VariantsTimed,
 )
 from irscope.record.process.events import (
     ArtifactMade,
@@ -57,7 +48,7 @@ SOURCE = "module {\n  tt.func public @kernel(%x: !tt.ptr<f32>) {\n    tt.return\
 
 def read_commands(descriptor: int) -> Iterator[object]:
     """The commands, as they come."""
-    reader = MessageReader(COMMANDS)
+    reader = MessageReader()
     while chunk := os.read(descriptor, 1 << 20):
         yield from reader.feed(chunk)
 
@@ -104,55 +95,67 @@ def compile_kernel(sink: MessageWriter) -> None:
 
 def serve(waiting: Iterator[object], sink: MessageWriter) -> None:
     """Answer commands."""
-    variants: dict[str, bytes] = {}
+    launch = KeptLaunch(sink)
     for command in waiting:
-        if isinstance(command, LoadVariant):
-            assert command.key not in variants, "a variant is given once"
-            variants[command.key] = command.data
-        elif isinstance(command, CheckVariant):
-            binary = variants[command.key]
-            sink(Alive())
-            if binary == b"fault":
-                sink(Fault("CUDA error: an illegal memory access was encountered"))
-                os._exit(1)
-            if binary == b"die":
-                os.kill(os.getpid(), 11)
-            if binary == b"hang":
-                time.sleep(60)
-            verdicts = {b"wrong": "different", b"refused": "failed"}
-            sink(VariantChecked(Agreement(verdicts.get(binary, "identical"), differing=3)))
-        elif isinstance(command, TimeVariants):
-            names = [variants[key] for key in command.keys]
-            if b"fault" in names:
-                sink(Fault("CUDA error: misaligned address"))
-                os._exit(1)
-            factor = float(os.environ.get("FAKE_FACTOR", "1"))
-            rows = [[factor * (100.0 + number) for number in range(command.rounds)] for _ in range(2 + len(names))]
-            for row, name in zip(rows[2:], names, strict=True):
-                row[:] = [time_us * (2 if name == b"slow" else 1) for time_us in row]
-            sink(VariantsTimed(tuple(map(tuple, rows))))
-        elif isinstance(command, StoreInputs):
-            Path(command.folder, "held").write_text("inputs")
-            sink(MemoryStored())
-        elif isinstance(command, MakeAgain):
-            make_again(command, sink)
-        elif isinstance(command, CheckOutputs):
-            sink(VariantChecked(Agreement(Path(command.folder, "left").read_text(), differing=3)))  # type: ignore[arg-type]
-        elif isinstance(command, MeasureCeilings):
-            sink(CeilingsMeasured(4e12, 8e14 if command.dtype else None))
+        assert isinstance(command, Do)
+        sink(Answered(getattr(launch, command.method)(*command.arguments)))
 
 
-def make_again(command: MakeAgain, sink: MessageWriter) -> None:
-    """Leave what FAKE_LEAVES says."""
-    assert Path(command.inputs, "held").read_text() == "inputs"
-    left = os.environ.get("FAKE_LEAVES", "identical")
-    if left == "fault":
-        sink(Fault("CUDA error: an illegal memory access was encountered"))
-        os._exit(1)
-    if left == "hang":
-        time.sleep(60)
-    Path(command.outputs, "left").write_text(left)
-    sink(MemoryStored("x holds other integers" if left == "other" else ""))
+class KeptLaunch:
+    """Has the methods of the real one."""
+
+    def __init__(self, sink: MessageWriter) -> None:
+        self.sink = sink
+        self.variants: dict[str, bytes] = {}
+
+    def load(self, key: str, metadata: dict[str, object], binary: bytes) -> None:
+        assert key not in self.variants, "a variant is given once"
+        self.variants[key] = binary
+
+    def check(self, key: str) -> Agreement:
+        binary = self.variants[key]
+        self.sink(Alive())
+        if binary == b"fault":
+            self.sink(Fault("CUDA error: an illegal memory access was encountered"))
+            os._exit(1)
+        if binary == b"die":
+            os.kill(os.getpid(), 11)
+        if binary == b"hang":
+            time.sleep(60)
+        verdicts = {b"wrong": "different", b"refused": "failed"}
+        return Agreement(verdicts.get(binary, "identical"), differing=3)  # type: ignore[arg-type]
+
+    def time(self, keys: tuple[str, ...], rounds: int, cold: bool) -> tuple[tuple[float, ...], ...]:
+        names = [self.variants[key] for key in keys]
+        if b"fault" in names:
+            self.sink(Fault("CUDA error: misaligned address"))
+            os._exit(1)
+        factor = float(os.environ.get("FAKE_FACTOR", "1"))
+        rows = [[factor * (100.0 + number) for number in range(rounds)] for _ in range(2 + len(names))]
+        for row, name in zip(rows[2:], names, strict=True):
+            row[:] = [time_us * (2 if name == b"slow" else 1) for time_us in row]
+        return tuple(map(tuple, rows))
+
+    def ceilings(self, dtype: str) -> CeilingsMeasured:
+        return CeilingsMeasured(4e12, 8e14 if dtype else None)
+
+    def store_inputs(self, folder: str) -> None:
+        Path(folder, "held").write_text("inputs")
+
+    def make_again(self, inputs: str, outputs: str) -> str:
+        """Leave what FAKE_LEAVES says."""
+        assert Path(inputs, "held").read_text() == "inputs"
+        left = os.environ.get("FAKE_LEAVES", "identical")
+        if left == "fault":
+            self.sink(Fault("CUDA error: an illegal memory access was encountered"))
+            os._exit(1)
+        if left == "hang":
+            time.sleep(60)
+        Path(outputs, "left").write_text(left)
+        return "x holds other integers" if left == "other" else ""
+
+    def check_outputs(self, folder: str) -> Agreement:
+        return Agreement(Path(folder, "left").read_text(), differing=3)  # type: ignore[arg-type]
 
 
 def check_script(sink: MessageWriter, scenario: str) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from irscope.record.gpu.messages import COMMANDS, LaunchInfo, PinLaunch, ProfileVariant, VariantProfiled
+from irscope.record.gpu.messages import Answered, Do, LaunchInfo, PinLaunch
 from irscope.record.process.events import ArtifactMade, Done, Refused
 from irscope.record.process.messages import MessageReader, MessageWriter
 from tests.record.device.fake_child import compile_kernel
@@ -31,9 +31,9 @@ def main(arguments: list[str]) -> int:
         return 1
     Path(os.environ["FAKE_SAID"]).write_text("\n".join(arguments), "utf-8")
     commands, events = map(Path, arguments[-2:])
-    first, *rest = MessageReader(COMMANDS).feed(commands.read_bytes())
+    first, *rest = MessageReader().feed(commands.read_bytes())
     assert isinstance(first, PinLaunch)
-    launches = sum(isinstance(one, ProfileVariant) for one in rest)
+    launches = sum(one.method == "profile" for one in rest if isinstance(one, Do))
     assert arguments[arguments.index("--launch-count") + 1] == str(launches)
     with events.open("wb") as output:
         sink = MessageWriter(output.fileno())
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         sink(ArtifactMade(0, "source", os.environ["FAKE_SOURCE"]))
         sink(LaunchInfo(1, "Fake GPU", 4096))
         for _ in range(launches):
-            sink(VariantProfiled())
+            sink(Answered(None))
         sink(Done())
     if how != "no-report":
         report = Path(arguments[arguments.index("--export") + 1])

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the tensors that are judged are torch's")
 
 from irscope.device.measurement import Agreement  # noqa: E402
-from irscope.ir.mlir.uses import Arithmetic, PointerUse, PointerUses, read_arithmetic  # noqa: E402  # noqa: E402
+from irscope.ir.mlir.uses import ArithmeticPrecision, PointerUse, PointerUses, read_arithmetic  # noqa: E402  # noqa: E402
 from irscope.record.gpu import memory as device_memory  # noqa: E402
 from irscope.record.gpu.memory import KeptArguments  # noqa: E402
 from irscope.record.gpu.noise import TF32_UNIT, move_one_ulp, ulps_of  # noqa: E402
@@ -21,7 +21,7 @@ NAMES = [case.name for case in cases(torch.float32)]
 
 
 def held(
-    case: Case, seed: int = 0, others: tuple[int, ...] = (1, 2, 3, 4), arithmetic: Arithmetic | None = None
+    case: Case, seed: int = 0, others: tuple[int, ...] = (1, 2, 3, 4), arithmetic: ArithmeticPrecision | None = None
 ) -> KeptArguments:
     """A launch of a case, with its baseline run."""
     torch.set_num_threads(1)
@@ -190,7 +190,7 @@ FORMATS = {
 def test_products_with_k_in_another_order_are_close_and_one_percent_is_different(name: str) -> None:
     dtype, out = FORMATS[name]
     case = _product_case(dtype, out)
-    kept = held(case, others=(), arithmetic=Arithmetic(name == "tf32", rounds_between=False))
+    kept = held(case, others=(), arithmetic=ArithmeticPrecision(name == "tf32", rounds_between=False))
     differing = 0
     for order in range(1, ORDERS):
         found = kept.check(lambda order=order: _product(kept.arguments, order, ""))
@@ -218,7 +218,7 @@ def test_products_with_k_in_another_order_are_close_and_one_percent_is_different
 def test_a_column_that_is_off_by_one_unit_everywhere_is_different() -> None:
     """Each element by itself might have rounded to the other side."""
     case = _product_case(torch.bfloat16, torch.bfloat16)
-    kept = held(case, others=(), arithmetic=Arithmetic(rounds_between=False))
+    kept = held(case, others=(), arithmetic=ArithmeticPrecision(rounds_between=False))
     (result,) = outputs(case, kept)
 
     def shifted() -> None:
@@ -257,12 +257,16 @@ _DOT = "tt.dot %{0}, %x, %zero{1} : tensor<32x32x{2}> * tensor<32x32x{2}> -> ten
 @pytest.mark.parametrize(
     ("types", "lines", "arithmetic"),
     [
-        (("f32", "f32"), ["%y = " + _DOT.format("x", ", inputPrecision = tf32", "f32")], Arithmetic(True, False)),
-        (("f32", "f32"), ["%y = " + _DOT.format("x", "", "f32")], Arithmetic(False, False)),
+        (
+            ("f32", "f32"),
+            ["%y = " + _DOT.format("x", ", inputPrecision = tf32", "f32")],
+            ArithmeticPrecision(True, False),
+        ),
+        (("f32", "f32"), ["%y = " + _DOT.format("x", "", "f32")], ArithmeticPrecision(False, False)),
         (
             ("f32", "f32"),
             ["%e = math.exp %x : tensor<32x32xf32>", "%y = " + _DOT.format("e", ", inputPrecision = tf32", "f32")],
-            Arithmetic(True, True),
+            ArithmeticPrecision(True, True),
         ),
         (
             ("bf16", "bf16"),
@@ -271,7 +275,7 @@ _DOT = "tt.dot %{0}, %x, %zero{1} : tensor<32x32x{2}> * tensor<32x32x{2}> -> ten
                 f"%d = {_DOT.format('x', ', inputPrecision = tf32', 'bf16')}",
                 "%y = arith.truncf %d : tensor<32x32xf32> to tensor<32x32xbf16>",
             ],
-            Arithmetic(False, False),
+            ArithmeticPrecision(False, False),
         ),
         (
             ("bf16", "f32"),
@@ -280,17 +284,17 @@ _DOT = "tt.dot %{0}, %x, %zero{1} : tensor<32x32x{2}> * tensor<32x32x{2}> -> ten
                 "%n = arith.truncf %d : tensor<32x32xf32> to tensor<32x32xbf16>",
                 f"%y = {_DOT.format('n', '', 'bf16')}",
             ],
-            Arithmetic(False, True),
+            ArithmeticPrecision(False, True),
         ),
-        (("bf16", "bf16"), ["%y = arith.addf %x, %x : tensor<32x32xbf16>"], Arithmetic(False, True)),
-        (("f32", "f32"), ["%y = tt.unheard_of %x : tensor<32x32xf32>"], Arithmetic(False, True)),
+        (("bf16", "bf16"), ["%y = arith.addf %x, %x : tensor<32x32xbf16>"], ArithmeticPrecision(False, True)),
+        (("f32", "f32"), ["%y = tt.unheard_of %x : tensor<32x32xf32>"], ArithmeticPrecision(False, True)),
     ],
 )
 def test_what_rounds_between_is_read_of_the_ir(
-    types: tuple[str, str], lines: list[str], arithmetic: Arithmetic
+    types: tuple[str, str], lines: list[str], arithmetic: ArithmeticPrecision
 ) -> None:
     assert read_arithmetic(_KERNEL.format(*types, "\n    ".join(lines))) == arithmetic
 
 
 def test_of_no_ir_nothing_is_known() -> None:
-    assert read_arithmetic("") == read_arithmetic("no IR {") == Arithmetic()
+    assert read_arithmetic("") == read_arithmetic("no IR {") == ArithmeticPrecision()

@@ -20,4 +20,4 @@ def serve(questions: Iterator[Measure], send: Callable[[Measured], None]) -> Non
 
 
 if __name__ == "__main__":
-    sys.exit(serve_parent(int(sys.argv[1]), (Measure,), serve))
+    sys.exit(serve_parent(int(sys.argv[1]), serve))

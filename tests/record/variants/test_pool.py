@@ -267,7 +267,7 @@ def test_the_ones_of_long_ago_are_dropped(pool: VariantPool, axpy: Capture, monk
     monkeypatch.setattr(variant_store, "LIMIT_BYTES", 1000)
     Variants(pool, axpy)
     assert not old.exists()
-    assert ours.kept(PassPlan()) is not None
+    assert ours.load(PassPlan()) is not None
 
 
 def test_another_compiler_has_variants_of_its_own(
@@ -284,7 +284,7 @@ def test_what_ran_out_of_time_is_tried_again(axpy: Capture) -> None:
         capture = Variants(pool, axpy).compile(PassPlan())
         assert capture.failure is not None
         assert capture.failure.kind == "timeout"
-        assert Variants(pool, axpy).kept(PassPlan()) is None
+        assert Variants(pool, axpy).load(PassPlan()) is None
 
 
 @pytest.mark.newest

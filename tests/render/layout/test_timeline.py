@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.memory.allocation import Allocation, allocations_of
+from irscope.memory.allocation import AllocatedMemory, allocations_of
 from irscope.render.layout.timeline import memory_json, memory_text, timeline_svg
 from tests.memory.cases import too_large
 
@@ -39,7 +39,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 Box = dict[str, float]
 
 
-def drawn(allocation: Allocation) -> ElementTree.Element:
+def drawn(allocation: AllocatedMemory) -> ElementTree.Element:
     return ElementTree.fromstring(timeline_svg("a <kernel> & more", [allocation]))
 
 

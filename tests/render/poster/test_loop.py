@@ -1,4 +1,4 @@
-"""The poster of specialised warps: its cells, slots and turns are those of the commands, and all of it can be read."""
+"""The poster of specialised warps: its cells, slots and iterations are those of the commands and legible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
-from irscope.analysis.in_flight.model import InFlight, Step, StepKind
+from irscope.analysis.in_flight.model import ExecutedStep, InFlight, StepKind
 from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, theme_named
 from irscope.render.capture.page import partitions_json
 from irscope.render.poster.loop import draw_loop, lanes_of, title_of
@@ -91,7 +91,7 @@ def test_each_cell_is_a_step_of_the_json_in_its_turn(drawn: Drawn) -> None:
         names = {name for name, _, _ in cells(drawn.svg)}
         wanted = sorted(
             name for one in steps
-            if one["turn"] == turn and (name := f"{one['operation']} {one['value']}".strip()) in names
+            if one["iteration"] == turn and (name := f"{one['operation']} {one['value']}".strip()) in names
         )  # fmt: skip
         assert shown == wanted, turn
         checked += len(shown)
@@ -112,14 +112,14 @@ def test_the_numbers_of_a_lane_are_its_tiles_in_their_order(drawn: Drawn) -> Non
         wanted = [
             one["tile"] for one in drawn.loop["steps"]
             if f"{one['operation']} {one['value']}".strip() in names and one["tile"] is not None
-            and one["turn"] in shown and not one["is_off"]
+            and one["iteration"] in shown and not one["is_off"]
         ]  # fmt: skip
         # What is behind the last turn has a column without a name.
         assert numbers[: len(wanted)] == wanted or len(names) > 1
     assert len(lanes) >= 3
 
 
-def test_partitions_slots_and_turns_are_those_of_the_commands(drawn: Drawn) -> None:
+def test_partitions_slots_and_iterations_are_those_of_the_commands(drawn: Drawn) -> None:
     lines = [one.text for one in drawn.texts]
     names = [one["name"] for one in drawn.warps["partitions"]]
     assert drawn.loop["partitions"] == names
@@ -133,7 +133,7 @@ def test_partitions_slots_and_turns_are_those_of_the_commands(drawn: Drawn) -> N
         if one.text in names and below and "warp" in below[0]:
             assert below[0] == f"{warps[one.text]} warp{'s' * (warps[one.text] > 1)}"
     assert sum(name in lines for name in names) >= 2
-    assert any(f"{drawn.loop['turns']} iterations in program" in line for line in lines)
+    assert any(f"{drawn.loop['iterations']} iterations in program" in line for line in lines)
     known = {one["value"]: one for one in drawn.warps["buffers"]}
     rings = [one for one in drawn.loop["rings"] if one["value"] in known]
     assert rings
@@ -149,7 +149,7 @@ def test_partitions_slots_and_turns_are_those_of_the_commands(drawn: Drawn) -> N
         int(one.text) for one in sorted(drawn.texts, key=lambda one: one.area.left)
         if one.look == "t" and one.text.isdecimal()
     ]  # fmt: skip
-    last = {one["turn"]: one["copies_in_flight"] for one in drawn.loop["steps"]}
+    last = {one["iteration"]: one["copies_in_flight"] for one in drawn.loop["steps"]}
     shown = columns(drawn)
     assert in_flight[: len(shown)] == [last[turn] for turn in sorted(shown)]
 
@@ -186,8 +186,8 @@ def test_why_there_is_no_loop_is_said() -> None:
 
 
 def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -> None:
-    def step(kind: StepKind, value: str, turn: int, number: int) -> Step:
-        return Step(turn, kind, f"ttg.{kind}", f"%{value}", 9, f"k.py:{number}", 0, None, None, False, number)
+    def step(kind: StepKind, value: str, turn: int, number: int) -> ExecutedStep:
+        return ExecutedStep(turn, kind, f"ttg.{kind}", f"%{value}", 9, f"k.py:{number}", 0, None, None, False, number)
 
     kinds: list[tuple[StepKind, str]] = [
         *[("write", f"w{letter}") for letter in "abcdefgh"],
@@ -195,7 +195,7 @@ def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -
         ("copy", "a"), ("copy", "b"), ("dot", "acc"), ("store", "c"),
     ]  # fmt: skip
     steps = tuple(step(kind, value, turn, at) for turn in range(2) for at, (kind, value) in enumerate(kinds))
-    flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), turns=2)
+    flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), iterations=2)
     lanes, of_step, left_out = lanes_of(flight)
     assert [one.name.split()[0] for one in lanes] == ["copy"] * 2 + ["write"] * 7 + ["dot", "store"]
     assert (len(lanes) + left_out, of_step.count(-1)) == (len(kinds), 2 * left_out)
@@ -208,11 +208,11 @@ def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -
 
 @pytest.mark.parametrize("widths", [(1, 2), (3, 1), (1, 1), (30, 1), (50, 1)])
 def test_the_names_of_narrow_phases_do_not_meet(widths: tuple[int, int]) -> None:
-    def step(turn: int, number: int) -> Step:
-        return Step(turn, "store", "tt.store", "", 9, "k.py:1", None, None, None, False, number)
+    def step(turn: int, number: int) -> ExecutedStep:
+        return ExecutedStep(turn, "store", "tt.store", "", 9, "k.py:1", None, None, None, False, number)
 
     steps = tuple(step(turn, 0) for turn, width in enumerate(widths) for _ in range(width))
-    flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), turns=1)
+    flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), iterations=1)
     canvas = Canvas(theme_named("light"))
     draw_loop(canvas, Rect(38, 106, 844, 354), flight)
     texts = texts_of(canvas.svg("kernel"))

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 import irscope.render.report.facts as memory_data
-from irscope.memory.access import Access, Certainty, Cost, Span, Traffic
+from irscope.memory.access import Certainty, Cost, GlobalAccess, Span, Traffic
 from irscope.memory.allocation import Buffer, allocations_of
 from irscope.memory.costs import as_json, costs_of
 from irscope.model.capture import Capture
@@ -62,7 +62,7 @@ def typescript(kind: Any) -> str:
     return f"({element})[]" if "|" in element else f"{element}[]"
 
 
-@pytest.mark.parametrize("noun", [Traffic, Access, Cost, Buffer, Holder, MemoryOverTime, Memory])
+@pytest.mark.parametrize("noun", [Traffic, GlobalAccess, Cost, Buffer, Holder, MemoryOverTime, Memory])
 def test_typescript_has_the_nouns_of_python(noun: type) -> None:
     hints = get_type_hints(noun)
     assert written(noun.__name__) == {one.name: typescript(hints[one.name]) for one in fields(noun)}

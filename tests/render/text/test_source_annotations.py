@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run
-from irscope.analysis.source.annotations import AnnotatedInstruction, Annotations, annotate
+from irscope.analysis.source.annotations import AnnotatedCode, AnnotatedInstruction, annotate
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.logs.source_page import Counters
 from irscope.render.text.source import COLUMNS, AnnotationColumns, annotations_json, render_annotated
@@ -46,7 +46,7 @@ def test_the_text_stands_behind_its_columns(color: bool) -> None:
 
 
 def test_only_the_chosen_lines_are_shown() -> None:
-    found = Annotations(
+    found = AnnotatedCode(
         "sass",
         (
             AnnotatedInstruction(2, 7, "store", "", Counters(stalls=(("long_sb", 30), ("selected", 9)))),

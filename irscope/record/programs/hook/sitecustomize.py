@@ -22,7 +22,7 @@ class _FirstImport:
         """The spec of a watched module, its loader wrapped; None for every other module."""
         if fullname not in _WATCHED:
             return None
-        from irscope.record.virtual.after_import import spec_then
+        from irscope.record.triton.patches import spec_then
 
         self._under_way += 1
         return spec_then(fullname, self, self._done)  # type: ignore[arg-type]

@@ -24,8 +24,7 @@ from torch.utils import _pytree
 
 from irscope.record.compile.launches import is_users
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.triton.patches import Patches, environment_variable
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches, environment_variable
 from irscope.record.virtual.torch.dynamic import (
     Marks,
     SizeHistory,
@@ -190,8 +189,6 @@ class GraphCompiler:
 
 
 class _CompiledGraph:
-    """A function compiled for the inputs of one call, and for others like them."""
-
     def __init__(self, leaves: list[Any], marks: list[Marks], history: SizeHistory) -> None:
         """Without code; `marks`: those of `leaves`, the inputs of the call."""
         self._history: SizeHistory | None = history
@@ -236,7 +233,6 @@ class _CompiledGraph:
         return [leaf if mark is None else next(rest) for leaf, mark in pairs]
 
     def is_valid(self, leaves: list[Any]) -> bool:
-        """Whether the code is valid for the arguments of another call."""
         if self.symbols is None:
             return all(sizes_of(leaf) == own for leaf, own in zip(leaves, self._leaves, strict=True))
         if any(not marked_axes(leaf) <= axes for leaf, axes in zip(leaves, self._marked, strict=True)):

@@ -7,14 +7,12 @@ the CPU report that; what is made of them alone does so too.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
@@ -25,6 +23,7 @@ from irscope.record.triton.driver import flat_arguments
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory
+from irscope.record.virtual.torch.mode import GpuMode, tensor_behind
 
 _HOST = "_irscope_is_of_host"
 """The attribute of a tensor that a program made on the CPU."""
@@ -47,19 +46,13 @@ class ComputingSession:
         for name in ("get_rng_state", "set_rng_state"):
             function = getattr(torch, name)
             patches.set(torch.cuda, name, lambda *values, function=function, **_: function(*values[:1]))
-        patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
-        self._mode = _Computing()
-        self._follow_backward(patches)
-        self._follow_threads(patches)
-        self._follow_default_device(patches)
-        _push_mode(self._mode)
-        patches.callback(self._remove_mode)
+        mode = _Computing()
+        mode.install(CPU, lambda outputs: mode.entered(), patches)
 
     def is_host_memory(self, argument: Any) -> bool:
         """Whether a kernel's argument is a tensor that a GPU cannot reach."""
-        while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
-            argument = argument.base
-        return isinstance(argument, torch.Tensor) and argument.numel() > 0 and _is_of_host(argument)
+        tensor = tensor_behind(argument)
+        return tensor is not None and tensor.numel() > 0 and _is_of_host(tensor)
 
     def launch(self, kernel: Any, source: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
         """Run a launch; what cannot be run is noted, and leaves its tensors as they are.
@@ -83,56 +76,6 @@ class ComputingSession:
             except WrongProgram as error:
                 raise RuntimeError(f"CUDA error: an illegal instruction or memory access in {name}: {error}") from error
 
-    def _follow_backward(self, patches: Patches) -> None:
-        """Enter the mode in backward passes, in which torch switches it off: functions of the program run there."""
-        engine, mode = torch.autograd.graph._engine_run_backward, self._mode
-
-        def run_in_mode(*args: Any, **kwargs: Any) -> Any:
-            if mode.is_on:
-                return engine(*args, **kwargs)
-            with mode:
-                return engine(*args, **kwargs)
-
-        for module in (torch.autograd, torch.autograd.graph):
-            patches.set_known(module, {"_engine_run_backward": run_in_mode})
-
-    def _follow_threads(self, patches: Patches) -> None:
-        """Enter the mode, which belongs to one thread, in those that the program starts."""
-        body, mode = threading.Thread.run, self._mode
-
-        def run_in_mode(thread: threading.Thread) -> None:
-            with mode:
-                body(thread)
-
-        patches.set(threading.Thread, "run", run_in_mode)
-
-    def _follow_default_device(self, patches: Patches) -> None:
-        """torch's own mode for a default device names the GPU to functions that make tensors."""
-        kind, mode = torch_default_device.DeviceContext, self._mode
-        handle = kind.__torch_function__
-
-        def on_cpu(
-            context: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:
-            if context.device.type != "cuda":
-                return handle(context, func, types, args, kwargs)
-            kwargs = kwargs or {}
-            if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
-                kwargs["device"] = CUDA if mode.is_on else CPU
-            return func(*args, **kwargs)
-
-        patches.set(kind, "__torch_function__", on_cpu)
-
-    def _remove_mode(self) -> None:
-        above: list[Any] = []
-        for _ in range(torch._C._len_torch_function_stack()):
-            mode = _pop_mode()
-            if mode is self._mode:
-                break
-            above.append(mode)
-        for mode in reversed(above):
-            _push_mode(mode)
-
 
 # ── devices ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -151,13 +94,8 @@ def _generator_of_any_device(real: Any) -> Any:
     return Generator
 
 
-class _Computing(TorchFunctionMode):
+class _Computing(GpuMode):
     """Lets tensors of the CPU pose as those of a GPU."""
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the mode sees calls now: torch switches it off within its own handlers."""
-        return any(mode is self for mode in _get_current_function_mode_stack())
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -266,14 +204,12 @@ def _given(
 
 
 def _pointer(argument: Any, storages: dict[int, NDArray[np.uint8]]) -> Pointer:
-    while not isinstance(argument, torch.Tensor):
-        if not hasattr(argument, "base"):
-            raise NotRun(f"{type(argument).__name__} is passed as a pointer, whose memory is not known")
-        argument = argument.base
-    storage = argument.untyped_storage()
+    if (tensor := tensor_behind(argument)) is None:
+        raise NotRun(f"{type(argument).__name__} is passed as a pointer, whose memory is not known")
+    storage = tensor.untyped_storage()
     begin, size = storage.data_ptr(), storage.nbytes()
     known = storages.get(begin)
     if known is None:
         buffer = (ctypes.c_uint8 * max(size, 1)).from_address(begin) if size else (ctypes.c_uint8 * 1)()
         known = storages[begin] = np.frombuffer(buffer, np.uint8)[:size]
-    return Pointer(known, argument.storage_offset() * argument.element_size())
+    return Pointer(known, tensor.storage_offset() * tensor.element_size())

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from irscope.device.parts import DevicePart
-from irscope.record.triton.patches import Patches
-from irscope.record.virtual.after_import import AfterImport
+from irscope.record.triton.patches import AfterImport, Patches
 from irscope.record.virtual.placeholders import current_following, measured
 from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.handlers import LEGACY_TYPES

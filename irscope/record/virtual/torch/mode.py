@@ -6,6 +6,7 @@ A function mode sees every call: it replaces the device `cuda` by `meta`, answer
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch._guards import detect_fake_mode
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils import _device as torch_default_device
 
 from irscope.model.launch_record import DecisionKind
@@ -30,8 +31,85 @@ _UNWRITTEN = frozenset({torch.empty, torch.empty_like, torch.empty_strided, _T.n
 """What allocates memory, and writes nothing to it."""
 
 
-class VirtualCuda(TorchFunctionMode):
-    """The function mode: one for each virtual GPU."""
+class GpuMode(TorchFunctionMode):
+    """A function mode that lets tensors pose as those of a GPU, also where torch switches function modes off."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the mode sees calls now: torch switches it off within its own handlers."""
+        return any(mode is self for mode in _get_current_function_mode_stack())
+
+    def entered(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.is_on else self
+
+    def install(
+        self, stand_in: torch.device, in_backward: Callable[[Any], AbstractContextManager[Any]], patches: Patches
+    ) -> None:
+        """Enter the mode, in the program's threads and backward passes too, until `patches` are closed.
+
+        `stand_in`: the device that tensors of the GPU have in torch. `in_backward`: is entered for each backward pass,
+        and gets the outputs that it starts from: within `backward()`, as in every function that it handles, a function
+        mode is off, and the script's own functions and hooks run there.
+        """
+        run, kind = threading.Thread.run, torch_default_device.DeviceContext
+        run_backward, handle = torch.autograd.graph._engine_run_backward, kind.__torch_function__
+
+        def run_in_mode(thread: threading.Thread) -> None:
+            # A mode belongs to one thread.
+            with self.entered():
+                run(thread)
+
+        def run_backward_in_mode(*args: Any, **kwargs: Any) -> Any:
+            with in_backward(args[0] if args else kwargs.get("t_outputs", ())):
+                return run_backward(*args, **kwargs)
+
+        def on_stand_in(
+            context: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            # torch's own mode is below this one after `set_default_device`, above it in `with torch.device("cuda")`.
+            if context.device.type != "cuda":
+                return handle(context, func, types, args, kwargs)
+            kwargs = kwargs or {}
+            if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
+                kwargs["device"] = CUDA if self.is_on else stand_in
+            return func(*args, **kwargs)
+
+        patches.set(threading.Thread, "run", run_in_mode)
+        patches.set(kind, "__torch_function__", on_stand_in)
+        for module in (torch.autograd, torch.autograd.graph):
+            patches.set_known(module, {"_engine_run_backward": run_backward_in_mode})
+        # Not a handler of the mode: torch checks the stream's type before it calls any mode.
+        patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
+        patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
+        _push_mode(self)
+        patches.callback(self._remove)
+
+    def _remove(self) -> None:
+        # Not just one pop: the program may have left modes of its own above.
+        above: list[Any] = []
+        for _ in range(torch._C._len_torch_function_stack()):
+            mode = _pop_mode()
+            if mode is self:
+                break
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+
+def _restore_default_device(device: Any) -> None:
+    if torch_default_device.CURRENT_DEVICE is not device:
+        torch.set_default_device(device)
+
+
+def tensor_behind(argument: Any) -> torch.Tensor | None:
+    """The tensor that a kernel's argument is, or that the result of `triton.reinterpret` has as its base."""
+    while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
+        argument = argument.base
+    return argument if isinstance(argument, torch.Tensor) else None
+
+
+class VirtualCuda(GpuMode):
+    """The function mode of tensors without data: one for each virtual GPU."""
 
     def __init__(self, memory: VirtualMemory) -> None:
         super().__init__()
@@ -49,14 +127,6 @@ class VirtualCuda(TorchFunctionMode):
         if handler is not None:
             return handler(func, args, kwargs or {})
         return self.call(func, args, kwargs or {})
-
-    @property
-    def is_on(self) -> bool:
-        """Whether the mode sees calls now: torch switches it off within its own handlers."""
-        return any(mode is self for mode in _get_current_function_mode_stack())
-
-    def entered(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.is_on else self
 
     # ---- devices
 

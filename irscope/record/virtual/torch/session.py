@@ -6,16 +6,13 @@ import contextlib
 import importlib
 import operator
 import sys
-import threading
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import reduce
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial, reduce
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch.overrides import _pop_mode, _push_mode
-from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
@@ -24,8 +21,14 @@ from irscope.record.virtual.placeholders import current_following
 from irscope.record.virtual.torch.compile import GraphCompiler
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.handlers import Handlers
-from irscope.record.virtual.torch.memory import CUDA, META, VirtualMemory, computed_values, invalidate, invalidate_all
-from irscope.record.virtual.torch.mode import VirtualCuda, follow_wrappers, install_autocast, install_operators
+from irscope.record.virtual.torch.memory import META, VirtualMemory, computed_values, invalidate, invalidate_all
+from irscope.record.virtual.torch.mode import (
+    VirtualCuda,
+    follow_wrappers,
+    install_autocast,
+    install_operators,
+    tensor_behind,
+)
 from irscope.record.virtual.torch.rescue import EachOperator
 from irscope.record.virtual.torch.shadow import tensors_in
 from irscope.record.virtual.torch.streams import CudaGraph
@@ -54,52 +57,20 @@ class TorchSession:
         install_cuda(part, mode.memory, patches)
         follow_wrappers(mode, patches)
         GraphCompiler(note).install(patches)
-        _follow_backward(mode, patches, _invalidate_gradients)
-        self._follow_threads()
         self._spare_dynamo()
         _spare_symbols(patches)
-        self._follow_default_device()
         self._accept_comparisons()
-        # Not a handler of the mode: torch checks the stream's type before it calls any mode.
-        patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
         # A captured graph writes again, to unknown places.
         patches.set(CudaGraph, "replay", lambda graph: invalidate_all())
-        patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
-        _push_mode(mode)
-        patches.callback(self._remove_mode)
+        mode.install(META, partial(_backward, mode), patches)
 
     def is_host_memory(self, argument: Any) -> bool:
         """Whether a kernel's argument is a tensor that a GPU cannot reach: of the host, and not pinned."""
-        while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
-            # The result of `triton.reinterpret`.
-            argument = argument.base
-        if not isinstance(argument, torch.Tensor):
+        if (tensor := tensor_behind(argument)) is None:
             return False
         with torch._C.DisableTorchFunction():
             memory = self.mode.memory
-            return memory.device(argument).type == "cpu" and argument.numel() > 0 and not memory.is_pinned(argument)
-
-    def _remove_mode(self) -> None:
-        # Not just one pop: the program may have left modes of its own above.
-        above = []
-        for _ in range(torch._C._len_torch_function_stack()):
-            mode = _pop_mode()
-            if mode is self.mode:
-                break
-            above.append(mode)
-        for mode in reversed(above):
-            _push_mode(mode)
-
-    def _follow_threads(self) -> None:
-        """Enter the mode, which belongs to one thread, in those that the program starts."""
-        run = threading.Thread.run
-        mode = self.mode
-
-        def run_in_mode(thread: threading.Thread) -> None:
-            with mode.entered():
-                run(thread)
-
-        self._patches.set(threading.Thread, "run", run_in_mode)
+            return memory.device(tensor).type == "cpu" and tensor.numel() > 0 and not memory.is_pinned(tensor)
 
     def _spare_dynamo(self) -> None:
         """Do not import torch.compile, which takes a second and more, for functions that are excluded from it.
@@ -125,24 +96,6 @@ class TorchSession:
 
         self._patches.set(torch, "use_deterministic_algorithms", deterministic)
 
-    def _follow_default_device(self) -> None:
-        """torch's own mode is below ours after `set_default_device("cuda")`, above in `with torch.device("cuda")`."""
-        kind = torch_default_device.DeviceContext
-        mode = self.mode
-        handle = kind.__torch_function__
-
-        def on_meta(
-            context: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:
-            if context.device.type != "cuda":
-                return handle(context, func, types, args, kwargs)
-            kwargs = kwargs or {}
-            if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
-                kwargs["device"] = CUDA if mode.is_on else META
-            return func(*args, **kwargs)
-
-        self._patches.set(kind, "__torch_function__", on_meta)
-
     def _accept_comparisons(self) -> None:
         """`torch.testing.assert_close` reads its tensors' data: without data, only shapes are compared."""
         real = torch.testing.assert_close
@@ -164,32 +117,12 @@ class TorchSession:
         self._patches.set(torch.testing, "assert_close", assert_close)
 
 
-def _follow_backward(mode: VirtualCuda, patches: Patches, before: Callable[[Any], None]) -> None:
-    """Enter the function mode in backward passes, until `patches` are closed.
-
-    Within `backward()`, as in every function that it handles, a function mode is off. The script's code that runs there
-    (custom functions, hooks) needs it, so it is entered again; torch's own operators, which run there too, are called
-    from a dispatch mode, in which it is off.
-
-    `before` is called with the outputs that a pass starts from.
-    """
-    run = torch.autograd.graph._engine_run_backward
-
-    def run_in_mode(*args: Any, **kwargs: Any) -> Any:
-        before(args[0] if args else kwargs.get("t_outputs", ()))
-        with ExitStack() as stack:
-            stack.enter_context(mode.entered())
-            if not EachOperator.is_on():
-                stack.enter_context(EachOperator())
-            return run(*args, **kwargs)
-
-    for module in (torch.autograd, torch.autograd.graph):
-        patches.set_known(module, {"_engine_run_backward": run_in_mode})
-
-
-def _restore_default_device(device: Any) -> None:
-    if torch_default_device.CURRENT_DEVICE is not device:
-        torch.set_default_device(device)
+@contextmanager
+def _backward(mode: VirtualCuda, outputs: Any) -> Iterator[None]:
+    """Around a backward pass: torch's own operators, which run there too, are called from a dispatch mode."""
+    _invalidate_gradients(outputs)
+    with mode.entered(), nullcontext() if EachOperator.is_on() else EachOperator():
+        yield
 
 
 def _invalidate_gradients(outputs: Any) -> None:
@@ -210,7 +143,6 @@ def _invalidate_gradients(outputs: Any) -> None:
 
 
 def _sure_values(value: Any) -> torch.Tensor | None:
-    """The values of a tensor if they are known and the program's own, or None."""
     if not isinstance(value, torch.Tensor):
         return None
     with torch._C.DisableTorchFunction():
@@ -270,7 +202,6 @@ class _Later(ModuleType):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the real module has taken its place."""
         return sys.modules.get(self.__name__) is not self
 
     def load(self) -> ModuleType:

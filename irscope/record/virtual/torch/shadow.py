@@ -218,7 +218,6 @@ def _attach(results: list[torch.Tensor], values: list[Any], is_placeholder: bool
 
 
 def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The results with memory of their own."""
     shared = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
     return [
         tensor for tensor in tensors_in(result) if has_shadow(tensor) and tensor.untyped_storage()._cdata not in shared

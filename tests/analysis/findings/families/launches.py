@@ -76,6 +76,84 @@ def product(a, b, c, n, WIDE: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr)
     tl.store(c + rows[:, None] * n + columns[None, :], total)
 
 
+@triton.jit
+def normed(x, y, n, AGAIN: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows that are read twice, or once."""
+    row = tl.program_id(0) * n
+    c = tl.arange(0, BLOCK)
+    if AGAIN:
+        most = tl.full((BLOCK,), -1e30, tl.float32)
+        for i in range(0, n, BLOCK):
+            most = tl.maximum(most, tl.load(x + row + i + c))  # here: IRS104
+        top = tl.max(most, 0)
+        for i in range(0, n, BLOCK):
+            tl.store(y + row + i + c, tl.load(x + row + i + c) - top)
+    else:
+        for i in range(0, n, BLOCK):
+            tl.store(y + row + i + c, tl.load(x + row + i + c) - 1.0)
+
+
+@triton.jit
+def causal(q, k, o, n, ALL: tl.constexpr, TILE: tl.constexpr):
+    """All keys, those that the mask drops too, or the others."""
+    rows, columns, d = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, TILE), tl.arange(0, 64)
+    queries = tl.load(q + rows[:, None] * 64 + d[None, :])
+    total = tl.zeros((TILE,), tl.float32)
+    end = n if ALL else (tl.program_id(0) + 1) * TILE
+    for j in range(0, end, TILE):
+        keys = tl.load(k + (j + columns)[None, :] * 64 + d[:, None])
+        scores = tl.dot(queries, keys)
+        scores = tl.where(rows[:, None] >= (j + columns)[None, :], scores, 0.0)  # here: IRS204
+        total += tl.sum(scores, 1)
+    tl.store(o + rows, total)
+
+
+@triton.jit
+def summed_products(a, b, c, n, DOT: tl.constexpr, TILE: tl.constexpr):
+    """Products of two tiles, each by itself or as a dot."""
+    rows, columns = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.program_id(1) * TILE + tl.arange(0, TILE)
+    k = tl.arange(0, 32)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for i in range(0, n, 32):
+        left = tl.load(a + rows[:, None] * n + (i + k)[None, :])
+        right = tl.load(b + columns[:, None] * n + (i + k)[None, :])
+        if DOT:
+            total = tl.dot(left, tl.trans(right), total)
+        else:
+            total += tl.sum(left[:, None, :] * right[None, :, :], 2)  # here: IRS306
+    tl.store(c + rows[:, None] * n + columns[None, :], total)
+
+
+@triton.jit
+def ordered(a, b, c, n, GROUP: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    """Tiles row by row, or in groups of rows."""
+    down, across = tl.cdiv(n, M), tl.cdiv(n, N)
+    at = tl.program_id(0)
+    row, column = at // across, at % across
+    if GROUP > 1:
+        row, column = tl.swizzle2d(row, column, down, across, GROUP)
+    rows, columns, k = row * M + tl.arange(0, M), column * N + tl.arange(0, N), tl.arange(0, 64)
+    total = tl.zeros((M, N), tl.float32)
+    for i in range(0, n, 64):
+        left = tl.load(a + rows[:, None] * n + (i + k)[None, :])
+        right = tl.load(b + (i + k)[:, None] * n + columns[None, :])
+        total = tl.dot(left, right, total)  # here: IRS510
+    tl.store(c + rows[:, None] * n + columns[None, :], total.to(tl.float16))
+
+
+@triton.jit
+def bounded(x, y, n, FORM: tl.constexpr, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
+    """A mask in one form or another, and a constant in the offset."""
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ok = o < n
+    if FORM == 1:
+        ok = o <= n - 1
+    if FORM == 2:
+        ok = (o < n) & (o % 7 != 8)
+    v = tl.load(x + o + SHIFT, mask=ok, other=0.0)  # here: IRS101
+    tl.store(y + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), v)
+
+
 def _of(
     kernel: str,
     signature: str,
@@ -105,6 +183,25 @@ def _dots(grid: tuple[int, int, int], warps: int = 4, **constants: object) -> Va
     return _of("product", _DOT, grid, _N, warps, **constants)
 
 
+def _bounded(form: int, shift: int = 0) -> Variant:
+    halves = "*fp16:16, *fp16:16, i32:16"
+    return _of("bounded", halves, (16384, 1, 1), (("n", 1 << 24),), 4, FORM=form, SHIFT=shift, BLOCK=1024)
+
+
+def _products(**constants: object) -> Variant:
+    return _of("summed_products", _DOT, (128, 128, 1), (("n", 2048),), 4, **constants)
+
+
+def _ordered(group: int) -> Variant:
+    return _of("ordered", "*fp16:16, *fp16:16, *fp16:16, i32:16", (2048, 1, 1), (("n", 8192),), 8, GROUP=group, M=128,
+               N=256)  # fmt: skip
+
+
+def _causal(every: bool) -> Variant:
+    return _of("causal", "*fp16:16, *fp16:16, *fp32:16, i32:16", (512, 1, 1), (("n", 32768),), 4, ALL=every, TILE=64)
+
+
+_FLOATS = _of("product", "*fp32:16, *fp32:16, *fp32:16, i32:16", (32, 64, 1), _N, 4, WIDE=False, M=128, TILE=64)
 _HOPPER = ("cuda:90",)
 STRUCTURAL = (
     Case("IRS304", _dots((128, 64, 1), WIDE=False, M=32, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
@@ -114,6 +211,9 @@ STRUCTURAL = (
     Case("IRS305", _dots((64, 64, 1), WIDE=True, M=64, TILE=64), _dots((64, 64, 1), WIDE=False, M=64, TILE=64),
          "widened from f16", ("cuda:80", "cuda:90")),
     Case("IRS604", _flat("squared", WIDE=True), _flat("squared", WIDE=False), "float64", ("cuda:80", "cuda:90")),
+    Case("IRS101", _bounded(1), _bounded(0), "compares by <=", ("cuda:80", "cuda:90"), helps="< in place of <="),
+    Case("IRS101", _bounded(2), _bounded(0), "computes with the index", ("cuda:80", "cuda:90")),
+    Case("IRS101", _bounded(0, 1), _bounded(0, 8), "is added to", ("cuda:80", "cuda:90"), helps="SHIFT = 8"),
 )  # fmt: skip
 COSTS = (
     Case("IRS205", _long("summed", 4096, 16, INSIDE=True, BLOCK=512),
@@ -125,7 +225,15 @@ COSTS = (
     Case("IRS507", _long("summed", 136, INSIDE=True, BLOCK=1024, n=65536),
          _long("summed", 132, INSIDE=True, BLOCK=1024, n=65536), "136 CTAs"),
     Case("IRS508", _long("soft", 132, BLOCK=512, n=512), _long("soft", 65536, BLOCK=512, n=512), "the launch's own"),
-    Case("IRS509", _dots((64, 64, 1), WIDE=False, M=64, TILE=64), _long("soft", 65536, BLOCK=4096, n=4096), "busy"),
+    Case("IRS509", _long("soft", 524288, n=64, BLOCK=64), _long("soft", 65536, BLOCK=4096, n=4096), "busy"),
+    Case("IRS104", _long("normed", 4096, AGAIN=True, BLOCK=2048), _long("normed", 4096, AGAIN=False, BLOCK=2048),
+         "are distinct"),
+    Case("IRS204", _causal(True), _causal(False), "the mask is off everywhere"),
+    Case("IRS306", _products(DOT=False, TILE=16), _products(DOT=True, TILE=16), "broadcast against each other"),
+    Case("IRS307", _FLOATS, _dots((32, 64, 1), WIDE=False, M=128, TILE=64), "its buffer is contiguous"),
+    Case("IRS308", _dots((128, 128, 1), 1, WIDE=False, M=32, TILE=32),
+         _dots((32, 32, 1), 8, WIDE=False, M=128, TILE=128), "32×32"),
+    Case("IRS510", _ordered(1), _ordered(8), "different tiles"),
     Case("IRS505", _long("summed", 64, INSIDE=False, BLOCK=1024, n=65536),
          _long("summed", 4096, INSIDE=False, BLOCK=1024), "64 CTAs"),
     Case("IRS506", _long("soft", 65536, 16, 512, BLOCK=512),

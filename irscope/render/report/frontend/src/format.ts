@@ -20,7 +20,7 @@ export function bytes(value: number): string {
   return value < 10_000 ? `${COUNT.format(value)} B` : `${(value / 1024).toFixed(value < 102_400 ? 1 : 0)} KiB`;
 }
 
-/** As `irscope/render/text/figures.py` has it: one decimal where there is one. */
+/** As `irscope/render/text/tables.py` has it: one decimal where there is one. */
 export function percent(fraction: number): string {
   const value = Math.round(1000 * fraction) / 10;
   if (value === 0 && fraction > 0) return "< 0.1 %";

@@ -8,7 +8,7 @@ import pytest
 
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import in_flight
-from irscope.analysis.in_flight.model import BEFORE, InFlight, Step
+from irscope.analysis.in_flight.model import BEFORE, ExecutedStep, InFlight
 from tests.analysis.in_flight.partitioned import LAUNCHED, TURNS, partitioned, text_of
 
 
@@ -26,7 +26,7 @@ def flights() -> dict[str, InFlight]:
 @pytest.mark.parametrize("name", LAUNCHED)
 def test_no_tile_is_read_too_early_or_written_over(flights: dict[str, InFlight], name: str) -> None:
     found = flights[name]
-    assert (found.turns, found.note) == (TURNS[name], "")
+    assert (found.iterations, found.note) == (TURNS[name], "")
     checked = 0
     for ring in found.rings:
         end = dict.fromkeys(range(ring.slots), -1)
@@ -45,7 +45,7 @@ def test_no_tile_is_read_too_early_or_written_over(flights: dict[str, InFlight],
 def test_its_first_steps_are_those_that_the_text_tells(flights: dict[str, InFlight], name: str) -> None:
     """Slots and phases read off the text by themselves, as `irscope graph --warps` shows them."""
     (known,) = read_partitions(text_of(name))
-    first: dict[int, Step] = {}
+    first: dict[int, ExecutedStep] = {}
     for step in flights[name].steps:
         first.setdefault(step.line, step)
     rings = flights[name].rings
@@ -71,17 +71,17 @@ def test_its_first_steps_are_those_that_the_text_tells(flights: dict[str, InFlig
 def test_as_much_is_in_flight_as_there_are_slots(flights: dict[str, InFlight]) -> None:
     found = flights["ws_matmul"]
     dots = [step for step in found.steps if step.kind == "dot"]
-    assert [(step.tile, step.turn) for step in dots] == [(turn, turn) for turn in range(16)]
-    before = [step.tile for step in found.steps if step.kind == "copy" and step.turn == BEFORE]
+    assert [(step.tile, step.iteration) for step in dots] == [(at, at) for at in range(16)]
+    before = [step.tile for step in found.steps if step.kind == "copy" and step.iteration == BEFORE]
     assert before == [0, 0, 1, 1, 2, 2]
-    # In each turn that copies, the tile three turns ahead: there are three slots.
+    # In each turn that copies, the tile three iterations ahead: there are three slots.
     for turn in range(13):
-        assert {step.tile for step in found.steps if step.kind == "copy" and step.turn == turn} == {turn + 3}
-    last = {step.turn: number for number, step in enumerate(found.steps)}
+        assert {step.tile for step in found.steps if step.kind == "copy" and step.iteration == turn} == {turn + 3}
+    last = {step.iteration: number for number, step in enumerate(found.steps)}
     assert [found.flying(last[turn], "copy") for turn in range(16)] == [6] * 13 + [4, 2, 0]
     # Each result is read once, in the other slot than the one before it.
     results = [step for step in found.steps if step.operation == "ttng.tmem_load"]
-    assert [(step.tile, step.slot, step.turn, step.partition) for step in results] == [
+    assert [(step.tile, step.slot, step.iteration, step.partition) for step in results] == [
         (0, 0, 7, "default"),
         (1, 1, 15, "default"),
     ]
@@ -91,7 +91,7 @@ def test_of_an_attention_each_tile_goes_through_all_partitions(flights: dict[str
     found = flights["ws_attention"]
     scores = [step for step in found.steps if step.operation == "ttng.tmem_load" and "score" in step.value]
     assert [step.tile for step in scores] == list(range(16))
-    first, second = sorted({step.line for step in found.steps if step.kind == "dot" and step.turn >= 0})
+    first, second = sorted({step.line for step in found.steps if step.kind == "dot" and step.iteration >= 0})
     for line, count in ((first, 16), (second, 14)):
         tiles = [step.tile for step in found.steps if step.line == line and not step.is_off]
         assert tiles == list(range(16 - count, 16))
@@ -117,10 +117,10 @@ def test_what_is_not_known_is_said() -> None:
     found = in_flight(partitioned("ws_attention", n=64))
     assert found is not None
     # In one turn its pipeline never fills; in any other launch a phase depends on the size.
-    assert found.turns == 1
+    assert found.iterations == 1
     few = followed("ws_matmul", K=128, M=128, N=128)
-    assert few.turns is None
-    assert few.launch_turns == 2
+    assert few.iterations is None
+    assert few.launch_iterations == 2
     assert [step.tile for step in few.steps if step.kind == "dot"] == list(range(12))
     wait = "ttng.wait_barrier %acc_55, %acc_54"
     line = text_of("ws_matmul").partition(wait)[0].count("\n") + 1
@@ -128,8 +128,8 @@ def test_what_is_not_known_is_said() -> None:
     assert followed("ws_matmul", text).note == f"the phase of the wait in line {line} of the TTGIR is not known"
 
 
-def test_of_many_turns_the_first_are_followed() -> None:
+def test_of_many_iterations_the_first_are_followed() -> None:
     found = followed("ws_matmul", K=64 * 1000)
-    assert found.turns is None
+    assert found.iterations is None
     dots = [step.tile for step in found.steps if step.kind == "dot"]
     assert dots == list(range(96))

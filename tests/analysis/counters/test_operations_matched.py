@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.counters.matched import kernel_of_page, matched_instructions
+from irscope.analysis.counters.operations import kernel_of_page, matched_instructions
 from irscope.errors import UsageError
 from irscope.model.capture import Artifact, Capture
 from irscope.model.evidence import Profile

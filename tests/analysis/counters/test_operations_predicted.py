@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.analysis.counters.operations import counted_launch
-from irscope.analysis.counters.predicted import CounterComparison, executed_instructions
+from irscope.analysis.counters.operations import CounterComparison, counted_launch, executed_instructions
 from irscope.ir.asm.control_flow import read_control_flow
 from irscope.ir.mlir.uses import read_uses
 from irscope.memory.costs import costs_of

@@ -15,7 +15,7 @@ from irscope.render.capture.page import occupancy_text, summary_html
 from irscope.render.capture.plain import capture_json
 from irscope.render.report.facts import findings_of
 from irscope.render.text.diff import render_comparison
-from irscope.render.text.figures import difference, milliseconds, percent, resource_title, resource_value
+from irscope.render.text.tables import difference, milliseconds, percent, resource_title, resource_value
 from irscope.store.shelf import StoredCaptures
 from irscope.target import Target
 

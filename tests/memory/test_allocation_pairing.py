@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.memory.allocation import allocations_of
-from irscope.memory.pairing import paired_lines
+from irscope.memory.allocation import allocations_of, paired_lines
 from irscope.model.capture import PassSnapshot
 from irscope.store.file import load
 from tests.memory.kernels import compiled

@@ -13,7 +13,7 @@ import pytest
 from irscope.errors import RecordingError
 from irscope.model.capture import Artifact, Capture
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Candidates, settled
+from irscope.record.variants.pool import Candidates, settled
 from tests.analysis.recorded import stored
 
 REFUSED = "3"

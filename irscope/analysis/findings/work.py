@@ -1,0 +1,415 @@
+"""IRS104, IRS204, IRS306 to IRS308, IRS510: work that another form of the kernel would not do.
+
+Data that a CTA reads several times, iterations that a mask turns off, products without a dot, operands that are
+transposed on their way to one, tiles too small to reuse what they load, and an order of CTAs that shares little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod, sqrt
+
+from irscope.analysis.findings.bounds import Bounds, intervals
+from irscope.analysis.findings.loops import LOADS, loops_with_dots
+from irscope.analysis.findings.model import Cause, Finding, Suggestion
+from irscope.analysis.findings.studied import Studied, makers
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.memory.machine import ACCESSES
+from irscope.model.telling import joined
+from irscope.timing.predict import Model
+
+_LEAST_REPEATS = 1.5
+_LEAST_SHARE = 0.1
+"""Of the bytes that a CTA reads."""
+_MOST_PROGRAMS, _MOST_ITERATIONS = 8, 16
+"""Those of a launch, and of a loop, that are looked at."""
+_LEAST_MASKED = 0.15
+_COPIES = ("async_copy_global_to_local", "buffer_load_to_local")
+_CONVERSIONS = (
+    "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "fp_to_fp", "convert_layout", "broadcast"
+)  # fmt: skip
+_ENOUGH_ROWS = 128
+"""Rows and columns of a tile that keeps the tensor cores of a part busy from the L2 cache."""
+_LEAST_GAIN = 1.25
+
+
+def work_findings(studied: Studied, model: Model) -> Iterator[Finding]:
+    """The findings of a launch that has a prediction: what they cost is for the model to say."""
+    yield from _repeated(studied)
+    yield from _masked(studied)
+    yield from _without_dot(studied)
+    yield from _transposed(studied)
+    yield from _tiles(studied, model)
+
+
+# Data that is read several times.
+
+
+def _repeated(studied: Studied) -> Iterator[Finding]:
+    """The arguments of which a CTA in the middle of the grid reads each byte several times."""
+    from irscope.memory.addresses.arguments import read_arguments
+    from irscope.memory.programs.footprint import footprint_of
+
+    launch, kernel = studied.capture.launch, studied.module.kernel
+    grid, record = launch.grid, launch.record
+    if grid is None or record is None or kernel is None or min(grid) < 1:
+        return
+    x, y, z = grid
+    middle = x // 2 + x * (y // 2 + y * (z // 2))
+    room = {one.path: one.storage_bytes for one in record.arguments if one.storage_bytes is not None}
+    arguments = read_arguments(kernel, launch)
+    touched = [one for one in footprint_of(studied.module, arguments, grid, room, [middle]).touched if one.is_read]
+    whole = sum(one.requested_bytes[0] for one in touched)
+    for one in touched:
+        asked, distinct = one.requested_bytes[0], one.distinct_bytes[1]
+        lines = [cost.line for cost in studied.global_costs if _reads(cost.access, one.argument)]
+        is_many = distinct and asked >= _LEAST_REPEATS * distinct and asked >= _LEAST_SHARE * whole
+        if not lines or not one.argument or not is_many:
+            continue
+        times = asked / distinct
+        heaviest = max(lines, key=studied.traffic.bytes_at)
+        places = list(dict.fromkeys(place[0][1] for line in lines if (place := studied.place_at(line))))
+        where = f" (lines {joined(map(str, places))})" if len(places) > 1 else ""
+        finding = studied.finding(
+            "IRS104",
+            heaviest,
+            f"{one.argument} is read {times:.3g} times by each CTA{where}",
+            f"{asked - distinct:,} bytes of a CTA more than the {distinct:,} that it needs",
+            1,
+            [
+                studied.in_ir(
+                    f"program ({x // 2}, {y // 2}, {z // 2}) asks for {asked:,} bytes of {one.argument}, of which "
+                    f"{distinct:,} are distinct",
+                    heaviest,
+                    "evaluated",
+                )
+            ],
+            [Suggestion(_once(len(places)))],
+            factor=times,
+        )
+        yield replace(finding, lines=tuple(lines))
+
+
+def _once(places: int) -> str:
+    if places > 1:
+        return "load it once and keep it in registers (a larger tile), or do the passes at once (an online algorithm)"
+    return "load each element once, and give its parts to the lanes from registers (broadcast, reshape, tl.join)"
+
+
+def _reads(access: object, argument: str) -> bool:
+    return getattr(access, "argument", None) == argument and getattr(access, "action", "") in ("load", "copy")
+
+
+# Iterations that a mask turns off.
+
+
+def _masked(studied: Studied) -> Iterator[Finding]:
+    """Loops with a dot whose result is masked off in whole iterations."""
+    module, launch = studied.written, studied.capture.launch
+    kernel, grid = module.kernel, launch.grid
+    if kernel is None or grid is None or launch.record is None:
+        return
+    ids = {str(one.attribute("axis")): one.results[0] for one in kernel.walk() if one.opcode == "get_program_id"}
+    count = prod(grid)
+    steps = max(_MOST_PROGRAMS - 1, 1)
+    programs = sorted({(count - 1) * number // steps for number in range(_MOST_PROGRAMS)})
+    for loop in module.walk():
+        if loop.name != "scf.for" or not any(one.kind == "dot" for one in loop.walk()):
+            continue
+        wanted = [one for one in loop.walk() if one.name == "arith.select" and (_of_dot(module, one) is not None)]
+        if not wanted:
+            continue
+        parts: list[float] = []
+        witness = ""
+        for program in programs:
+            at = dict(zip("xyz", (program % grid[0], program // grid[0] % grid[1], program // grid[0] // grid[1]),
+                          strict=True))  # fmt: skip
+            known = {value: (at[axis], at[axis]) for axis, value in ids.items()}
+            part, iteration = _part_masked(studied, loop, wanted, known)
+            parts.append(part)
+            if iteration and not witness:
+                place = ", ".join(map(str, at.values()))
+                witness = f"in program ({place}) the mask is off everywhere in the iteration that begins at {iteration}"
+        share = sum(parts) / len(parts)
+        if share < _LEAST_MASKED or not witness:
+            continue
+        locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
+        chain = locations.chain_at(wanted[0].first_line)
+        lines = [line for line in studied.operations if studied.chain_at(line) == chain]
+        around = locations.chain_at(loop.first_line)
+        loops = [line for line, (one, _) in studied.operations.items()
+                 if one.kind == "loop" and studied.chain_at(line) == around]  # fmt: skip
+        if not lines or not loops:
+            continue
+        finding = studied.finding(
+            "IRS204",
+            lines[0],
+            f"masks off {share:.0%} of the iterations of its loop entirely: their work is thrown away",
+            f"{share:.0%} of the loop, dots included",
+            1,
+            [studied.in_ir(witness, wanted[0].first_line, "evaluated", stage="ttir")],
+            [Suggestion("end (or begin) the loop where the mask does: for a causal one at (program id + 1) × rows")],
+            factor=1 / max(1 - share, 0.05),
+        )
+        yield replace(finding, lines=tuple(one.first_line for one in studied.operations[loops[0]][0].walk()))
+
+
+def _of_dot(module: MlirModule, select: Operation) -> bool | None:
+    """Which side of a selection comes from a dot: what the condition must be for its result to be used."""
+    sides = [any(one.kind == "dot" for one in makers(module, value)) for value in select.operands[1:3]]
+    return sides[0] if len(sides) == 2 and sides[0] != sides[1] else None
+
+
+def _part_masked(
+    studied: Studied, loop: Operation, selects: list[Operation], known: Mapping[Value, Bounds]
+) -> tuple[float, str]:
+    """(the part of the iterations that every selection throws away, where the first of them begins)."""
+    module, launch = studied.written, studied.capture.launch
+    assert module.kernel is not None
+    held = intervals(module.kernel, launch, known)
+    bounds = [held.get(value) for value in loop.operands[:3]]
+    if any(one is None or one[0] != one[1] for one in bounds):
+        return 0.0, ""
+    start, stop, step = (one[0] for one in bounds if one is not None)
+    turns = range(start, stop, max(step, 1))
+    chosen = turns if len(turns) <= _MOST_ITERATIONS else [turns[len(turns) * at // _MOST_ITERATIONS]
+                                                           for at in range(_MOST_ITERATIONS)]  # fmt: skip
+    masked = list[int]()
+    index = loop.regions[0].blocks[0].arguments[0]
+    for turn in chosen:
+        held = intervals(module.kernel, launch, {**known, index: (turn, turn)})
+        if all(_is_thrown(held.get(one.operands[0]), bool(_of_dot(module, one))) for one in selects):
+            masked.append(turn)
+    return len(masked) / max(len(chosen), 1), str(masked[0]) if masked else ""
+
+
+def _is_thrown(condition: Bounds | None, wanted: bool) -> bool:
+    return condition == ((0, 0) if wanted else (1, 1))
+
+
+# Products that no dot computes.
+
+
+def _without_dot(studied: Studied) -> Iterator[Finding]:
+    """Sums of products along an axis that two tiles share, or of outer products in a loop."""
+    module = studied.written
+    locations = read_locations(studied.capture.texts.get("ttir", ""), "mlir")
+    for product in module.walk():
+        if product.name != "arith.mulf" or not product.result_types[0].shape:
+            continue
+        spread = [_spread(module, value) for value in product.operands[:2]]
+        sums = [one for one in _users(module, product) if _is_sum(module, one, product, spread)]
+        if not sums:
+            continue
+        places = {locations.chain_at(one.first_line) for one in (product, *sums)} - {()}
+        lines = [line for line in studied.operations if studied.chain_at(line) in places]
+        if not lines:
+            continue
+        shape = "×".join(map(str, product.result_types[0].shape))
+        what = "a reduction" if sums[0].kind == "reduction" else "the accumulator of the loop"
+        finding = studied.finding(
+            "IRS306",
+            lines[0],
+            "multiplies and adds up tiles element by element, where a dot does both on the tensor cores",
+            f"{prod(product.result_types[0].shape):,} multiplications and additions on the FMA units, each time",
+            1 << 5,
+            [
+                studied.in_ir(f"two tiles are broadcast against each other to {shape}", product.first_line,
+                              stage="ttir"),
+                studied.in_ir(f"{what} adds their products up", sums[0].first_line, stage="ttir"),
+            ],
+            [Suggestion("tl.dot of the two tiles (16 rows, columns and elements along the sum at the least)")],
+        )  # fmt: skip
+        yield replace(finding, lines=tuple(lines))
+
+
+def _spread(module: MlirModule, value: Value) -> frozenset[int]:
+    """The axes along which a value is broadcast."""
+    for made in makers(module, value):
+        if made.opcode not in _CONVERSIONS:
+            break
+        if made.opcode == "broadcast":
+            before, after = made.operand_types[0].shape, made.result_types[0].shape
+            return frozenset(axis for axis, (one, other) in enumerate(zip(before, after, strict=True)) if one < other)
+    return frozenset()
+
+
+def _users(module: MlirModule, made: Operation) -> Iterator[Operation]:
+    """What uses a result, its conversions aside."""
+    values = {made.results[0]}
+    for one in module.walk():
+        if not values.isdisjoint(one.operands):
+            if one.opcode in _CONVERSIONS:
+                values.update(one.results)
+            else:
+                yield one
+
+
+def _is_sum(module: MlirModule, one: Operation, product: Operation, spread: list[frozenset[int]]) -> bool:
+    left, right = spread
+    if not left - right or not right - left:
+        return False
+    if one.kind == "reduction":
+        axis = one.attribute("axis")
+        inner = [each.name for region in one.regions for block in region.blocks for each in block.operations]
+        return len(product.result_types[0].shape) == 3 and axis not in left | right and inner[:1] == ["arith.addf"]
+    ends = [use for use in module.walk() if use.name == "scf.yield" and one.results and one.results[0] in use.operands]
+    return one.name == "arith.addf" and len(product.result_types[0].shape) == 2 and bool(ends)
+
+
+# Operands that are transposed on their way to a dot.
+
+
+def _transposed(studied: Studied) -> Iterator[Finding]:
+    """Loads whose tile goes to shared memory with another fastest dimension than its addresses have."""
+    reported = set[object]()
+    for line, (operation, _) in studied.operations.items():
+        if operation.opcode not in (*LOADS, *_COPIES) or (key := studied.chain_at(line) or line) in reported:
+            continue
+        target = _buffer_of(studied, operation)
+        if target is None:
+            continue
+        encoding, at, bits = target
+        fastest = 0 if encoding else 1
+        strides = studied.limits.strides(operation)
+        if len(strides) != 2 or bits not in (8, 32) or strides[1 - fastest] != bits // 8:
+            continue
+        reported.add(key)
+        kind = "float32 (TF32)" if bits == 32 else "8 bits"
+        finding = studied.finding(
+            "IRS307",
+            line,
+            f"an operand of {kind} is transposed on its way to the dot: the matrix instruction takes it K-major only",
+            f"{bits}-bit copies or stores with bank conflicts, in place of 128-bit ones",
+            1 << 6,
+            [
+                studied.in_ir(f"its buffer is contiguous along dimension {fastest}", at),
+                studied.in_ir(f"its addresses are contiguous along dimension {1 - fastest}", line, "evaluated"),
+            ],
+            [Suggestion("store the tensor so that K is contiguous (b.T.contiguous().T once), or use 16-bit operands")],
+            factor=128 / bits,
+        )
+        yield replace(finding, lines=(line, at))
+
+
+def _buffer_of(studied: Studied, operation: Operation) -> tuple[bool, int, int] | None:
+    """(whether the operand's buffer is transposed, the line that writes it, bits of an element); None without one."""
+    if operation.opcode in _COPIES:
+        kinds = [*operation.operand_types, *operation.result_types]
+        line = operation.first_line
+    else:
+        stores = [one for one in _users(studied.module, operation) if one.opcode in ("local_alloc", "local_store")]
+        if not stores:
+            return None
+        kinds, line = [*stores[0].operand_types, *stores[0].result_types], stores[0].first_line
+    for kind in kinds:
+        layout = studied.module.encoding_of(kind) if kind.form == "memdesc" else None
+        if layout is not None and layout.kind == "nvmma_shared" and len(kind.shape) == 2:
+            return layout["transposed"] in (True, "true", 1), line, kind.element_bits
+    return None
+
+
+# Tiles and their order.
+
+
+def _tiles(studied: Studied, model: Model) -> Iterator[Finding]:
+    """The dots of a launch: tiles that reuse little of what they load, and CTAs that share little at the same time."""
+    for loop in loops_with_dots(studied):
+        dots = [one for one in loop.walk() if one.kind == "dot" and one.result_types and one.result_types[0].shape]
+        inside = {one.first_line for one in loop.walk()}
+        if not dots:
+            continue
+        result = dots[0].result_types[0]
+        loads = _operand_loads(studied, dots[0], inside)
+        if len(result.shape) != 2 or not any(loads):
+            continue
+        yield from _small(studied, model, dots[0], loads)
+        if all(loads):
+            yield from _order(studied, model, dots[0], loads)
+        return
+
+
+def _operand_loads(studied: Studied, dot: Operation, inside: set[int]) -> list[list[int]]:
+    """The lines of the TTGIR that load each operand of a dot in its loop."""
+    written = next((one for one in studied.written.walk() if one.kind == "dot"
+                    and _chain(studied, one.first_line) == studied.chain_at(dot.first_line)), None)  # fmt: skip
+    if written is None:
+        return [[], []]
+    found: list[list[int]] = []
+    for value in written.operands[:2]:
+        load = next((one for one in makers(studied.written, value) if one.opcode in ("load", "descriptor_load")), None)
+        chain = _chain(studied, load.first_line) if load is not None else ()
+        found.append([
+            line for line, (one, _) in studied.operations.items()
+            if chain and line in inside and one.opcode in ACCESSES and studied.chain_at(line) == chain
+        ])  # fmt: skip
+    return found
+
+
+def _chain(studied: Studied, line: int) -> object:
+    return read_locations(studied.capture.texts.get("ttir", ""), "mlir").chain_at(line)
+
+
+def _small(studied: Studied, model: Model, dot: Operation, loads: list[list[int]]) -> Iterator[Finding]:
+    """A tile that is loaded more often than one of 128 by 128, where there are CTAs enough for that."""
+    rows, columns = dot.result_types[0].shape
+    ctas = prod(model.execution.grid)
+    # The columns say how often the left operand is loaded, the rows how often the right one is.
+    wider = max(_ENOUGH_ROWS / columns, 1.0) if loads[0] else 1.0
+    taller = max(_ENOUGH_ROWS / rows, 1.0) if loads[1] else 1.0
+    while taller * wider > max(ctas / model.clock.units, 1.0):
+        taller, wider = (taller / 2, wider) if taller >= wider else (taller, wider / 2)
+    taller, wider = max(taller, 1.0), max(wider, 1.0)
+    if taller * wider < 2:
+        return
+    tile = f"{rows * taller:.0f}×{columns * wider:.0f}"
+    times = 2 / (1 / taller + 1 / wider) if all(loads) else taller * wider
+    finding = studied.finding(
+        "IRS308",
+        dot.first_line,
+        f"a tile of {rows}×{columns} is too small to reuse what it loads",
+        f"a tile of {tile} loads {times:.2g} times less",
+        1 << 5,
+        [
+            studied.in_ir(f"the result of the dot is {rows}×{columns}", dot.first_line),
+            Cause(f"{ctas:,} CTAs are enough for {tile} too", "launch", "the launch"),
+        ],
+        [Suggestion(f"a tile of {tile}, with more warps: irscope tune compares them")],
+        factor=times,
+    )
+    yield replace(finding, lines=(*loads[0], *loads[1]))
+
+
+def _order(studied: Studied, model: Model, dot: Operation, loads: list[list[int]]) -> Iterator[Finding]:
+    """CTAs at the same time that share little: a row of tiles, where a square would load less."""
+    rows, columns = dot.result_types[0].shape
+    execution = model.execution
+    at_once = min(execution.resident * model.clock.units, prod(execution.grid))
+    names = [next((cost.access.argument for cost in studied.global_costs if cost.line in lines and cost.access), "")
+             for lines in loads]  # fmt: skip
+    if "" in names or names[0] == names[1]:
+        return
+    arrays = [execution.array_names.index(one) + 1 if one in execution.array_names else -1 for one in names]
+    if not all(one in execution.distinct for one in arrays):
+        return
+    left, right = (execution.distinct[one] * at_once for one in arrays)
+    now = left * rows + right * columns
+    least = 2 * sqrt(at_once * rows * columns)
+    if now < _LEAST_GAIN * least or max(execution.from_dram.get(one, 0.0) for one in arrays) < 0.02:
+        return
+    finding = studied.finding(
+        "IRS510",
+        dot.first_line,
+        f"the {at_once} CTAs that run at the same time share little: {left:.0f} rows and {right:.0f} columns of tiles",
+        f"{now / least:.2g} times the data of a square of tiles, from DRAM and the L2 cache",
+        1 << 4,
+        [
+            Cause(f"they load {left:.0f} different tiles of {names[0]} and {right:.0f} of {names[1]}", "predicted",
+                  "the model of the launch"),
+        ],
+        [Suggestion("a grouped order of CTAs: tl.swizzle2d, or GROUP_SIZE_M as in Triton's matmul tutorial")],
+        factor=now / least,
+    )  # fmt: skip
+    yield replace(finding, lines=(*loads[0], *loads[1]))

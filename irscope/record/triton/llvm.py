@@ -1,0 +1,277 @@
+"""LLVM's own passes in this process: named one by one, left out by a plan, and timed.
+
+Triton gives no access to them. Its libraries hold LLVM's functions for it, found by symbol as `reasons` finds its own:
+`libtriton`, and from 3.9 on AMD's code generator, which is a library with an LLVM of its own.
+
+LLVM asks a gate before each pass that may be left out (`llvm/IR/OptBisect.h`): `getGlobalPassGate` returns the object,
+and while a compile is watched its table of virtual functions is one of this module's. Passes that must run are not
+asked for. The middle end asks, and is timed, only where `LLVM_IR_ENABLE_DUMP` is set, which also prints the IR after
+each pass; a filter for a function that does not exist keeps that away. Times are LLVM's own time trace
+(`llvm/Support/TimeProfiler.h`), in microseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from irscope.model.capture import PassSnapshot
+from irscope.model.evidence import SpanKind, TimeSpan
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.patches import environment_variable
+from irscope.record.triton.reasons import function_addresses
+
+_PARSE = "LLVMParseCommandLineOptions"
+# OptPassGate &getGlobalPassGate()
+_GATE = "_ZN4llvm17getGlobalPassGateEv"
+# PassRegistry *PassRegistry::getPassRegistry(), void PassRegistry::enumerateWith(PassRegistrationListener *)
+_REGISTRY = "_ZN4llvm12PassRegistry15getPassRegistryEv"
+_ENUMERATE = "_ZN4llvm12PassRegistry13enumerateWithEPNS_24PassRegistrationListenerE"
+# void timeTraceProfilerInitialize(unsigned granularity, StringRef process, bool verbose)
+_TRACE = "_ZN4llvm27timeTraceProfilerInitializeEjNS_9StringRefEb"
+# Error timeTraceProfilerWrite(StringRef file, StringRef other), void timeTraceProfilerCleanup()
+_WRITE = "_ZN4llvm22timeTraceProfilerWriteENS_9StringRefES0_"
+_CLEAN = "_ZN4llvm24timeTraceProfilerCleanupEv"
+# TimeTraceProfilerEntry *timeTraceProfilerBegin(StringRef name, StringRef detail), void timeTraceProfilerEnd()
+_BEGIN = "_ZN4llvm22timeTraceProfilerBeginENS_9StringRefES0_"
+_END = "_ZN4llvm20timeTraceProfilerEndEv"
+_SYMBOLS = (_PARSE, _GATE, _REGISTRY, _ENUMERATE, _TRACE, _WRITE, _CLEAN, _BEGIN, _END)
+
+_MARK = "irscope"
+_LEAST_US = 20
+"""Analyses that take less are left to the pass that they are for."""
+
+_PRINT_NOTHING = b"-filter-print-funcs=no-function-has-this-name"
+_STAGE_OF_MIDDLE_END = "llir"
+
+_Text, _Size, _Pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
+# A StringRef is passed as two words. bool shouldRunPass(StringRef, StringRef), bool isEnabled(), passEnumerate(info *)
+_ShouldRun = ctypes.CFUNCTYPE(ctypes.c_bool, _Pointer, _Pointer, _Size, _Pointer, _Size)
+_IsEnabled = ctypes.CFUNCTYPE(ctypes.c_bool, _Pointer)
+_Enumerated = ctypes.CFUNCTYPE(None, _Pointer, _Pointer)
+
+_ANALYSES = ("Analysis", "Proxy", "AA", ">")
+# Managers and adaptors, which only run the passes within them.
+_STRUCTURE = (
+    "PassManager<",
+    "OptModule",
+    "OptFunction",
+    "ModuleInlinerWrapperPass",
+    "DevirtSCCRepeatedPass",
+    "Verifier",
+)
+
+
+class _Library:
+    """One of the libraries that hold an LLVM."""
+
+    def __init__(self, path: Path, exported: str) -> None:
+        try:
+            self._addresses = function_addresses(path, _SYMBOLS, exported)
+        except OSError:
+            self._addresses = {}
+        self.is_complete = self._addresses.keys() == set(_SYMBOLS)
+        self._arguments: dict[str, str] = {}
+        self._is_silent = False
+
+    def _function(self, symbol: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+        return ctypes.PYFUNCTYPE(result, *arguments)(self._addresses[symbol])
+
+    def print_nothing(self) -> None:
+        """Keep this LLVM from printing IR in this process; before its first compile, which reads the filter once."""
+        if self._is_silent:
+            return
+        self._is_silent = True
+        words = [b"irscope", _PRINT_NOTHING]
+        parse = self._function(_PARSE, None, ctypes.c_int, ctypes.POINTER(_Text), _Text)
+        parse(len(words), (_Text * len(words))(*words), None)
+
+    @contextmanager
+    def gate(self, runs: Callable[[str, str], bool]) -> Iterator[None]:
+        """Ask `runs`, with the name and the argument of a pass, whether it runs, until the end of the block."""
+
+        def should_run(_: Any, name: int, length: int, *__: Any) -> bool:
+            try:
+                text = ctypes.string_at(name, length).decode("utf-8", "replace")
+                return runs(text, self.argument_of(text))
+            except Exception:
+                # An exception cannot pass through LLVM.
+                return True
+
+        table = ctypes.cast(self._function(_GATE, _Pointer)(), ctypes.POINTER(_Pointer))
+        before = table[0]
+        own = ctypes.cast(before, ctypes.POINTER(_Pointer))
+        functions = (_ShouldRun(should_run), _IsEnabled(lambda _: True))
+        entries = (_Pointer * 4)(own[0], own[1], *(ctypes.cast(function, _Pointer) for function in functions))
+        table[0] = ctypes.addressof(entries)
+        try:
+            yield
+        finally:
+            table[0] = before
+
+    def argument_of(self, name: str) -> str:
+        """`machine-cse` of `Machine Common Subexpression Elimination`; the middle end gives arguments as names."""
+        if " " not in name:
+            return name
+        if name not in self._arguments:
+            self._arguments |= self._registered()
+        return self._arguments.setdefault(name, "")
+
+    def _registered(self) -> dict[str, str]:
+        """Name → argument of the passes that the code generator has registered so far."""
+        rows: dict[str, str] = {}
+
+        def note(_: Any, info: int) -> None:
+            # llvm/PassInfo.h: StringRef PassName, StringRef PassArgument
+            words = ctypes.cast(info, ctypes.POINTER(_Size))
+            name, argument = (ctypes.string_at(words[at], words[at + 1]).decode() for at in (0, 2))
+            rows.setdefault(name, argument)
+
+        callback = ctypes.cast(_Enumerated(note), _Pointer)
+        # Two destructors, passRegistered and passEnumerate.
+        entries = (_Pointer * 4)(None, None, callback, callback)
+        listener = (_Pointer * 1)(ctypes.addressof(entries))
+        registry = self._function(_REGISTRY, _Pointer)()
+        self._function(_ENUMERATE, None, _Pointer, _Pointer)(registry, ctypes.addressof(listener))
+        return rows
+
+    @contextmanager
+    def trace(self, take: Callable[[int, list[dict[str, Any]]], None], folder: str | None) -> Iterator[None]:
+        """Give the time trace of the block to `take`, with the nanosecond that its times count from."""
+        self._function(_TRACE, None, ctypes.c_uint, _Text, _Size, ctypes.c_bool)(0, b"", 0, False)
+        self.mark("")
+        begun_ns = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            with tempfile.NamedTemporaryFile(dir=folder, suffix=".json") as file:
+                place, error = os.fsencode(file.name), ctypes.create_string_buffer(8)
+                write = self._function(_WRITE, _Pointer, _Pointer, _Text, _Size, _Text, _Size)
+                write(ctypes.addressof(error), place, len(place), b"", 0)
+                self._function(_CLEAN, None)()
+                rows = json.load(file).get("traceEvents", [])
+            first = next((row["ts"] for row in rows if row["name"] == _MARK), 0)
+            take(begun_ns - first * 1000, [row for row in rows if row["ts"] != first or row["name"] != _MARK])
+
+    def mark(self, text: str) -> None:
+        """Add an event without duration to the trace, if one is being made."""
+        begin = self._function(_BEGIN, None, _Text, _Size, _Text, _Size)
+        name, detail = _MARK.encode(), text.encode()
+        begin(name, len(name), detail, len(detail))
+        self._function(_END, None)()
+
+
+@cache
+def _library(path: Path, exported: str) -> _Library:
+    return _Library(path, exported)
+
+
+def _libraries(backend: str) -> list[_Library]:
+    places = [triton_api.compiler_library()]
+    if backend == "hip" and (code_generator := triton_api.amd_code_generator()) is not None:
+        places.append(code_generator)
+    return [library for place in places if (library := _library(*place)).is_complete]
+
+
+class LlvmPasses:
+    """LLVM's passes of one compile: counted by name, left out where a plan says so, timed on request."""
+
+    def __init__(
+        self, backend: str, skips: Callable[[PassSnapshot], bool], *, is_timed: bool, prints: bool, folder: str | None
+    ) -> None:
+        """Of a compile for `backend`; `skips` is asked before each that may be left out.
+
+        `prints`: whether the IR after each pass is printed, with a line before it that names the pass. `folder`: where
+        temporary files go.
+        """
+        self._libraries = _libraries(backend)
+        self._skips = skips
+        self._is_timed = is_timed
+        self._prints = prints
+        self._folder = folder
+        self._counts: Counter[str] = Counter()
+        self._stage = ""
+        self.snapshots: list[PassSnapshot] = []
+        """All of the compile."""
+        self.spans: list[TimeSpan] = []
+        """Of the stage that ended last."""
+
+    @property
+    def is_available(self) -> bool:
+        """Whether this Triton's libraries name the functions that are needed."""
+        return bool(self._libraries)
+
+    @contextmanager
+    def stage(self, stage: str) -> Iterator[None]:
+        """Watch the passes of one stage."""
+        self._stage, self.spans = stage, []
+        with ExitStack() as stack:
+            if stage == _STAGE_OF_MIDDLE_END:
+                stack.enter_context(environment_variable("LLVM_IR_ENABLE_DUMP", "1"))
+            for library in self._libraries:
+                if not self._prints:
+                    library.print_nothing()
+                stack.enter_context(library.gate(self._runs))
+                if self._is_timed:
+                    stack.enter_context(library.trace(partial(self._take, library), self._folder))
+            yield
+
+    def _runs(self, name: str, argument: str) -> bool:
+        known = argument or name
+        self._counts[known] += 1
+        step = PassSnapshot(len(self.snapshots), self._stage, known, self._counts[known], argument, group="llvm")
+        skipped = self._skips(step)
+        if skipped:
+            step = replace(step, outcome="skipped", changed=False)
+        self.snapshots.append(step)
+        if self._is_timed:
+            for library in self._libraries:
+                library.mark(f"{known}#{step.occurrence}")
+        if self._prints:
+            os.write(2, f"irscope: {'skips' if skipped else 'runs'} {known}\n".encode())
+        return not skipped
+
+    def _take(self, library: _Library, begun_ns: int, events: list[dict[str, Any]]) -> None:
+        """Read a time trace: the passes, and the analyses that each computed within it."""
+        rows = [row for row in events if row.get("ph") == "X" and not row["name"].startswith("Total ")]
+        ends: list[float] = []
+        latest: dict[str, Any] | None = None
+        asked = ""
+        for row in sorted(rows, key=lambda row: (row["ts"], -row["dur"])):
+            detail = str(row.get("args", {}).get("detail", ""))
+            if row["name"] == _MARK:
+                # The code generator asks from within the pass, the middle end just before it.
+                argument = detail.rpartition("#")[0]
+                if latest is not None and (row["ts"] == latest["ts"] or self._last_is(argument)):
+                    self.spans[-1] = replace(self.spans[-1], name=detail)
+                else:
+                    asked = detail
+                continue
+            of_code_generator = row["name"] in ("RunPass", "RunLoopPass")
+            name = library.argument_of(detail) or detail if of_code_generator else row["name"]
+            if name.startswith(_STRUCTURE) or name.endswith(("PassAdaptor", "Pass Manager")):
+                continue
+            while ends and row["ts"] >= ends[-1]:
+                ends.pop()
+            is_pass = of_code_generator or (not ends and not name.endswith(_ANALYSES))
+            if not is_pass and row["dur"] < _LEAST_US:
+                continue
+            if is_pass and not of_code_generator and asked:
+                name, asked = asked, ""
+            kind: SpanKind = "llvm" if is_pass else "llvm analysis"
+            self.spans.append(TimeSpan(name, kind, begun_ns + row["ts"] * 1000, row["dur"] * 1000, len(ends)))
+            latest = row if is_pass else latest
+            ends.append(row["ts"] + row["dur"])
+
+    def _last_is(self, argument: str) -> bool:
+        return bool(self.spans) and self.spans[-1].name == argument

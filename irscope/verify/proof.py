@@ -1,0 +1,820 @@
+"""Accesses out of bounds for all values of a kernel's integer arguments: a proof by z3, or a counterexample.
+
+An address is an affine or polynomial term over the integer arguments, the program ids, the iterations of loops and the
+index of the element. The shapes of the tensors and the grid are terms as well: a dimension whose recorded size is the
+value of one argument alone is that argument.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportMissingParameterType=false
+# z3 states no types.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import combinations_with_replacement, product
+from math import prod
+from typing import Any, Literal
+
+from irscope.errors import MissingTool
+from irscope.ir.locations.mlir import read_mlir
+from irscope.ir.locations.model import line_text, place_of
+from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.types import Type
+from irscope.model.capture import Capture
+from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.verify.safety import verify_launch
+from irscope.verify.verdict import Violation
+
+__all__ = ["ArgumentsVerdict", "prove_bounds"]
+
+_MOST_ELEMENTS = 1 << 30
+"""Of a tensor: beyond, 32-bit addresses wrap in most kernels, which is a note and no counterexample."""
+_EFFORT = 4_000_000
+"""z3's own count of steps for one question: the same on every machine."""
+_MOST_GRIDS = 6
+_SMALL = (64, 1 << 10, 1 << 13)
+"""Greatest values of arguments, tried in turn, of a counterexample that is executed."""
+_MOST_BYTES = 1 << 28
+Term = Any
+"""An expression of z3."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsVerdict:
+    """What is known of a kernel's accesses for all values of its integer arguments."""
+
+    answer: Literal["proved", "counterexample", "not decided"]
+    assumed: tuple[str, ...] = ()
+    """What the launch was taken to mean: `x_ptr has (n,) elements`, `grid x = cdiv(n, 1024)`."""
+    arguments: tuple[tuple[str, int], ...] = ()
+    """The values of a counterexample."""
+    violations: tuple[Violation, ...] = ()
+    """What executing the counterexample shows."""
+    undecided: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> str:
+        """What the answer covers."""
+        if self.answer == "proved":
+            return "no access is out of bounds, whatever the integer arguments are"
+        if self.answer == "counterexample":
+            return ", ".join(f"{name} = {value}" for name, value in self.arguments)
+        return self.undecided[0] if self.undecided else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `irscope verify --for-all-arguments --json`."""
+        return {
+            "answer": self.answer,
+            "assumed": list(self.assumed),
+            "arguments": dict(self.arguments),
+            "violations": [violation.as_json() for violation in self.violations],
+            "undecided": list(self.undecided),
+            "notes": list(self.notes),
+        }
+
+
+def prove_bounds(capture: Capture) -> ArgumentsVerdict:
+    """Prove that no access is out of bounds for any integer arguments, or find arguments for which one is.
+
+    Raises MissingTool without z3.
+    """
+    try:
+        import z3
+    except ImportError as error:
+        raise MissingTool("proofs for all arguments need z3: pip install 'irscope[verify]'.") from error
+    text = capture.texts.get("ttir") or capture.texts.get("source", "")
+    record = capture.launch.record
+    if not text or record is None or capture.launch.grid is None:
+        return ArgumentsVerdict("not decided", undecided=("the capture has no TTIR, or no launch",))
+    return _Proof(z3, capture, record, capture.launch.grid, parse_mlir(text), text).verdict()
+
+
+class _Unread(Exception):
+    """Something of an access is no term; the text says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pointer:
+    path: str
+    offset: Term
+    """In elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A term and how it is written."""
+
+    text: str
+    term: Term
+
+
+@dataclass(slots=True)
+class _Launch:
+    """The symbols of a launch: its integer arguments, shapes and grid."""
+
+    z3: Any
+    scalars: dict[str, Term] = field(default_factory=dict)
+    values: dict[str, int] = field(default_factory=dict)
+    domain: list[Term] = field(default_factory=list)
+    extents: dict[str, Term] = field(default_factory=dict)
+    """Tensor → one past the greatest element that it has."""
+    sizes: dict[str, tuple[tuple[_Named, ...], tuple[_Named, ...]]] = field(default_factory=dict)
+    """Tensor → its sizes and strides."""
+    fixed: set[str] = field(default_factory=set)
+    assumed: list[str] = field(default_factory=list)
+    ambiguous: list[str] = field(default_factory=list)
+
+    grid: tuple[int, ...] = ()
+    bytes: dict[str, int] = field(default_factory=dict)
+    """Tensor → the size of an element."""
+    views: list[str] = field(default_factory=list)
+    """Tensors that are a part of their storage."""
+
+    @staticmethod
+    def of(z3: Any, capture: Capture, record: LaunchRecord, module: MlirModule) -> _Launch:
+        kernel = module.kernel
+        parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
+        types = {value.name.lstrip("%"): module.type_of(value) for value in parameters}
+        pointed = {name: kind.element for name, kind in types.items() if kind.form == "pointer"}
+        grid = capture.launch.grid or ()
+        sizes = {name: max(kind.bits // 8, 1) for name, kind in pointed.items() if kind is not None}
+        launch = _Launch(z3, grid=grid, bytes=sizes)
+        kinds, attributes = dict(capture.launch.signature), capture.launch.attributes
+        for one in record.arguments:
+            kind = kinds.get(one.path, "")
+            if one.kind != "scalar" or one.dtype != "int" or kind not in ("i32", "i64", "u32", "u64"):
+                continue
+            if not isinstance(one.value, int) or one.value < 1:
+                continue
+            launch._free(one.path, one.value)
+            if (one.path, "tt.divisibility=16") in attributes:
+                launch.domain.append(launch.scalars[one.path] % 16 == 0)
+        used: set[str] = set()
+        for one in record.arguments:
+            if one.kind != "scalar":
+                launch._shape(one, used)
+        # What is no size and no stride keeps its value: nothing says how far it may go.
+        launch.fixed = {*launch.scalars} - used
+        launch.domain += [launch.scalars[name] == launch.values[name] for name in launch.fixed]
+        if launch.fixed:
+            named = ", ".join(f"{name} = {launch.values[name]}" for name in sorted(launch.fixed))
+            launch.assumed.append(f"{named}, as recorded")
+        return launch
+
+    def matching(self, value: int, tensor: str, *, strides: bool) -> list[str]:
+        """The arguments of a value; those that are named like a stride, or those that are not."""
+        names = [name for name, own in self.values.items() if own == value and ("stride" in name.lower()) == strides]
+        stem = tensor.lower().removesuffix("_ptr").removesuffix("ptr").strip("_")
+        near = [name for name in names if strides and (stem in name.lower() or f"stride_{stem[:1]}" in name.lower())]
+        return near or names
+
+    def _shape(self, one: Argument, used: set[str]) -> None:
+        z3 = self.z3
+        shape, strides = one.shape, one.strides
+        contiguous = list(strides) == [prod(shape[place + 1 :]) for place in range(len(shape))]
+        found = [self.matching(size, one.path, strides=False) for size in shape]
+        whole = self.matching(prod(shape), one.path, strides=False)
+        if contiguous and len(whole) == 1 and not any(found):
+            shape, strides, found = (prod(shape),), (1,), [whole]
+        sizes: list[_Named] = []
+        for size, names in zip(shape, found, strict=True):
+            if size > 1 and size in self.grid and not names:
+                # No argument: a size that the host gives to the grid.
+                names.append(self._free(f"size_{size}", size))
+            if len(names) > 1 and size > 1:
+                self.ambiguous.append(f"{' and '.join(names)} are all {size}: which of them is a size of {one.path}")
+            sizes.append(self._one_of(names, size, used))
+        steps: list[_Named] = []
+        for place, stride in enumerate(strides):
+            names = self.matching(stride, one.path, strides=True) if stride > 1 else []
+            if len(names) >= 1:
+                steps.append(self._one_of(names[:1], stride, used))
+            elif contiguous:
+                inner = sizes[place + 1 :]
+                term = reduce(lambda left, right: left * right, [size.term for size in inner], z3.IntVal(1))
+                steps.append(_Named("*".join(size.text for size in inner) or "1", term))
+            else:
+                steps.append(_Named(str(stride), z3.IntVal(stride)))
+        reach = [(size.term - 1) * step.term for size, step in zip(sizes, steps, strict=True)]
+        elements = (one.storage_bytes or 0) // self.bytes.get(one.path, 1)
+        exact = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+        self.extents[one.path] = sum(reach, z3.IntVal(1))
+        if elements != exact and shape and elements == shape[0] * strides[0]:
+            # Rows that are cut off from longer ones.
+            self.extents[one.path] = sizes[0].term * steps[0].term
+            self.domain.append(self.extents[one.path] >= sum(reach, z3.IntVal(1)))
+        elif elements != exact or one.storage_offset or any(stride < 0 for stride in strides):
+            self.views.append(one.path)
+        self.sizes[one.path] = tuple(sizes), tuple(steps)
+        self.assumed.append(
+            f"{one.path} has ({', '.join(size.text for size in sizes)}) elements, "
+            f"strides ({', '.join(step.text for step in steps)})"
+        )
+
+    def _free(self, name: str, value: int) -> str:
+        self.scalars[name], self.values[name] = self.z3.Int(name), value
+        self.domain += [self.scalars[name] >= 1, self.scalars[name] < 1 << 31]
+        return name
+
+    def _one_of(self, names: list[str], size: int, used: set[str]) -> _Named:
+        if len(names) != 1:
+            return _Named(str(size), self.z3.IntVal(size))
+        used.add(names[0])
+        return _Named(names[0], self.scalars[names[0]])
+
+    def grids(self, grid: tuple[int, int, int], constants: Mapping[str, str]) -> list[tuple[_Named, _Named, _Named]]:
+        """What the grid may be: each size as an argument, a quotient by a constant, or a product of two of these."""
+        z3 = self.z3
+        blocks = sorted({int(text) for text in constants.values() if text.isdecimal() and int(text) > 1})
+        parts: list[tuple[_Named, int]] = []
+        for name in self.scalars:
+            if name in self.fixed or "stride" in name.lower():
+                continue
+            term, value = self.scalars[name], self.values[name]
+            parts.append((_Named(name, term), value))
+            parts += [
+                (_Named(f"cdiv({name}, {block})", (term + (block - 1)) / block), -(-value // block)) for block in blocks
+            ]
+        axes: list[list[_Named]] = []
+        for axis, size in enumerate(grid):
+            names = [part for part, value in parts if value == size]
+            if not names:
+                names = [
+                    _Named(f"{left[0].text} * {right[0].text}", left[0].term * right[0].term)
+                    for left, right in combinations_with_replacement(parts, 2)
+                    if left[1] * right[1] == size and left[0].text != right[0].text
+                ]
+            if size == 1 or not names:
+                any_number = z3.Int(f"programs {'xyz'[axis]}")
+                self.domain += [any_number >= 1, any_number < (1 << 31 if not axis else 1 << 16)]
+                names = [_Named("any number", any_number)] if size > 1 else [_Named("1", z3.IntVal(1))]
+            axes.append(names)
+        return [(x, y, z) for x, y, z in product(*axes)][: _MOST_GRIDS + 1]
+
+
+class _Terms:
+    """The values of a kernel's TTIR as terms, each at an index of an element."""
+
+    def __init__(self, z3: Any, launch: _Launch, module: MlirModule, grid: tuple[_Named, ...]) -> None:
+        self.z3, self.launch, self.module, self.grid = z3, launch, module, grid
+        # A GPU takes no more programs.
+        self.facts: list[Term] = [size.term < 1 << 31 for size in grid]
+        """What holds of the symbols that stand for ids, iterations, quotients and remainders."""
+        self.narrow: list[tuple[Operation, Term]] = []
+        """Results of 32-bit operations that addresses and masks are computed by."""
+        self._known: dict[Any, Any] = {}
+        self._count = 0
+        self.programs = [z3.Int(f"program {axis}") for axis in "xyz"]
+        for program, size in zip(self.programs, grid, strict=True):
+            self.facts += [program >= 0, program < size.term]
+        kernel = module.kernel
+        self._parameters = {
+            value.number: value.name for value in (kernel.regions[0].blocks[0].arguments if kernel is not None else ())
+        }
+
+    def fresh(self, kind: Type | None = None) -> Term:
+        """A symbol of which nothing is known."""
+        self._count += 1
+        is_condition = (kind is not None and kind.text.endswith("i1")) or (
+            kind is not None and _element(kind).text == "i1"
+        )
+        return self.z3.Bool(f"any {self._count}") if is_condition else self.z3.Int(f"any {self._count}")
+
+    def at(self, value: Value, index: tuple[Term, ...]) -> Any:
+        """The element of a value; raises _Unread where it is no term."""
+        key = (value.number, tuple(place.get_id() for place in index))
+        if key not in self._known:
+            self._known[key] = self._made(value, index)
+        return self._known[key]
+
+    def _made(self, value: Value, index: tuple[Term, ...]) -> Any:
+        owner = self.module.owners.get(value.number)
+        if isinstance(owner, Operation):
+            rule = _RULES.get(owner.opcode)
+            if rule is not None:
+                return rule(self, owner, index)
+            if owner.opcode == "scf.for":
+                return self._carried(owner, owner.results.index(value), index, self.trips(owner))
+            if owner.opcode == "scf.if":
+                return self._chosen(owner, owner.results.index(value), index)
+            return self._unknown(value, owner)
+        parent = self.module.parents.get(value.number)
+        if parent is self.module.kernel and value.number in self._parameters:
+            return self._parameter(value)
+        if parent is not None and parent.opcode == "scf.for":
+            place = parent.regions[0].blocks[0].arguments.index(value)
+            iteration = self.iteration(parent)
+            if place == 0:
+                begin, _, step = (self.at(one, ()) for one in parent.operands[:3])
+                return begin + iteration * step
+            return self._carried(parent, place - 1, index, iteration)
+        return self._unknown(value, parent)
+
+    def _unknown(self, value: Value, owner: Operation | None) -> Any:
+        kind = self.module.type_of(value)
+        if _element(kind).form in ("pointer", "descriptor"):
+            raise _Unread(f"the pointer that {owner.name if owner is not None else 'a block'} gives is not followed")
+        return self.fresh(kind)
+
+    def _parameter(self, value: Value) -> Any:
+        name = value.name.lstrip("%")
+        kind = self.module.type_of(value)
+        if kind.form == "pointer":
+            if name not in self.launch.extents:
+                raise _Unread(f"{name} is no tensor of the launch")
+            return _Pointer(name, self.z3.IntVal(0))
+        known = self.launch.scalars.get(name)
+        return known if known is not None else self.fresh(kind)
+
+    # ── control flow ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def iteration(self, loop: Operation) -> Term:
+        """The number of an iteration of a loop that is executed."""
+        key = ("iteration", id(loop))
+        if key not in self._known:
+            self._count += 1
+            number = self._known[key] = self.z3.Int(f"iteration {self._count}")
+            begin, end, step = (self.at(one, ()) for one in loop.operands[:3])
+            self.facts += [number >= 0, step >= 1, begin + number * step < end]
+        return self._known[key]
+
+    def trips(self, loop: Operation) -> Term:
+        """How many iterations a loop has."""
+        key = ("trips", id(loop))
+        if key not in self._known:
+            self._count += 1
+            count = self._known[key] = self.z3.Int(f"trips {self._count}")
+            begin, end, step = (self.at(one, ()) for one in loop.operands[:3])
+            ends = [begin + count * step >= end, begin + (count - 1) * step < end]
+            self.facts += [count >= 0, self.z3.If(begin < end, self.z3.And(*ends), count == 0)]
+        return self._known[key]
+
+    def _carried(self, loop: Operation, place: int, index: tuple[Term, ...], iteration: Term) -> Any:
+        """A carried value after some iterations: where each adds the same to it."""
+        body = loop.regions[0].blocks[0]
+        own, first = body.arguments[place + 1], loop.operands[3 + place]
+        passed = body.operations[-1].operands[place]
+        added: list[tuple[Value, int]] = []
+        inner = {id(one) for one in loop.walk()}
+        while passed != own:
+            owner = self.module.definition(passed)
+            if owner is None or id(owner) not in inner or owner.opcode not in ("addptr", "arith.addi", "arith.subi"):
+                return self._unknown(own, loop)
+            left, right = owner.operands
+            sign = -1 if owner.opcode == "arith.subi" else 1
+            if owner.opcode == "arith.addi" and not self._leads_to(left, own, inner):
+                left, right = right, left
+            if self._depends(right, inner, {*body.arguments}):
+                return self._unknown(own, loop)
+            added.append((right, sign))
+            passed = left
+        start = self.at(first, index)
+        change = sum([sign * self.at(step, index) for step, sign in added], self.z3.IntVal(0)) * iteration
+        return replace(start, offset=start.offset + change) if isinstance(start, _Pointer) else start + change
+
+    def _leads_to(self, value: Value, own: Value, inner: set[int]) -> bool:
+        if value == own:
+            return True
+        owner = self.module.definition(value)
+        return (
+            owner is not None
+            and id(owner) in inner
+            and owner.opcode in ("arith.addi", "arith.subi")
+            and any(self._leads_to(one, own, inner) for one in owner.operands)
+        )
+
+    def _depends(self, value: Value, inner: set[int], arguments: set[Value]) -> bool:
+        if value in arguments:
+            return True
+        owner = self.module.definition(value)
+        if owner is None or id(owner) not in inner:
+            return False
+        return bool(owner.regions) or any(self._depends(one, inner, arguments) for one in owner.operands)
+
+    def _chosen(self, choice: Operation, place: int, index: tuple[Term, ...]) -> Any:
+        sides = [region.blocks[0].operations[-1].operands[place] for region in choice.regions if region.blocks]
+        if len(sides) != 2:
+            raise _Unread("a branch without a value")
+        return self.either(self.at(choice.operands[0], ()), *(self.at(side, index) for side in sides))
+
+    def either(self, condition: Term, left: Any, right: Any) -> Any:
+        """One of two values by a condition."""
+        if isinstance(left, _Pointer) or isinstance(right, _Pointer):
+            if isinstance(left, _Pointer) and isinstance(right, _Pointer) and left.path == right.path:
+                return _Pointer(left.path, self.z3.If(condition, left.offset, right.offset))
+            raise _Unread("a pointer into one of two tensors")
+        return self.z3.If(condition, left, right)
+
+    # ── arithmetic ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def noted(self, operation: Operation, term: Term) -> Term:
+        """The result of an operation that wraps where it is too large."""
+        if _element(operation.result_types[0]).bits == 32:
+            self.narrow.append((operation, term))
+        return term
+
+    def divided(self, left: Term, right: Term) -> tuple[Term, Term]:
+        """Quotient and remainder of what is not negative by what is positive; of others nothing is known."""
+        z3 = self.z3
+        if z3.is_int_value(z3.simplify(right)) and z3.simplify(right).as_long() > 0:
+            quotient = z3.If(left >= 0, left / right, -((-left) / right))
+            return quotient, left - quotient * right
+        key = ("divided", left.get_id(), right.get_id())
+        if key not in self._known:
+            quotient, rest = self._known[key] = self.fresh(), self.fresh()
+            is_plain = z3.And(left >= 0, right > 0)
+            parts = [left == quotient * right + rest, rest >= 0, rest < right, quotient >= 0, quotient <= left]
+            self.facts.append(z3.Implies(is_plain, z3.And(*parts)))
+        return self._known[key]
+
+
+def _element(kind: Type) -> Type:
+    return kind.element if kind.form == "tensor" and kind.element is not None else kind
+
+
+_Rule = Callable[[_Terms, Operation, "tuple[Term, ...]"], Any]
+
+
+def _pairwise(compute: Callable[[Any, Any], Any], *, wraps: bool = False) -> _Rule:
+    def rule(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+        left, right = (terms.at(value, index) for value in operation.operands)
+        if terms.z3.is_bool(left) or terms.z3.is_bool(right):
+            return terms.fresh(operation.result_types[0])
+        term = compute(left, right)
+        return terms.noted(operation, term) if wraps else term
+
+    return rule
+
+
+def _divide(which: int, *, up: bool = False) -> _Rule:
+    def rule(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+        left, right = (terms.at(value, index) for value in operation.operands)
+        return terms.divided(left + right - 1 if up else left, right)[which]
+
+    return rule
+
+
+def _bits(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    z3 = terms.z3
+    left, right = (terms.at(value, index) for value in operation.operands)
+    if z3.is_bool(left) and z3.is_bool(right):
+        joined = {"arith.andi": z3.And, "arith.ori": z3.Or, "arith.xori": z3.Xor}
+        return joined[operation.opcode](left, right)
+    number = terms.z3.simplify(right)
+    mask = number.as_long() if z3.is_int_value(number) else -1
+    if operation.opcode == "arith.andi" and mask >= 0 and mask & (mask + 1) == 0:
+        return left % (mask + 1)
+    return terms.fresh(operation.result_types[0])
+
+
+def _shift(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    left, right = (terms.at(value, index) for value in operation.operands)
+    number = terms.z3.simplify(right)
+    if not terms.z3.is_int_value(number) or not 0 <= number.as_long() < 32:
+        return terms.fresh()
+    factor = 1 << number.as_long()
+    return terms.noted(operation, left * factor) if operation.opcode == "arith.shli" else left / factor
+
+
+def _compare(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    z3 = terms.z3
+    left, right = (terms.at(value, index) for value in operation.operands)
+    predicate = str(operation.attribute("predicate"))
+    if z3.is_bool(left) or isinstance(left, _Pointer):
+        return terms.fresh(operation.result_types[0])
+    plain = {"eq": left == right, "ne": left != right, "slt": left < right, "sle": left <= right,
+             "sgt": left > right, "sge": left >= right}  # fmt: skip
+    if predicate in plain:
+        return plain[predicate]
+    signed = plain.get(f"s{predicate[1:]}")
+    answer = terms.fresh(operation.result_types[0])
+    if signed is not None:
+        terms.facts.append(z3.Implies(z3.And(left >= 0, right >= 0), answer == signed))
+    return answer
+
+
+def _select(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    condition, left, right = operation.operands
+    place = index if terms.module.type_of(condition).form == "tensor" else ()
+    return terms.either(terms.at(condition, place), terms.at(left, index), terms.at(right, index))
+
+
+def _constant(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    value = operation.constant
+    if isinstance(value, bool) or (isinstance(value, int) and _element(operation.result_types[0]).text == "i1"):
+        return terms.z3.BoolVal(bool(value))
+    return terms.z3.IntVal(value) if isinstance(value, int) else terms.fresh(operation.result_types[0])
+
+
+def _program(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    axis = "xyz".index(str(operation.attribute("axis")))
+    return terms.programs[axis] if operation.opcode == "get_program_id" else terms.grid[axis].term
+
+
+def _broadcast(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    shape = operation.operand_types[0].shape
+    zero = terms.z3.IntVal(0)
+    return terms.at(operation.operands[0], tuple(zero if n == 1 else i for n, i in zip(shape, index, strict=True)))
+
+
+def _expand(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    axis = operation.attribute("axis")
+    if not isinstance(axis, int):
+        raise _Unread("an axis is not read")
+    return terms.at(operation.operands[0], index[:axis] + index[axis + 1 :])
+
+
+def _transpose(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    order = operation.attribute("order")
+    if not isinstance(order, tuple):
+        raise _Unread("the order of a transposition is not read")
+    places = [terms.z3.IntVal(0)] * len(index)
+    for own, place in enumerate(order):
+        places[int(place)] = index[own]  # pyright: ignore[reportArgumentType]
+    return terms.at(operation.operands[0], tuple(places))
+
+
+def _reshape(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    flat = terms.z3.IntVal(0)
+    for size, place in zip(operation.result_types[0].shape, index, strict=True):
+        flat = flat * size + place
+    places: list[Term] = []
+    for size in reversed(operation.operand_types[0].shape):
+        places.append(flat % size)
+        flat = flat / size
+    return terms.at(operation.operands[0], tuple(reversed(places)))
+
+
+def _range(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    start = operation.attribute("start")
+    return index[0] + (start if isinstance(start, int) else 0)
+
+
+def _add_pointer(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    pointer, offset = (terms.at(value, index) for value in operation.operands)
+    return replace(pointer, offset=pointer.offset + offset)
+
+
+def _same(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    return terms.at(operation.operands[0], index)
+
+
+def _splat(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    return terms.at(operation.operands[0], ())
+
+
+def _extend(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    inner = terms.at(operation.operands[0], index)
+    if terms.z3.is_bool(inner):
+        return terms.z3.If(inner, 1 if operation.opcode == "arith.extui" else -1, 0)
+    if operation.opcode == "arith.extui":
+        bits = _element(operation.operand_types[0]).bits
+        return terms.z3.If(inner >= 0, inner, inner + (1 << bits))
+    return inner
+
+
+def _truncate(terms: _Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
+    inner = terms.at(operation.operands[0], index)
+    bits = _element(operation.result_types[0]).bits
+    if terms.z3.is_bool(inner) or bits < 2:
+        return terms.fresh(operation.result_types[0])
+    fits = terms.z3.And(inner >= -(1 << (bits - 1)), inner < 1 << (bits - 1))
+    return terms.z3.If(fits, inner, terms.fresh())
+
+
+_RULES: Mapping[str, _Rule] = {
+    "arith.addi": _pairwise(lambda left, right: left + right, wraps=True),
+    "arith.subi": _pairwise(lambda left, right: left - right, wraps=True),
+    "arith.muli": _pairwise(lambda left, right: left * right, wraps=True),
+    "arith.divsi": _divide(0), "arith.divui": _divide(0), "arith.remsi": _divide(1), "arith.remui": _divide(1),
+    "arith.ceildivsi": _divide(0, up=True), "arith.ceildivui": _divide(0, up=True),
+    "arith.andi": _bits, "arith.ori": _bits, "arith.xori": _bits, "arith.shli": _shift, "arith.shrsi": _shift,
+    "arith.minsi": lambda terms, one, at: _least(terms, one, at, least=True),
+    "arith.maxsi": lambda terms, one, at: _least(terms, one, at, least=False),
+    "arith.cmpi": _compare, "arith.select": _select, "arith.constant": _constant, "arith.extsi": _extend,
+    "arith.extui": _extend, "arith.trunci": _truncate, "arith.index_cast": _same, "make_range": _range,
+    "splat": _splat, "broadcast": _broadcast, "expand_dims": _expand, "trans": _transpose, "reshape": _reshape,
+    "convert_layout": _same, "addptr": _add_pointer, "get_program_id": _program, "get_num_programs": _program,
+}  # fmt: skip
+
+
+def _least(terms: _Terms, operation: Operation, index: tuple[Term, ...], *, least: bool) -> Any:
+    left, right = (terms.at(value, index) for value in operation.operands)
+    return terms.z3.If(left <= right if least else left >= right, left, right)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Whether an access can be outside."""
+
+    operation: Operation
+    what: str
+    condition: Term
+
+
+class _Proof:
+    def __init__(
+        self, z3: Any, capture: Capture, record: LaunchRecord, grid: tuple[int, int, int], module: MlirModule, text: str
+    ) -> None:
+        self.z3, self.capture, self.record, self.grid, self.module = z3, capture, record, grid, module
+        self._locations = read_mlir(text)
+        self.launch = _Launch.of(z3, capture, record, module)
+        self.undecided: list[str] = []
+        self.notes: list[str] = []
+
+    def verdict(self) -> ArgumentsVerdict:
+        """The proof for each grid that the launch may mean, or the first counterexample."""
+        launch = self.launch
+        free = [name for name in launch.scalars if name not in launch.fixed]
+        if launch.ambiguous:
+            return self._open(f"{launch.ambiguous[0]} is not known: record a launch in which they differ")
+        if not free:
+            return self._open("no integer argument is a size or a stride of a tensor")
+        if launch.views:
+            return self._open(f"{', '.join(launch.views)} is a view of a part of its memory")
+        grids = launch.grids(self.grid, dict(self.capture.launch.constants))
+        if len(grids) > _MOST_GRIDS:
+            return self._open(f"more than {_MOST_GRIDS} terms give the recorded grid {self.grid}")
+        verdicts = [self._for_grid(grid) for grid in grids]
+        answers = {verdict.answer for verdict in verdicts}
+        if answers == {"proved"}:
+            named = " or ".join(dict.fromkeys(_grid_text(grid) for grid in grids))
+            return ArgumentsVerdict("proved", (*launch.assumed, named), notes=tuple(dict.fromkeys(self.notes)))
+        if len(answers) > 1 and "counterexample" in answers:
+            # With another reading of the grid it may be none.
+            at = next(place for place, verdict in enumerate(verdicts) if verdict.answer == "counterexample")
+            return self._open(
+                f"{verdicts[at].scope} is a counterexample if {_grid_text(grids[at])}, which the recorded launch "
+                "leaves open: record one with other sizes"
+            )
+        return next(verdict for verdict in verdicts if verdict.answer != "proved")
+
+    def _open(self, reason: str) -> ArgumentsVerdict:
+        return ArgumentsVerdict("not decided", tuple(self.launch.assumed), undecided=(reason,))
+
+    def _place(self, operation: Operation) -> str:
+        chain = self._locations.chain_at(operation.first_line)
+        place = line_text(place_of(chain, self.capture.launch.kernel.file))
+        return place.rpartition("/")[2] or f"line {operation.first_line} of the TTIR"
+
+    def _for_grid(self, grid: tuple[_Named, _Named, _Named]) -> ArgumentsVerdict:
+        assumed = (*self.launch.assumed, _grid_text(grid))
+        kernel = self.module.kernel
+        reasons: list[str] = []
+        sizes = [extent <= _MOST_ELEMENTS for extent in self.launch.extents.values()]
+        for operation, path in _accesses(kernel.regions[0].blocks if kernel is not None else ()):
+            where = f"{operation.name} at {self._place(operation)}"
+            # Anew for each: that another loop has an iteration is no fact here.
+            terms = _Terms(self.z3, self.launch, self.module, grid)
+            try:
+                conditions = [self._holds(terms, step) for step in path]
+                question = self._question(terms, operation)
+            except _Unread as unread:
+                reasons.append(f"{where}: {unread}")
+                continue
+            if question is None:
+                continue
+            base = [*self.launch.domain, *terms.facts, *conditions]
+            answer = self._ask([*base, *sizes, question.condition])
+            if answer is None:
+                self._note_wraps(terms, base, sizes)
+                continue
+            model = answer or self._small(base, question.condition, sizes)
+            confirmed = self._confirmed(base, question.condition, grid, assumed) if model is not None else None
+            if confirmed is not None:
+                return confirmed
+            reasons.append(
+                f"{where}: {question.what} " + ("is not ruled out" if answer else "was too hard for the solver")
+            )
+        if reasons:
+            return ArgumentsVerdict("not decided", assumed, undecided=tuple(dict.fromkeys(reasons)))
+        return ArgumentsVerdict("proved", assumed)
+
+    def _holds(self, terms: _Terms, step: tuple[Operation, int]) -> Term:
+        """What is known inside of a region."""
+        operation, region = step
+        if operation.opcode == "scf.if":
+            condition = terms.at(operation.operands[0], ())
+            return condition if region == 0 else self.z3.Not(condition)
+        if operation.opcode == "scf.for":
+            terms.iteration(operation)
+        return self.z3.BoolVal(True)
+
+    def _question(self, terms: _Terms, operation: Operation) -> _Question | None:
+        z3 = self.z3
+        if operation.opcode == "make_tensor_descriptor":
+            base, *rest = operation.operands
+            half = len(rest) // 2
+            pointer = terms.at(base, ())
+            sizes, steps = ([terms.at(one, ()) for one in part] for part in (rest[:half], rest[half:]))
+            reach = sum([(size - 1) * step for size, step in zip(sizes, steps, strict=True)], pointer.offset)
+            inside = z3.And(pointer.offset >= 0, reach < self.launch.extents[pointer.path])
+            return _Question(operation, f"a tile beyond {pointer.path}", z3.Not(inside))
+        names = [effect.operand for effect in operation.effects if effect.space == "global"]
+        values = [value for name in dict.fromkeys(names) for value in operation.operand_group(name)]
+        values = [value for value in values if _element(self.module.type_of(value)).form == "pointer"]
+        if not values:
+            return None
+        index: list[Term] = []
+        for place, size in enumerate(self.module.type_of(values[0]).shape):
+            symbol = z3.Int(f"element {place} of {operation.first_line}")
+            terms.facts += [symbol >= 0, symbol < size]
+            index.append(symbol)
+        pointer = terms.at(values[0], tuple(index))
+        mask = operation.operand("mask")
+        condition = z3.BoolVal(True) if mask is None else terms.at(mask, tuple(index))
+        outside = z3.Or(pointer.offset < 0, pointer.offset >= self.launch.extents[pointer.path])
+        return _Question(operation, f"an access outside of {pointer.path}", z3.And(condition, outside))
+
+    def _ask(self, conditions: list[Term]) -> Any:
+        """None if the conditions cannot hold together; False if the solver gave up; else a model."""
+        solver = self.z3.Solver()
+        solver.set("rlimit", _EFFORT)
+        solver.add(*conditions)
+        answer = solver.check()
+        return None if answer == self.z3.unsat else solver.model() if answer == self.z3.sat else False
+
+    def _small(self, base: list[Term], condition: Term, sizes: list[Term]) -> Any:
+        return next(
+            (model for most in _SMALL if (model := self._ask([*base, *sizes, *self._at_most(most), condition]))), None
+        )
+
+    def _at_most(self, most: int) -> list[Term]:
+        free = [term for name, term in self.launch.scalars.items() if name not in self.launch.fixed]
+        return [term <= most for term in free]
+
+    def _confirmed(
+        self, base: list[Term], condition: Term, grid: tuple[_Named, ...], assumed: tuple[str, ...]
+    ) -> ArgumentsVerdict | None:
+        """The launch with a model's arguments, executed: what is then out of bounds is a counterexample."""
+        for most in _SMALL:
+            model = self._ask([*base, *self._at_most(most), condition])
+            if not model:
+                continue
+            changed = self._launched(model, grid)
+            verdict = verify_launch(changed) if changed is not None else None
+            outside = [one for one in verdict.violations if one.kind == "out-of-bounds"] if verdict is not None else []
+            if outside:
+                values = tuple((name, self._value(model, term)) for name, term in self.launch.scalars.items())
+                return ArgumentsVerdict("counterexample", assumed, values, tuple(outside))
+        return None
+
+    def _value(self, model: Any, term: Term) -> int:
+        return int(model.eval(term, model_completion=True).as_long())
+
+    def _launched(self, model: Any, grid: tuple[_Named, ...]) -> Capture | None:
+        arguments: list[Argument] = []
+        total = 0
+        for one in self.record.arguments:
+            if one.path in self.launch.scalars:
+                arguments.append(replace(one, value=self._value(model, self.launch.scalars[one.path])))
+            elif one.path in self.launch.sizes:
+                sizes, steps = self.launch.sizes[one.path]
+                elements = self._value(model, self.launch.extents[one.path])
+                size = self.launch.bytes.get(one.path, 1)
+                total += elements * size
+                shape = tuple(self._value(model, size.term) for size in sizes)
+                strides = tuple(self._value(model, step.term) for step in steps)
+                arguments.append(
+                    replace(one, shape=shape, strides=strides, storage_bytes=elements * size, data="", result="")
+                )
+            else:
+                arguments.append(one)
+        numbers = tuple(self._value(model, size.term) for size in grid)
+        if total > _MOST_BYTES or prod(numbers) > 1 << 16:
+            return None
+        record = LaunchRecord(tuple(arguments))
+        return replace(self.capture, launch=replace(self.capture.launch, grid=numbers, record=record))
+
+    def _note_wraps(self, terms: _Terms, base: list[Term], sizes: list[Term]) -> None:
+        """Say where a 32-bit operation may wrap: the proof holds below."""
+        for operation, term in terms.narrow:
+            wraps = self.z3.Or(term >= 1 << 31, term < -(1 << 31))
+            if self._ask([*base, *sizes, wraps]) is not None:
+                self.notes.append(
+                    f"the 32-bit {operation.name} at {self._place(operation)} may wrap for large arguments: the answer "
+                    "holds where it does not"
+                )
+                return
+
+
+def _grid_text(grid: tuple[_Named, ...]) -> str:
+    return "grid = (" + ", ".join(size.text for size in grid) + ")"
+
+
+def _accesses(
+    blocks: tuple[Block, ...], path: tuple[tuple[Operation, int], ...] = ()
+) -> Iterator[tuple[Operation, tuple[tuple[Operation, int], ...]]]:
+    """Each access to global memory, with the regions that it stands in."""
+    for block in blocks:
+        for operation in block.operations:
+            is_access = any(effect.space == "global" for effect in operation.effects)
+            if is_access or operation.opcode == "make_tensor_descriptor":
+                yield operation, path
+            for number, region in enumerate(operation.regions):
+                yield from _accesses(region.blocks, (*path, (operation, number)))

@@ -1,0 +1,96 @@
+"""Times of a compile's parts, and LLVM's own passes, listed and left out: one small kernel, recorded once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import irscope
+from irscope.analysis.passes.times import time_tree
+from irscope.api.passes import AblationRun, AblationSearch
+from irscope.errors import PlanError
+from irscope.model.capture import Capture
+from irscope.plan import PassRule
+from irscope.record.process.requests import request_from_capture
+from irscope.record.process.session import compiled
+from irscope.record.variants.completing import with_times
+from irscope.record.variants.pool import VariantPool
+from irscope.render.times import times_json, times_svg, times_text, times_trace
+from irscope.store.file import load, save
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+
+pytestmark = pytest.mark.triton
+
+
+@pytest.fixture(scope="module")
+def product() -> Capture:
+    return irscope.record(
+        KERNELS / "no_torch.py", kernel="tile_product", signature="*fp16:16, *fp16:16, *fp32:16, i32:16, 32"
+    )
+
+
+@pytest.fixture(scope="module")
+def listed(product: Capture) -> Capture:
+    """The same, with the names of LLVM's passes."""
+    request = request_from_capture(product, snapshots="none", layouts=False, disassemble=False)
+    return compiled(replace(request, lists_llvm=True))
+
+
+def test_nearly_all_of_a_compile_is_accounted_for(product: Capture, tmp_path: Path) -> None:
+    assert product.times is None
+    timed = with_times(product)
+    assert timed.times is not None
+    tree = time_tree(timed.times)
+    names = {(node.kind, node.name) for node in tree.root.walk()}
+    assert {("stage", "ttgir"), ("pass", "coalesce#1"), ("pass", "llvm-opt"), ("llvm", "sroa#1")} <= names
+    assert any(kind == "llvm" and name.startswith("nvptx-isel") for kind, name in names)
+    assert any(kind == "tool" and name.startswith("ptxas") for kind, name in names)
+    # How much is between the parts depends on the machine's load: only that each part lies within the one around it.
+    for node in tree.root.walk():
+        assert sum(part.duration_ns for part in node.parts) <= node.duration_ns + 1_000_000
+    assert 0.5 < tree.accounted <= 1
+    assert load(save(timed, tmp_path / "timed.irscope")).times == timed.times
+    text = times_text(timed, width=None, color=False)
+    assert "not accounted for" in text
+    assert "the front end is not among the parts" in text
+    data = times_json(timed)
+    assert data["whole_us"] == tree.whole_ns // 1000
+    json.dumps(data)
+    ElementTree.fromstring(times_svg(timed))
+    assert len(times_trace(timed)["traceEvents"]) == len(timed.times.spans) + 2
+
+
+def test_a_pass_of_llvm_is_left_out_and_all_else_is_the_same(product: Capture, listed: Capture) -> None:
+    labels = {one.label: one for one in listed.passes("llvm")}
+    assert {"llvm:sroa#1", "llvm:instcombine#1", "llvm:machine-cse#1"} <= labels.keys()
+    assert {one.outcome for one in labels.values()} == {"ran"}
+    # Naming them changes nothing.
+    assert {stage: listed.artifact(stage).data for stage in listed.stages} == {
+        stage: product.artifact(stage).data for stage in listed.stages
+    }
+    search = AblationSearch(("llvm",), (PassRule.parse("llvm:instcombine#1"), PassRule.parse("llvm:machine-cse")))
+    with VariantPool() as pool:
+        ablation = AblationRun(search).compile(product, pool)
+    by_pass = {row.name: row for row in ablation.variants}
+    assert by_pass.keys() == {"llvm:instcombine#1", "llvm:machine-cse#1"}
+    assert all(row.compiles for row in by_pass.values())
+
+
+def test_a_plan_of_llvm_passes(product: Capture) -> None:
+    def under(plan: str) -> Capture:
+        return compiled(request_from_capture(product, plan=plan, snapshots="none", layouts=False, disassemble=False))
+
+    off = under("-llvm:*")
+    assert {one.outcome for one in off.passes("llvm")} == {"skipped"}
+    assert off.has_compiled
+    assert off.ttgir == product.ttgir
+    assert off.llir != product.llir
+    # A name of MLIR's is none of LLVM's.
+    assert not list(under("-cse").passes("llvm"))
+    with pytest.raises(PlanError, match="no pass of this LLVM is named 'llvm:no-such-pass'"):
+        under("-llvm:no-such-pass")
