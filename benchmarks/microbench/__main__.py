@@ -4,81 +4,35 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from benchmarks.microbench import kernels, ptx
-from benchmarks.microbench.kernels import Timed
-
-_REPEATS = 7
-_DATA_BYTES = 4 << 30
-
-
-class Bench:
-    """Runs kernels, and gathers named constants with their spread over repeats."""
-
-    def __init__(self) -> None:
-        self.out = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
-        self.sink = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
-        self.data = torch.zeros(_DATA_BYTES // 8, device="cuda", dtype=torch.int64)
-        self.units = torch.cuda.get_device_properties(0).multi_processor_count
-        self.constants: dict[str, dict[str, Any]] = {}
-        self.clock_hz = 0.0
-
-    def record(self, name: str, values: list[float], unit: str, how: str) -> float:
-        """Store the median of some values with their extremes."""
-        row = {
-            "median": _rounded(statistics.median(values)),
-            "min": _rounded(min(values)),
-            "max": _rounded(max(values)),
-        }
-        self.constants[name] = row | {"unit": unit, "how": how}
-        return row["median"]
-
-    def clocks(self, timed: Timed, ctas: int = 1, threads: int = 32, n: int = 3) -> list[float]:
-        """Clocks of the slowest CTA, of each repeat after one for warming."""
-        program = ptx.Program.load(ptx.assemble(timed.text), timed.shared_bytes)
-        values = []
-        for repeat in range(_REPEATS + 1):
-            program.launch(ctas, threads, (self.out, self.data, self.sink), n, timed.shared_bytes)
-            taken = float(self.out[:ctas].max().item())
-            if repeat:
-                values.append(taken)
-        return values
-
-    def seconds(self, text: str, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0) -> list[float]:
-        """Seconds between two events around a launch, of each repeat after two for warming."""
-        program = ptx.Program.load(ptx.assemble(text), shared_bytes)
-        values = []
-        for repeat in range(_REPEATS + 2):
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            program.launch(ctas, threads, (self.out, self.data, self.sink), n, shared_bytes)
-            end.record()
-            torch.cuda.synchronize()
-            if repeat > 1:
-                values.append(begin.elapsed_time(end) * 1e-3)
-        return values
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.5g}")
+from benchmarks.microbench import kernels
+from irscope.record.gpu import microbench
+from irscope.record.gpu.microbench import (
+    _REPEATS,
+    Bench,
+    Program,
+    assemble,
+    clock_rate,
+    latency,
+    launch_seconds,
+    nothing,
+)
 
 
 def arithmetic(bench: Bench) -> None:
     """Latencies and rates of the pipes."""
     for name in ("fma", "alu", "multiply", "half", "double", "special", "reciprocal_root", "convert",
                  "population_count", "shuffle"):  # fmt: skip
-        alone = kernels.arithmetic(name, 1)
+        alone = microbench.arithmetic(name, 1)
         values = [clocks / alone.operations for clocks in bench.clocks(alone)]
         bench.record(f"{name}_latency", values, "cycles", "one warp, each instruction waits for the one before")
-        many = kernels.arithmetic(name, 8)
+        many = microbench.arithmetic(name, 8)
         values = [clocks / many.operations / 8 for clocks in bench.clocks(many, threads=1024)]
         how = "32 warps, 8 chains each; cycles of a scheduler for each warp instruction"
         bench.record(name, values, "cycles per warp instruction of a scheduler", how)
@@ -139,31 +93,16 @@ def caches(bench: Bench) -> None:
         ("l2_far_latency", ".cg", 32 << 20, 65536, True), ("dram_latency", ".cg", 4 << 30, 8 << 20, False),
         ("dram_near_latency", ".cg", 64 << 20, 128 << 10, False),
     ):  # fmt: skip
-        count = span // stride
-        places = torch.randperm(count, device="cuda") * stride
-        bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
-        # The chase begins at offset 0, which the permutation holds.
-        # A launch begins with an empty L1: 16 misses among 4096 hits.
-        timed = kernels.chase(cache, 4096 if cache == ".ca" else 512)
-        program = ptx.Program.load(ptx.assemble(timed.text))
-        values = []
-        for repeat in range(_REPEATS + 1):
-            if not warm:
-                bench.data[(64 << 20) // 8 : (1 << 30) // 8 : 1].add_(0)
-            program.launch(1, 1, (bench.out, bench.data, bench.sink))
-            if repeat:
-                values.append(float(bench.out[0].item()) / timed.operations)
-        how = f"one thread, {timed.operations} dependent loads {stride} bytes apart within {span}"
-        bench.record(name, values, "cycles", how if warm else f"{how}, L2 flushed")
+        latency(bench, name, cache, span, stride, warm)
     bench.data[: (64 << 20) // 8].zero_()
     for name, cache, span in (("l1_bytes", ".ca", 32 << 10), ("port_bytes", ".cg", 8 << 20)):
         for warps in (1, 4, 8, 16, 32):
-            timed = kernels.reads_of_one(cache, span)
+            timed = microbench.reads_of_one(cache, span)
             values = [timed.operations * warps * 512 / taken for taken in bench.clocks(timed, threads=32 * warps)]
             bench.record(f"{name}_{warps}warps", values, "bytes in a cycle of one multiprocessor",
                          f"16-byte loads, 16 in flight for each thread, within {span} bytes")  # fmt: skip
     for span in (4 << 20, 16 << 20, 32 << 20):
-        timed = kernels.reads_of_one(".cg", span, 256)
+        timed = microbench.reads_of_one(".cg", span, 256)
         for threads, ctas in ((1024, 2 * bench.units), (256, bench.units)):
             moved = timed.operations * threads * 16 * ctas
             values = [moved / taken for taken in bench.seconds(timed.text, ctas, threads)]
@@ -199,12 +138,12 @@ def memory(bench: Bench) -> None:
             (4, 4, 256, 2), (4, 4, 256, 4), (4, 4, 128, 1), (4, 8, 1024, 1), (4, 8, 1024, 2), (1, 1, 1024, 2),
         ):  # fmt: skip
             ctas = each * bench.units
-            taken = bench.seconds(kernels.stream(words, unroll, store), ctas, threads, total >> 16)
+            taken = bench.seconds(microbench.stream(words, unroll, store), ctas, threads, total >> 16)
             name = f"dram_{'write' if store else 'read'}_{4 * words}B_x{unroll}_{each}x{threads}"
             how = f"{4 * words} bytes × {unroll} in flight a thread, {each} CTAs of {threads} a multiprocessor"
             bench.record(name, [total / value for value in taken], "bytes in a second of the whole part", how)
     for share in (4, 16, 64):
-        taken = bench.seconds(kernels.stream(4, 8), share, 1024, total >> 19)
+        taken = bench.seconds(microbench.stream(4, 8), share, 1024, total >> 19)
         bench.record(f"dram_read_{share}ctas", [total / 8 / value for value in taken], "bytes in a second",
                      f"{share} CTAs of 1024 threads, 16 bytes × 8 in flight")  # fmt: skip
     for kind in ("u32", "f32"):
@@ -219,18 +158,8 @@ def memory(bench: Bench) -> None:
 
 def launching(bench: Bench) -> None:
     """The clock, and what launches and CTAs cost."""
-    fill = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
-    empty = ptx.Program.load(ptx.assemble(kernels.nothing().text))
-    values = []
-    for _ in range(200):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        fill.zero_()
-        begin.record()
-        empty.launch(1, 32, (bench.out, bench.data, bench.sink))
-        end.record()
-        torch.cuda.synchronize()
-        values.append(begin.elapsed_time(end) * 1e-3)
-    bench.record("launch_s", values, "seconds", "an empty kernel between two events after 256 MB were set to zero")
+    launch_seconds(bench)
+    empty = Program.load(assemble(nothing().text))
     graph = torch.cuda.CUDAGraph()
     stream = torch.cuda.Stream()
     with torch.cuda.graph(graph, stream=stream):
@@ -257,22 +186,6 @@ def _empty_many() -> str:
     head = ".version 8.4\n.target sm_90a\n.address_size 64\n"
     parameters = ".param .u64 out, .param .u64 data, .param .u64 sink, .param .u32 n"
     return f"{head}.visible .entry k({parameters}) {{ ret; }}"
-
-
-def clock_rate(bench: Bench) -> None:
-    """The clock under an arithmetic load, by a long kernel's own clocks over its time."""
-    timed = kernels.arithmetic("fma", 8)
-    long = Timed(timed.text.replace(f"mov.u32 %r9, {kernels._LOOP};", "mov.u32 %r9, 40000;"), timed.operations)
-    program = ptx.Program.load(ptx.assemble(long.text))
-    values = []
-    for _ in range(_REPEATS):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        program.launch(bench.units, 1024, (bench.out, bench.data, bench.sink), 3)
-        end.record()
-        torch.cuda.synchronize()
-        values.append(float(bench.out[0].item()) / (begin.elapsed_time(end) * 1e-3))
-    bench.clock_hz = bench.record("clock_hz", values, "cycles in a second", "a kernel of FMAs on all multiprocessors")
 
 
 _GROUPS: tuple[Callable[[Bench], None], ...] = (

@@ -2,76 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from benchmarks.microbench.ptx import entry
-
-_LOOP = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """A kernel, and what a warp of it does between its two readings of the clock."""
-
-    text: str
-    operations: int
-    shared_bytes: int = 0
-
-
-def looped(lines: str, count: int = _LOOP) -> str:
-    """Repeat lines in a loop of the kernel."""
-    return f"mov.u32 %r9, {count};\nLOOP:\n{lines}\nsub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0;\n@%p1 bra LOOP;\n"
-
-
-_OPERATIONS: dict[str, tuple[str, str, str]] = {
-    # name: (one instruction on register {i}, how the registers begin, how they end)
-    "fma": ("fma.rn.f32 %f{i}, %f{i}, %f200, %f201;", "f", "f"),
-    "alu": ("max.s32 %r{i}, %r{i}, %r200; ", "r", "r"),
-    "multiply": ("mad.lo.s32 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
-    "half": ("fma.rn.f16x2 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
-    "double": ("fma.rn.f64 %d{i}, %d{i}, %d20, %d21;", "d", "d"),
-    "special": ("ex2.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
-    "reciprocal_root": ("rsqrt.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
-    "convert": ("cvt.rni.s32.f32 %r{i}, %f200; cvt.rn.f32.s32 %f200, %r{i};", "r", "r"),
-    "population_count": ("popc.b32 %r{i}, %r{i};", "r", "r"),
-    "shuffle": ("shfl.sync.bfly.b32 %r{i}, %r{i}, 1, 31, 0xffffffff;", "r", "r"),
-}
-
-
-def arithmetic(name: str, chains: int) -> Timed:
-    """Dependent chains of one instruction: 1 for its latency, 8 for its rate."""
-    instruction, kind, _ = _OPERATIONS[name]
-    first = 10
-    begin = ["mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;",
-             "cvt.rn.f64.u32 %d20, %r3; cvt.rn.f64.u32 %d21, %r201;"]  # fmt: skip
-    end = []
-    for chain in range(chains):
-        register = first + chain
-        begin.append({
-            "f": f"cvt.rn.f32.u32 %f{register}, %r1;", "r": f"add.u32 %r{register}, %r1, {chain};",
-            "d": f"cvt.rn.f64.u32 %d{register}, %r1;",
-        }[kind])  # fmt: skip
-        end.append({
-            "f": f"st.global.f32 [%rd2+{4 * chain}], %f{register};",
-            "r": f"st.global.u32 [%rd2+{4 * chain}], %r{register};",
-            "d": f"st.global.f64 [%rd2+{8 * chain}], %d{register};",
-        }[kind])  # fmt: skip
-    each = 128 // chains
-    lines = []
-    for turn in range(each):
-        for chain in range(chains):
-            text = instruction.format(i=first + chain)
-            # A maximum of the same value twice is one maximum.
-            lines.append(text.replace("max", "min").replace("%r200", "%r201") if name == "alu" and turn % 2 else text)
-    body = looped("\n".join(lines))
-    return Timed(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains)
-
-
-def chase(cache: str, steps: int = 512) -> Timed:
-    """Each load gives the address of the next: the latency of one level of memory."""
-    lines = f"ld.global{cache}.u64 %rd10, [%rd10];\n" * 16
-    body = looped(lines, steps // 16)
-    return Timed(entry(body, "mov.u64 %rd10, %rd1;", "st.global.u64 [%rd2], %rd10;"), steps)
+from irscope.record.gpu.microbench import _LOOP, Timed, entry, looped
 
 
 def chase_shared() -> Timed:
@@ -95,46 +26,6 @@ def shared_reads(stride_words: int, words: int = 1) -> Timed:
     before = f"and.b32 %r11, %r1, 31; mad.lo.u32 %r10, %r11, {scale}, %r4; mov.u32 %r14, 0;"
     text = entry(looped("\n".join(lines)), before, "st.global.u32 [%rd2], %r14;", shared=True)
     return Timed(text, _LOOP * 16, 40 * 1024)
-
-
-def reads_of_one(cache: str, span_bytes: int, turns: int = 64) -> Timed:
-    """Loads of 16 bytes for each thread, again and again within `span_bytes`."""
-    lines = []
-    for turn in range(16):
-        lines.append("and.b32 %r11, %r10, %r12; cvt.u64.u32 %rd11, %r11; add.s64 %rd11, %rd11, %rd1;")
-        registers = ", ".join(f"%r{20 + 4 * turn + part}" for part in range(4))
-        lines.append(f"ld.volatile.global.v4.u32 {{{registers}}}, [%rd11];" if not cache else
-                     f"ld.global{cache}.v4.u32 {{{registers}}}, [%rd11];")  # fmt: skip
-        lines.append("add.u32 %r10, %r10, %r13;")
-    lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(64)]
-    before = (
-        f"mov.u32 %r12, {span_bytes - 1}; mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mul.lo.u32 %r13, %r5, 16;"
-        "mul.lo.u32 %r10, %r2, 65536; mad.lo.u32 %r10, %r1, 16, %r10; mov.u32 %r14, 0;"
-    )
-    return Timed(entry(looped("\n".join(lines), turns), before, "st.global.u32 [%rd2], %r14;"), turns * 16)
-
-
-def stream(words: int, unroll: int, store: bool = False) -> str:
-    """Read (or write) n bytes × 64 KiB once, in order: each thread has `unroll` accesses of `words` words in flight."""
-    kind = {1: "u32", 2: "v2.u32", 4: "v4.u32"}[words]
-    size = 4 * words
-    lines = []
-    for number in range(unroll):
-        registers = ", ".join(f"%r{20 + words * number + part}" for part in range(words))
-        registers = f"{{{registers}}}" if words > 1 else registers
-        lines.append(f"st.global.{kind} [%rd10], {registers};" if store else f"ld.global.{kind} {registers}, [%rd10];")
-        lines.append("add.s64 %rd10, %rd10, %rd12;")
-    if not store:
-        lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(words * unroll)]
-    body = f"LOOP:\n{chr(10).join(lines)}\nsetp.lt.u64 %p1, %rd10, %rd13;\n@%p1 bra LOOP;"
-    set_registers = "\n".join(f"mov.u32 %r{20 + part}, %r1;" for part in range(words * unroll))
-    before = f"""
-mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1;
-mul.wide.u32 %rd10, %r10, {size}; add.s64 %rd10, %rd10, %rd1;
-mul.lo.u32 %r11, %r5, %r6; mul.wide.u32 %rd12, %r11, {size};
-mul.wide.u32 %rd13, %r3, 65536; add.s64 %rd13, %rd13, %rd1; mov.u32 %r14, 0;
-{set_registers if store else ""}"""
-    return entry(body, before, "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;")
 
 
 def barriers() -> Timed:
@@ -262,8 +153,3 @@ xor.b32 %r12, %r12, 1; add.s64 %rd10, %rd10, %rd12;
 mbarrier.init.shared.b64 [%r4], 1; fence.proxy.async; mov.u32 %r12, 0; add.u32 %r10, %r4, 1024;
 mul.wide.u32 %rd12, %r3, 1; mul.wide.u32 %rd10, %r2, 4194304; add.s64 %rd10, %rd10, %rd1;"""
     return Timed(entry(looped(line, steps), before, shared=True), steps, size + 2048)
-
-
-def nothing() -> Timed:
-    """An empty kernel."""
-    return Timed(entry(""), 1)

@@ -16,6 +16,8 @@ from irscope.device.measurement import quantile
 
 _LEAST_US = 20.0
 """Absolute errors count kernels that take longer: below that the launch is most of the time."""
+_NEAR = 5.0
+"""Percent of the peak by which two limiters of Nsight Compute are as good as equal: DRAM's traffic fills L2 as well."""
 _LIMITERS = {"dram": "dram", "l2": "l2", "l1": "l1", "shared": "l1"}
 
 
@@ -78,10 +80,13 @@ def errors_of(rows: Sequence[Measured]) -> list[float]:
     return sorted(abs(row.predicted_us / row.measured_us - 1.0) for row in rows if row.measured_us > _LEAST_US)
 
 
-def bound_agreement(rows: Sequence[Measured], profiles: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+def bound_agreement(
+    rows: Sequence[Measured], profiles: Sequence[Mapping[str, Any]], near: float = 0.0
+) -> tuple[int, int]:
     """Count (bounds that name Nsight Compute's top limiter, those that were compared).
 
     Compared is where the top limiter is above 60 % of its peak: Nsight Compute names nothing below that.
+    `near`: a limiter within so many percent of the peak from the top one is as good.
     """
     predicted = {(row.family, row.number): row.bound.lower() for row in rows}
     agreeing = compared = 0
@@ -93,7 +98,7 @@ def bound_agreement(rows: Sequence[Measured], profiles: Sequence[Mapping[str, An
             continue
         compared += 1
         named = next((limiter for word, limiter in _LIMITERS.items() if word in bound), "sm")
-        agreeing += named == top
+        agreeing += shares[named] >= shares[top] - near
     return agreeing, compared
 
 
@@ -115,6 +120,7 @@ def report(rows: Sequence[Measured], profiles: Sequence[Mapping[str, Any]] = ())
         "error_median": quantile(errors, 0.5) if errors else math.nan,
         "error_90": quantile(errors, 0.9) if errors else math.nan,
         "bounds_agreeing": agreeing,
+        "bounds_near": bound_agreement(rows, profiles, _NEAR)[0],
         "bounds_compared": compared,
     }
     lines = [f"{'family':<24} {'n':>3} {'tau':>6} {'first':>6} {'top 3':>6} {'error':>6}"]

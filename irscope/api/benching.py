@@ -75,6 +75,19 @@ def measured(session: DeviceSession, captures: list[tuple[str, Capture]], rounds
     return Bench(base.name, held.launch, grid, held.device, tuple(rows), l2_bytes=held.l2_bytes, noise=held.noise)
 
 
+def with_predictions(bench: Bench, captures: list[Capture]) -> Bench:
+    """A benchmark with the predicted time of each row's capture, where this GPU's constants are known."""
+    from irscope.api.timing import predicted_for
+
+    launch = captures[0].launch
+    rows: list[BenchRow] = []
+    for row, capture in zip(bench.rows, captures, strict=True):
+        same = replace(capture, launch=replace(capture.launch, grid=launch.grid, record=launch.record))
+        found = predicted_for(same, bench.device)
+        rows.append(replace(row, predicted_us=found.seconds * 1e6 if found is not None else None))
+    return replace(bench, rows=tuple(rows))
+
+
 def _binary(capture: Capture) -> bytes | str | None:
     return next((artifact.data for artifact in capture.artifacts if artifact.stage in ("cubin", "hsaco")), None)
 

@@ -185,10 +185,13 @@ def _is_integer(text: str) -> bool:
     return digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
 
 
-def with_launch(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None) -> Capture:
+def with_launch(
+    capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None, *, must_fit: bool = True
+) -> Capture:
     """The capture with stated sizes and grid in place of those of its launch.
 
-    Raises UsageError for a name that is no integer argument, and for a size that it was not compiled for.
+    `must_fit`: whether a size that it was not compiled for is refused.
+    Raises UsageError for a name that is no integer argument, and for a size that does not fit.
     """
     launch = capture.launch
     integers = [name for name, kind in launch.signature if kind[:1] in ("i", "u") and kind[1:].isdecimal()]
@@ -197,7 +200,7 @@ def with_launch(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int
         if name not in integers:
             known = f"they are {', '.join(integers)}.{did_you_mean(name, integers)}" if integers else "it has none."
             raise UsageError(f"--size {name}: {capture.name} has no integer argument {name!r}; {known}")
-        if value % divisors.get(name, 1):
+        if must_fit and value % divisors.get(name, 1):
             raise UsageError(
                 f"--size {name}={value}: {capture.name} was compiled for multiples of {divisors[name]}. State another "
                 "size, or record a launch with this one."

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
+from pathlib import Path
+from typing import Any
 
 from irscope.analysis.roofline import Roofline, roofline_of
-from irscope.device.clocks import CLOCKS, clock_of
+from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.device.occupancy import occupancy_of
 from irscope.device.parts import PEAKS, peaks_of_device, peaks_of_target
-from irscope.errors import IrscopeError, UsageError, did_you_mean
+from irscope.errors import IrscopeError, NoDevice, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
 from irscope.record.variants.completing import warned, with_layouts, with_sass
 from irscope.store.baseline import load_ceilings
+from irscope.target import Target
 from irscope.timing.predict import Prediction, predict_with, predicted_from_work
 
 
@@ -25,6 +31,7 @@ def predict(
     sizes: Mapping[str, int] | None = None,
     grid: tuple[int, int, int] | None = None,
     what_if: bool = False,
+    must_fit: bool = True,
 ) -> Prediction:
     """Predict the time of a launch.
 
@@ -37,6 +44,7 @@ def predict(
         sizes: values of integer arguments, where the launch does not tell them, or instead of its own.
         grid: CTAs, likewise.
         what_if: whether to answer what perfect coalescing, no bank conflicts and twice the warps would bring.
+        must_fit: whether a size is refused that a launch would compile anew for, as it is no multiple of 16.
 
     Returns its seconds, the interval, what bounds it and the share of each line.
     Raises UsageError where a size or the grid is not known, or no constants of the part are.
@@ -44,21 +52,64 @@ def predict(
     if capture.failure is not None:
         raise UsageError(f"{capture.name} did not compile: there is nothing to time.")
     if sizes or grid:
-        capture = _stated(capture, sizes or {}, grid)
+        capture = _stated(capture, sizes or {}, grid, must_fit)
     if part is None:
         part = _measured_part(capture)
     if capture.target.backend == "cuda":
         full = with_sass(capture, tell=warned)
         if "sass" in full.stages:
-            return predict_with(full, part=part, what_if=what_if)
+            return predict_with(full, clock=_calibrated_clock(full.target, part), what_if=what_if)
     return _analytic(capture, part)
 
 
-def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None) -> Capture:
+def _calibrated_clock(target: Target, part: str | None) -> Clock:
+    """The constants of a part, those among them that `calibrate` measured here; raises UsageError."""
+    from irscope.store.baseline import load_clocks
+
+    clock = clock_of(target, part)
+    return clock.calibrated(load_clocks().get(clock.part, {}))
+
+
+def calibrate(interpreter: str, measure: Callable[[str], Mapping[str, Any]] | None = None) -> tuple[str, str, Path]:
+    """Measure the timing constants of the GPU that is there, for all predictions from now on.
+
+    Args:
+        interpreter: a Python with Triton and torch; irscope is imported into it.
+        measure: what runs the microbenchmarks in it; another one in tests.
+
+    Returns the part, the device's name and the file in the user's folder.
+    Raises NoDevice where there is no GPU or it cannot be measured, and UsageError for a part without constants.
+    """
+    from irscope.store.baseline import save_clock
+
+    measured = (measure or _measured_constants)(interpreter)
+    device = str(measured["device"])
+    parts = {row.target: peaks_of_device(device, Target.parse(row.target)) for row in CLOCKS.values()}
+    part = next((peaks.part for peaks in parts.values() if peaks is not None and peaks.part in CLOCKS), None)
+    if part is None:
+        raise UsageError(f"{device!r} is none of the parts with timing constants: {', '.join(CLOCKS)}.")
+    return part, device, save_clock(part, measured["constants"])
+
+
+def _measured_constants(interpreter: str) -> Mapping[str, Any]:
+    command = [interpreter, "-m", "irscope.record.gpu.microbench"]
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
+        if not done.returncode:
+            return json.loads(done.stdout.splitlines()[-1])
+        reason = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        reason = str(error)
+    raise NoDevice(f"The GPU could not be measured: {reason}")
+
+
+def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None, must_fit: bool) -> Capture:
     """The capture as if launched otherwise: its tensors are no longer those that were recorded."""
     from irscope.api.explain import with_launch
 
-    stated = with_launch(capture, sizes, grid)
+    stated = with_launch(capture, sizes, grid, must_fit=must_fit)
     record = stated.launch.record
     if not sizes or record is None:
         return stated
@@ -78,7 +129,7 @@ def _measured_part(capture: Capture) -> str | None:
 
 
 def _analytic(stated: Capture, part: str | None) -> Prediction:
-    clock = clock_of(stated.target, part)
+    clock = _calibrated_clock(stated.target, part)
     if stated.launch.grid is None:
         raise UsageError("this kernel was compiled but not launched: --grid X,Y,Z says how many CTAs run.")
     roofline = counted_roofline(stated, None)
@@ -90,6 +141,17 @@ def _analytic(stated: Capture, part: str | None) -> Prediction:
         stated, clock, stated.launch.grid, held.blocks_per_sm if held is not None else 1, roofline.dram_bytes[0], units,
         notes,
     )  # fmt: skip
+
+
+def predicted_for(capture: Capture, device: str) -> Prediction | None:
+    """The prediction of a launch for the GPU of a name, next to what was measured there; None where there is none."""
+    peaks = peaks_of_device(device, capture.target)
+    if peaks is None or peaks.part not in CLOCKS or capture.target.backend != "cuda":
+        return None
+    try:
+        return predict(capture, part=peaks.part)
+    except IrscopeError:
+        return None
 
 
 def with_floor(capture: Capture, prediction: Prediction) -> tuple[Roofline | None, float | None]:

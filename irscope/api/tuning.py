@@ -7,16 +7,21 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.api.timing import predict
+from irscope.device.measurement import Timing, timing_of
 from irscope.device.occupancy import excesses_of
-from irscope.errors import IrscopeError, UsageError
+from irscope.errors import IrscopeError, RecordingError, UsageError
 from irscope.model.capture import Capture
+from irscope.model.telling import divisor_of
 from irscope.timing.predict import Prediction
 from irscope.timing.tuning import OPTIONS, Candidate, Ranked, Size, Tuning
 
-__all__ = ["candidates_of", "evaluated", "ranked", "sizes_of"]
+if TYPE_CHECKING:
+    from irscope.record.process.requests import RecordRequest
+
+__all__ = ["candidates_of", "clock_on_gpu", "evaluated", "measured", "ranked", "sizes_of"]
 
 _ARITHMETIC: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -151,7 +156,68 @@ def ranked(
     rows.sort(key=lambda row: row.seconds)
     name = next((one.capture.name for one in candidates if one.capture is not None), "")
     chosen = rows[0].predictions[0].part if rows else part or ""
-    return Tuning(name, chosen, sizes, tuple(rows), tuple(failed))
+    notes = _specialised(rows[0].candidate.capture, sizes) if rows else ()
+    return Tuning(name, chosen, sizes, tuple(rows), tuple(failed), notes)
+
+
+def _specialised(capture: Capture | None, sizes: Sequence[Size]) -> tuple[str, ...]:
+    """The sizes for which a launch would compile the kernel anew, in sentences."""
+    if capture is None:
+        return ()
+    divisors = {name: divisor_of(text) for name, text in capture.launch.attributes}
+    others = dict.fromkeys(
+        f"{name}={value}: no multiple of {divisors[name]}, which the kernel was compiled for here. A launch compiles "
+        "it anew, perhaps with narrower accesses than are predicted."
+        for size in sizes
+        for name, value in size
+        if value % divisors.get(name, 1)
+    )
+    return tuple(others)
+
+
+def measured(
+    tuning: Tuning, count: int, clock: Callable[[Candidate], Timing], progress: Callable[[int, int], None] | None = None
+) -> Tuning:
+    """Measure the first configurations of a ranking; one that fails keeps its prediction, and the reason.
+
+    Args:
+        tuning: of `ranked`.
+        count: how many, from the fastest by prediction on.
+        clock: launches a configuration and returns its times, as `clock_on_gpu` makes it; may raise IrscopeError.
+        progress: called with how many were measured, of how many.
+    """
+    rows = list(tuning.rows)
+    chosen = rows[:count]
+    for number, row in enumerate(chosen):
+        try:
+            rows[number] = replace(row, measured=clock(row.candidate))
+        except IrscopeError as error:
+            rows[number] = replace(row, why_not_measured=str(error))
+        if progress is not None:
+            progress(number + 1, len(chosen))
+    return replace(tuning, rows=tuple(rows))
+
+
+def clock_on_gpu(
+    request_of: Callable[[Candidate], tuple[RecordRequest, int | None]], rounds: int = 30
+) -> Callable[[Candidate], Timing]:
+    """A clock for `measured`: runs the script on the GPU with a configuration, and times its launch, L2 flushed.
+
+    Args:
+        request_of: the script with a configuration, and the number of the launch; None for the first.
+        rounds: launches of each.
+    """
+    from irscope.record.gpu.session import device_session
+
+    def clock(candidate: Candidate) -> Timing:
+        request, launch = request_of(candidate)
+        with device_session(request, launch) as session:
+            made = _settings(session.baseline)
+            if candidate.capture is None or any(made.get(name, value) != value for name, value in candidate.config):
+                raise RecordingError(f"the script launched {made} in place of {candidate.name}.")
+            return timing_of(session.times_us(rounds=rounds)[0], cold=True)
+
+    return clock
 
 
 def _sizes_at(capture: Capture, point: Mapping[str, str]) -> dict[str, int]:
@@ -178,4 +244,5 @@ def _predicted(
     if grid:
         x, y, z = (*evaluated(grid, names, "--grid"), 1, 1)[:3]
         shape = (x, y, z)
-    return predict(capture, part=part, sizes={name: names[name] for name in point}, grid=shape)
+    sizes = {name: names[name] for name in point}
+    return predict(capture, part=part, sizes=sizes, grid=shape, must_fit=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from irscope.api.benching import Variant, compiled_variant, measured, with_rates
+from irscope.api.benching import Variant, compiled_variant, measured, with_predictions, with_rates
 from irscope.cli.captures import check_plan, stored_capture
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page
@@ -68,6 +68,7 @@ def bench(
         timed = measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
         bench = with_rates(timed, session, known_bytes, known_flops)
         compared = [session.baseline, *(capture for _, capture in captures)]
+        bench = with_predictions(bench, compared if captures else [session.baseline, session.baseline])
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results import bench_results
 

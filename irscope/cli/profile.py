@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irscope.analysis.counters.operations import counted_launch, kernel_of_page
 from irscope.api.benching import Variant
@@ -23,6 +24,9 @@ from irscope.record.process.requests import request_for
 from irscope.record.variants.completing import tell_not_kept, with_operations
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.timing.predict import Prediction
 
 _Profiled = list[tuple[str, Capture]]
 """What makes each a variant, an empty string for the launch as it is, and its capture with a profile."""
@@ -61,19 +65,28 @@ def profile(
         profiled = [("", _with_own_profile(only_one(captures_of(subject, record_options, of_one=True), subject)))]
     else:
         profiled = _measured(subject, variants, record_options)
-    rows = [(name, capture, counted_launch(capture)) for name, capture in profiled]
+    rows = [(name, capture, counted_launch(capture), _predicted(capture)) for name, capture in profiled]
 
     def text(width: int | None, color: bool) -> str:
         parts = [
-            render_profile(capture, counted, title=name, width=width, color=color) for name, capture, counted in rows
+            render_profile(capture, counted, title=name, prediction=prediction, width=width, color=color)
+            for name, capture, counted, prediction in rows
         ]
         if len(rows) > 1:
-            named = [(name or "baseline", counted) for name, _, counted in rows]
+            named = [(name or "baseline", counted) for name, _, counted, _ in rows]
             parts.append(render_side_by_side(named, width=width, color=color))
         return "\n".join(parts)
 
-    to.emit(lambda: [profile_json(capture, counted, name) for name, capture, counted in rows], text)
+    to.emit(
+        lambda: [profile_json(capture, counted, name, prediction) for name, capture, counted, prediction in rows], text
+    )
     return 0
+
+
+def _predicted(capture: Capture) -> Prediction | None:
+    from irscope.api.timing import predicted_for
+
+    return predicted_for(capture, capture.profile.device) if capture.profile is not None else None
 
 
 def _with_report(captures: StoredCaptures, source: Path) -> Capture:

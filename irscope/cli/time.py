@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from irscope.cli.captures import captures_of, tell_incomplete
@@ -18,6 +19,7 @@ def time(
     size: list[str] | None = None,
     grid: str | None = None,
     roofline: bool = False,
+    calibrate: bool = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -30,7 +32,18 @@ def time(
         --size NAME=N: As if launched with this integer argument; repeatable.
         --grid X[,Y[,Z]]: As if launched with so many CTAs.
         --roofline: Instead: what the launch computes and moves, and its minimum time at the part's peaks.
+        --calibrate: Instead: measure this GPU's timing constants, for all predictions from now on.
     """
+    if calibrate:
+        if subject is not None or roofline or size or grid or part is not None:
+            raise UsageError("--calibrate measures the GPU that is there: it takes no capture and no other option.")
+        from irscope.api.timing import calibrate as calibrated
+
+        name, device, path = calibrated(record_options.interpreter or sys.executable)
+        to.emit(
+            lambda: {"part": name, "device": device, "file": str(path)}, lambda _, __: f"{device} is {name}: {path}\n"
+        )
+        return 0
     if roofline:
         if size or grid:
             raise UsageError("--roofline counts the launch as it was recorded: it takes no --size and no --grid.")

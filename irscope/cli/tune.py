@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from irscope.cli.captures import captures_of
 from irscope.cli.command import Part, Subject
+from irscope.cli.launches import script_of
 from irscope.cli.output import Destination
 from irscope.cli.streams import progress_bar, say
 from irscope.cli.sweep import points_of, recorded_with, with_constants
@@ -15,6 +17,10 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Point
 
+if TYPE_CHECKING:
+    from irscope.record.process.requests import RecordRequest
+    from irscope.timing.tuning import Candidate
+
 
 def tune(
     subject: Subject = None,
@@ -22,13 +28,14 @@ def tune(
     size: list[str] | None = None,
     grid: str | None = None,
     top: int = 5,
+    time: bool = False,
     perf_model: bool = False,
     part: Part = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.
+    """Compile the configurations of a kernel and rank them by predicted time; only --time runs some, on a GPU.
 
     Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
 
@@ -40,13 +47,17 @@ def tune(
             --grid.
         --grid EXPRESSION: The CTAs by sizes: 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)'.
         --top (1..): How many are printed as triton.Config.
+        --time: Measure the first --top on the GPU, with the launch that the FILE makes.
         --perf-model: Print the predictions as a perf_model for prune_configs_by instead.
     """
-    from irscope.api.tuning import ranked, sizes_of
+    from irscope.api.tuning import clock_on_gpu, measured, ranked, sizes_of
     from irscope.render.timing import tuning_json, tuning_text
     from irscope.timing.tuning import perf_model_text
 
     points = sizes_of(size or ())
+    if time and size:
+        raise UsageError("--time measures the launch that the FILE makes, at its own sizes: it takes no --size.")
+    script = script_of(subject, record_options, "tune --time") if time else None
     record_options = replace(record_options, layouts=False)
     captures = _of_one_kernel(_compiled(subject, versus or [], record_options))
     with progress_bar() as bar:
@@ -54,6 +65,12 @@ def tune(
         tuning = ranked(
             captures, points, grid or "", part, lambda done, total: bar.update(task, completed=done, total=total)
         )
+        if script is not None:
+            task = bar.add_task("measurements", total=None)
+            request_of = _Requests(script, versus or [], captures, record_options)
+            tuning = measured(
+                tuning, top, clock_on_gpu(request_of), lambda done, total: bar.update(task, completed=done, total=total)
+            )
     if not tuning.rows:
         say(f"No configuration of {tuning.kernel} can be timed.")
     if perf_model and tuning.rows:
@@ -64,6 +81,34 @@ def tune(
             lambda width, color: tuning_text(tuning, top, width=width, color=color),
         )
     return 0 if tuning.rows else 1
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """The script with one configuration: that of its `@triton.autotune`, or constants and options that are set."""
+
+    script: tuple[str, str]
+    versus: Sequence[str]
+    captures: Sequence[Capture]
+    record_options: RecordingOptions
+
+    def __call__(self, candidate: Candidate) -> tuple[RecordRequest, int | None]:
+        from irscope.record.process.requests import request_for
+        from irscope.timing.tuning import OPTIONS
+
+        plain = replace(self.record_options, snapshots="none", disassemble=False)
+        launch = plain.launch
+        if self.versus:
+            named = {text.partition("=")[0].replace("-", "_") for text in self.versus}
+            chosen = [(name, value) for name, value in candidate.config if name in named]
+            options = tuple((name, value) for name, value in chosen if name in OPTIONS)
+            constants = tuple((name, repr(value)) for name, value in chosen if name not in OPTIONS)
+            plain = replace(plain, options=(*plain.options, *options), constants=(*plain.constants, *constants))
+        else:
+            ids = [one.id for one in self.captures]
+            launch = ids.index(candidate.capture.id) + 1 if candidate.capture is not None else None
+        file, kernel = self.script
+        return request_for(file, plain, kernel=kernel), launch
 
 
 def _compiled(subject: str | None, versus: Sequence[str], record_options: RecordingOptions) -> list[Capture]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -94,18 +94,29 @@ class Clock:
     """Cycles more for each warp."""
     wgmma_latency: float = 30.0
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
-    cta_start: float = 190.0
-    """Cycles of a multiprocessor for each CTA that it starts."""
+    cta_start: float = 159.0
+    """Cycles of a multiprocessor for each CTA that it starts: launches of 262,144 CTAs tell it; empty CTAs take 190."""
     code_bytes: float = 16.0
     """Bytes of code in a cycle that a multiprocessor fetches for the first time."""
     launch_s: float = 3.0e-6
     """Time of a launch that does nothing, between two events of the stream."""
+    is_calibrated: bool = False
+    """Whether `irscope time --calibrate` measured constants of it here."""
+
+    def calibrated(self, constants: Mapping[str, float]) -> Clock:
+        """The same part with constants that were measured on one; names that are none of a clock's are left out."""
+        known = {name: value for name, value in constants.items() if name in _MEASURED and value > 0}
+        whole = {name: int(value) for name, value in known.items() if name in ("units", "l2_size")}
+        return replace(self, **(known | whole), is_calibrated=bool(known))  # pyright: ignore[reportArgumentType]
 
     def cycles(self, seconds: float) -> float:
         """Seconds in cycles."""
         return seconds * self.clock_hz
 
 
+_MEASURED = ("clock_hz", "launch_s", "l2_latency", "dram_latency", "dram_bytes_per_s", "l2_bytes_per_s", "units",
+             "l2_size")  # fmt: skip
+"""Constants that are measured on the user's own part."""
 _ROWS = tuple(Clock(**row) for row in json.loads(Path(__file__).with_name("clocks.json").read_bytes())["clocks"])
 CLOCKS: Mapping[str, Clock] = MappingProxyType({row.part: row for row in _ROWS})
 """Every part by its name."""

@@ -10,7 +10,7 @@ from irscope.render.roofline import bytes_text
 from irscope.render.text.tables import duration_text, picked, table
 from irscope.timing.predict import Prediction, Share
 from irscope.timing.simulate import Span
-from irscope.timing.tuning import Size, Tuning, config_text
+from irscope.timing.tuning import Ranked, Size, Tuning, config_text
 
 _MOST_LINES = 10
 _LOOKS = {"execution": "bar", "copies in flight": "f2", "memory latency": "f2", "DRAM": "f3", "L2": "f3",
@@ -46,6 +46,8 @@ def _answer(one: Prediction, floor_s: float | None) -> str:
 
 def _notes(one: Prediction) -> Sequence[str]:
     notes = [f"Assumed: {note}." if one.method == "simulated" else note for note in one.notes]
+    if one.is_calibrated:
+        notes.append(f"Constants of {one.part} as measured here by irscope time --calibrate.")
     if not one.is_validated:
         notes.append(f"Predictions for {one.part} were not compared with measured times.")
     notes.append("The L2 cache is taken to hold nothing of the operands at the start.")
@@ -84,8 +86,8 @@ def prediction_json(one: Prediction, floor_s: float | None = None) -> dict[str, 
     """As JSON."""
     return picked(
         one,
-        "id=capture_id kernel part seconds bound method is_validated grid ctas_per_unit waves launch_seconds "
-        "dram_bytes l2_bytes notes",
+        "id=capture_id kernel part seconds bound method is_validated is_calibrated grid ctas_per_unit waves "
+        "launch_seconds dram_bytes l2_bytes notes",
         interval_s=list(one.interval),
         roofline_s=floor_s,
         busy=dict(one.busy),
@@ -197,9 +199,27 @@ def tuning_text(tuning: Tuning, top: int, *, width: int | None = None, color: bo
         _table(tuning, width, color),
         _by_size(tuning, width, color) if len(tuning.sizes) > 1 else "",
         _failed(tuning),
-        "".join(f"{config_text(row.candidate)},  # {duration_text(row.seconds)}\n" for row in tuning.rows[:top]),
+        "".join(f"{note}\n" for note in tuning.notes),
+        "".join(
+            f"{row.candidate.name}: not measured: {row.why_not_measured}\n"
+            for row in tuning.rows
+            if row.why_not_measured
+        ),
+        "".join(f"{config_text(row.candidate)},  # {_time_text(row)}\n" for row in tuning.fastest_first[:top]),
     ]
     return "\n".join(filter(None, parts))
+
+
+def _time_text(row: Ranked) -> str:
+    if row.measured is None:
+        return f"{duration_text(row.seconds)} predicted"
+    return f"{duration_text(row.measured.median_us * 1e-6)} measured, {duration_text(row.seconds)} predicted"
+
+
+def _measured_cells(row: Ranked) -> list[object]:
+    if row.measured is None:
+        return ["–", "–"]
+    return [duration_text(row.measured.median_us * 1e-6), f"{row.seconds * 1e6 / row.measured.median_us:.2f}"]
 
 
 def _size_text(size: Size) -> str:
@@ -208,7 +228,10 @@ def _size_text(size: Size) -> str:
 
 def _table(tuning: Tuning, width: int | None, color: bool) -> str:
     names = [name for name, _ in tuning.rows[0].candidate.config]
-    columns = [*names, *(_size_text(size) for size in tuning.sizes), "bound", "waves", "registers", "shared"]
+    is_measured = any(row.measured is not None for row in tuning.rows)
+    times = [*map(_size_text, tuning.sizes)]
+    times = ["predicted", "measured", "predicted / measured"] if is_measured else times
+    columns = [*names, *times, "bound", "waves", "registers", "shared"]
     rows: list[list[object]] = []
     for row in tuning.rows[:_MOST_ROWS]:
         config, held = dict(row.candidate.config), row.candidate.capture
@@ -217,8 +240,8 @@ def _table(tuning: Tuning, width: int | None, color: bool) -> str:
         rows.append(
             [
                 *(config.get(name, "") for name in names), *(duration_text(one.seconds) for one in row.predictions),
-                first.bound, f"{first.waves:.2f}", resources and resources.registers,
-                resources and resources.shared_bytes,
+                *(_measured_cells(row) if is_measured else ()), first.bound, f"{first.waves:.2f}",
+                resources and resources.registers, resources and resources.shared_bytes,
             ]
         )  # fmt: skip
     rest = (
@@ -246,6 +269,7 @@ def tuning_json(tuning: Tuning) -> dict[str, Any]:
     return picked(
         tuning,
         "kernel part",
+        notes=list(tuning.notes),
         sizes=[dict(size) for size in tuning.sizes],
         configs=[
             {
@@ -253,6 +277,8 @@ def tuning_json(tuning: Tuning) -> dict[str, Any]:
                 "id": row.candidate.capture.id if row.candidate.capture is not None else "",
                 "seconds": [one.seconds for one in row.predictions],
                 "bounds": [one.bound for one in row.predictions],
+                "measured": row.measured and row.measured.as_json(),
+                "why_not_measured": row.why_not_measured,
                 "triton": config_text(row.candidate),
             }
             for row in tuning.rows

@@ -124,3 +124,22 @@ def load_ceilings(folder: Path | None = None) -> tuple[Ceilings, ...]:
         return converted(rows, tuple[Ceilings, ...])
     except (OSError, ValueError, RecursionError, CaptureFormatError):
         return ()
+
+
+_CLOCKS = "clocks.json"
+
+
+def save_clock(part: str, constants: Mapping[str, float], folder: Path | None = None) -> Path:
+    """Keep the timing constants that were measured on a part, in place of its earlier ones; raises OSError."""
+    path = (folder or default_folder()) / _CLOCKS
+    write_atomically(path, json.dumps(load_clocks(folder) | {part: dict(constants)}, indent=2).encode())
+    return path
+
+
+def load_clocks(folder: Path | None = None) -> dict[str, dict[str, float]]:
+    """Part → the timing constants that were measured on it; empty if nothing was, or the file cannot be read."""
+    try:
+        rows = json.loads(((folder or default_folder()) / _CLOCKS).read_bytes())
+        return converted(rows, dict[str, dict[str, float]])
+    except (OSError, ValueError, RecursionError, CaptureFormatError):
+        return {}

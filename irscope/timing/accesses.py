@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,9 @@ class CtaWatch:
         spilled *= resident
         self._spills_missed = max(0.0, 1 - cache / spilled) if spilled else 0.0
         self._most_seen = cache // SECTOR // max(resident, 1)
-        self._seen: set[int] = set()
+        self._seen: dict[int, float] = {}
+        """Sector → how many had been fetched when it was."""
+        self._fetched = 0.0
         self.granules: dict[int, set[int]] = {}
         """Argument → what atomics access of it, in parts that lie in one slice of L2."""
 
@@ -141,6 +144,10 @@ class CtaWatch:
             return Access(kind, wavefronts=fronts[0], ideal_wavefronts=fronts[1], is_on=on)
         return replace(self._global(operands[0] if operands else "", item, state, active, kind), is_on=on)
 
+    def passed(self, count: float) -> None:
+        """As many sectors were fetched by iterations that were skipped."""
+        self._fetched += count
+
     def _global(self, operand: str, item: Instruction, state: State, active: Array | None, kind: str) -> Access:
         width = _width(item.opcode)
         address = address_of(operand)
@@ -157,7 +164,7 @@ class CtaWatch:
         value = np.broadcast_to(value, shape)
         mask = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
         sectors = np.where(mask, value >> 5, -1)
-        ordered = np.sort(sectors, axis=1)
+        ordered = sectors if (sectors[:, 1:] >= sectors[:, :-1]).all() else np.sort(sectors, axis=1)
         fresh = np.ones(shape, np.bool_)
         fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
         fresh &= ordered >= 0
@@ -178,12 +185,11 @@ class CtaWatch:
                 passes += (_FLOAT_COLLISION - 1) * (passes - float(count))
             self.granules.setdefault(array, set()).update((value[mask] // GRANULE).tolist())
         elif kind == "load" and "STRONG" not in item.opcode:
-            distinct = set(ordered[fresh].tolist())
-            new = distinct - self._seen
+            seen, since = self._seen, self._fetched - self._most_seen
+            new = [sector for sector in set(ordered[fresh].tolist()) if seen.get(sector, -inf) < since]
             missed = len(new) / max(int(fresh.sum()), 1)
-            if len(self._seen) > self._most_seen:
-                self._seen.clear()
-            self._seen |= new
+            seen.update(dict.fromkeys(new, self._fetched))
+            self._fetched += len(new)
         distinct_lanes = ideal
         return Access(
             kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live), missed, array=array,

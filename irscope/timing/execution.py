@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     assumed.ranges = _ranges(program, launch, middle)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
     watch = CtaWatch(clock, resident, launch.shared_bytes, launch.stack_bytes * warps * 32)
-    groups = walk(program, state, watch, stages)
+    groups = walk(program, state, watch, stages, watch.passed)
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
     at_once = min(resident * clock.units, ctas)
@@ -321,7 +321,8 @@ def _distinct_of_all(distinct: int, sample: int, ctas: int) -> float:
 
 def _pairs(owners: Array, values: Array) -> int:
     """How many different tiles CTAs access, each by itself."""
-    return np.unique(np.stack([owners, values]), axis=1).shape[1]
+    # Pairs that differ are one number with a chance of one in 2**63 alone, which sorts faster than two.
+    return len(np.unique(values * 0x1E3779B97F4A7C15 + owners))
 
 
 def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:
@@ -364,7 +365,7 @@ def _traffic(
     start = int(shown[window][0]) if window.any() else 0
     if start + at_once > ctas:
         start = max(ctas - at_once, 0)
-    distinct: dict[tuple[int, bool], tuple[float, float]] = {}
+    distinct: dict[tuple[int, bool], tuple[float, float, float]] = {}
     left = _left_by_l1(groups)
     for key, parts in tiles.places.items():
         owners = np.concatenate([one for one, _ in parts])
@@ -381,7 +382,7 @@ def _traffic(
         pairs = round(ctas * len(owners) / len(shown) * alone)
         whole = within * _distinct_of_all(len(np.unique(values[apart])), own, pairs)
         whole = max(min(whole, in_wave), 1 / max(ctas, 1))
-        distinct[key] = (in_wave, whole)
+        distinct[key] = (within, in_wave, whole)
     sums: dict[tuple[int, bool], list[float]] = {}
     for group in groups:
         for entry, weight in zip(group.trace, group.weights(), strict=True):
@@ -390,24 +391,30 @@ def _traffic(
             access = entry.payload
             if access is None or access.kind not in ("load", "store", "copy", "atomic", "bulk", "bulk store"):
                 continue
-            wave, whole = distinct.get((access.array, "store" in access.kind), (1.0, 1.0))
+            within, wave, whole = distinct.get((access.array, "store" in access.kind), (1.0, 1.0, 1.0))
             amount = access.sectors * access.missed * weight * len(group.rows) * access.is_on
             key = (access.array, access.kind in ("store", "bulk store"))
-            total = sums.setdefault(key, [0.0, 0.0, 0.0])
+            total = sums.setdefault(key, [0.0, 0.0, 0.0, 0.0])
             total[0] += amount
             total[1] += amount * wave
             total[2] += amount * whole
-    footprint = 0.0
-    for (array, _), (_, _, whole) in sums.items():
-        size = launch.array_bytes.get(array)
-        mine = whole * SECTOR * ctas
-        footprint += min(mine, size) if size is not None else mine
-    fits = max(0.0, min(1.0, 1.0 - (footprint - 0.6 * clock.l2_size) / (0.6 * clock.l2_size)))
+            total[3] += amount * within
+    all_bytes = wave_bytes = 0.0
+    for (array, _), (_, wave, whole, _) in sums.items():
+        size = launch.array_bytes.get(array, inf)
+        all_bytes += min(whole * SECTOR * ctas, size)
+        wave_bytes += min(wave * SECTOR * at_once, size)
+    cache = _KEPT * clock.l2_size
+
+    def hits(distance: float) -> float:
+        """The part that L2 still holds of what was accessed so many bytes ago."""
+        return max(0.0, min(1.0, 2.0 - distance / cache))
+
     result: tuple[dict[int, float], dict[int, float]] = ({}, {})
     random = _random_arrays(groups)
-    everything = sum(amount for amount, _, _ in sums.values())
+    everything = sum(amount for amount, *_ in sums.values())
     together: dict[int, float] = {}
-    for (array, is_store), (amount, wave, whole) in sums.items():
+    for (array, is_store), (amount, wave, whole, within) in sums.items():
         if not amount:
             continue
         size = launch.array_bytes.get(array)
@@ -415,11 +422,18 @@ def _traffic(
         if size is not None:
             cold = min(cold, size / (amount * SECTOR * ctas))
         moving = max(min(wave / amount, 1.0), cold)
+        # What a CTA itself loads again, and L1 no longer has, comes back after what all of a wave access meanwhile;
+        # what it stores again in a sector follows at once.
+        again = 1.0 if is_store else hits(wave_bytes)
+        moving *= again + (1 - again) * amount / max(within, amount * moving)
         if array in random and size is not None:
             # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.
-            moving = max(cold, 1 - _KEPT * clock.l2_size * amount / everything / size)
+            moving = max(cold, 1 - cache * amount / everything / size)
         if random.get(array) and not is_store:
             cold, moving = cold * _FETCHED, moving * _FETCHED
+        # What other CTAs access again comes back with their wave: the next one, or a later one.
+        waves = max(whole * ctas / max(wave * at_once, 1e-9), 1.0)
+        fits = hits(min(all_bytes, waves * wave_bytes))
         result[is_store][array] = fits * cold + (1 - fits) * moving
         together[array] = min(together.get(array, 1.0), wave / amount)
     return (*result, together)

@@ -346,10 +346,10 @@ def _shared(item: Instruction) -> Step:
         where = address.value(state) if address is not None and shared is not None else None
         if is_store:
             if shared is not None:
-                values = [state.registers.get(name) if name != "RZ" else ZERO for name in names]
+                values: list[Value] = [ZERO if name == "RZ" else state.registers.get(name) for name in names]
                 origins = frozenset().union(*(state.data.get(name, frozenset()) for name in names))
                 mask = active(state) if active is not None else None
-                shared.store(where, values if is_whole else [None] * words, mask, origins)
+                shared.store(where, values if is_whole else [None for _ in names], mask, origins)
             return
         for number, name in enumerate(names):
             put(state, name, shared.load(where, number) if shared is not None and is_whole else None)

@@ -22,14 +22,14 @@ from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
 
-_MOST_STEPS = 30_000
+_MOST_STEPS = 24_000
 """Steps of warps that are simulated: with more, one CTA stands for several."""
 _BUSY = 0.6
 """A unit bounds a launch that keeps it busy for this part of the time."""
 _WAITING = 0.3
-_INTERVAL = (0.75, 1.4)
-"""Where eight of ten measured times lie, in times the predicted one (docs/timing.md)."""
-_ASSUMED_INTERVAL = (0.2, 10.0)
+_INTERVAL = (0.75, 1.5)
+"""Where nine of ten measured times lie, in times the predicted one (docs/timing.md)."""
+_ASSUMED_INTERVAL = (0.3, 4.0)
 """Likewise where data decide a loop, a branch or an address."""
 _ANALYTIC_INTERVAL = (0.5, 3.0)
 
@@ -92,6 +92,8 @@ class Prediction:
     """Of one CTA, in cycles."""
     clock_hz: float = 0.0
     notes: tuple[str, ...] = ()
+    is_calibrated: bool = False
+    """Whether constants of the part were measured here, by `irscope time --calibrate`."""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,7 @@ def predict_with(
     capture: Capture,
     *,
     part: str | None = None,
+    clock: Clock | None = None,
     what_if: bool = True,
 ) -> Prediction:
     """Predict a CUDA launch from its SASS.
@@ -116,11 +119,12 @@ def predict_with(
     Args:
         capture: a compile with its SASS.
         part: `h100`, `h200`, …; None for the first of the target.
+        clock: its constants, where they are others than the table's.
         what_if: whether to answer what coalescing, conflicts and more warps are worth.
 
     Raises UsageError for a part that is not known, and where a size or the grid is not.
     """
-    model = Model(capture, part=part)
+    model = Model(capture, part=part, clock=clock)
     return _prediction(model, what_if)
 
 
@@ -152,6 +156,7 @@ def _prediction(model: Model, what_if: bool) -> Prediction:
         tuple(timed.simulated.spans),
         clock.clock_hz,
         tuple(sorted(execution.assumed)),
+        clock.is_calibrated,
     )
 
 
@@ -324,10 +329,10 @@ def _without_conflicts(access: Access) -> Access:
 class Model:
     """A launch on a part, which answers how long it would take if it behaved otherwise."""
 
-    def __init__(self, capture: Capture, *, part: str | None = None) -> None:
+    def __init__(self, capture: Capture, *, part: str | None = None, clock: Clock | None = None) -> None:
         """The arguments, and what is raised, are those of `predict_with`."""
         self.capture = capture
-        self.clock = clock_of(capture.target, part)
+        self.clock = clock or clock_of(capture.target, part)
         self.execution = execute(capture, self.clock)
         self.timed = _timed(self.execution, self.clock)
         stated = capture_locations(capture, capture.texts.get("sass", ""), "sass")

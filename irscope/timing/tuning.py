@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
 from irscope.timing.predict import Prediction
 
@@ -40,6 +41,9 @@ class Ranked:
     candidate: Candidate
     predictions: tuple[Prediction, ...]
     """One for each size; empty where it cannot be timed."""
+    measured: Timing | None = None
+    """On the GPU, of the launch that the script makes; None where it was not measured."""
+    why_not_measured: str = ""
 
     @property
     def seconds(self) -> float:
@@ -56,6 +60,14 @@ class Tuning:
     sizes: tuple[Size, ...]
     rows: tuple[Ranked, ...]
     failed: tuple[Candidate, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fastest_first(self) -> tuple[Ranked, ...]:
+        """Those that were measured by their times, then the others by prediction."""
+        timed = [row for row in self.rows if row.measured is not None]
+        rest = [row for row in self.rows if row.measured is None]
+        return (*sorted(timed, key=lambda row: row.measured.median_us if row.measured else inf), *rest)
 
     def best(self, number: int) -> Ranked:
         """The configuration that is predicted to be the fastest at one size."""

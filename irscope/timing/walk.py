@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from math import ceil, lcm
 from typing import Any
 
@@ -141,7 +142,9 @@ def _reads(item: Instruction) -> Sequence[str]:
     return names
 
 
-def walk(program: Program, state: State, observe: _Observe, stages: int = 1) -> list[Walked]:
+def walk(
+    program: Program, state: State, observe: _Observe, stages: int = 1, passed: Callable[[float], None] | None = None
+) -> list[Walked]:
     """The ways of all warps from the kernel's beginning; what is assumed is noted in the state.
 
     Args:
@@ -149,8 +152,9 @@ def walk(program: Program, state: State, observe: _Observe, stages: int = 1) -> 
         state: the warps, with what their registers hold.
         observe: called before each instruction that is observed.
         stages: of pipelined loops: as many iterations are in flight, and buffers go round.
+        passed: called with the sectors that skipped iterations load.
     """
-    groups = [_Group(program, state, observe, stages, np.arange(state.rows))]
+    groups = [_Group(program, state, observe, stages, np.arange(state.rows), passed)]
     done: list[Walked] = []
     while groups:
         group = groups.pop()
@@ -169,12 +173,16 @@ class _Visit:
 
 
 class _Group:
-    def __init__(self, program: Program, state: State, observe: _Observe, stages: int, rows: Array) -> None:
+    def __init__(
+        self, program: Program, state: State, observe: _Observe, stages: int, rows: Array,
+        passed: Callable[[float], None] | None,
+    ) -> None:  # fmt: skip
         self.program = program
         self.state = state
         self.observe = observe
         self.stages = stages
         self.rows = rows
+        self.passed = passed
         self.trace: list[_Entry] = []
         self.is_cut = False
         self.at = 0
@@ -319,7 +327,7 @@ class _Group:
         loop = [entry for entry in self.trace[begin:] if _is_regular(entry, self.trace[begin:])]
         counts = [
             (assumed.array_bytes[array] / assumed.ctas - before.get(array, 0.0)) / amount * done
-            for array, amount in _bytes_read(loop, [1.0] * len(loop), len(self.rows)).items()
+            for array, amount in _bytes_read(loop, None, len(self.rows)).items()
             if amount and array in assumed.array_bytes
         ]
         return min(max(ceil(max(counts) - 0.01), 1), _MOST_STEPPED) if counts else 0
@@ -342,7 +350,7 @@ class _Group:
         groups: list[_Group] = []
         for side in (True, False):
             chosen = np.flatnonzero(goes == side)
-            group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen])
+            group = _Group(self.program, self._part(chosen), self.observe, self.stages, self.rows[chosen], self.passed)
             group.trace = list(self.trace)
             group.counts = dict(self.counts)
             group.iterated = dict(self.iterated)
@@ -413,6 +421,9 @@ class _Group:
                 break
             window += 1
         self.trace.append(Skip(head, count, last.place - second.place, window, last.place - visits[-1 - window].place))
+        if self.passed is not None:
+            read = _bytes_read(self.trace[second.place : last.place], None, len(self.rows))
+            self.passed(sum(read.values()) / 32 * count)
         registers = dict(last.registers)
         for name, grown in growth.items():
             value = registers[name]
@@ -510,7 +521,7 @@ class _Group:
                     return begin + int(alive.argmin())
                 if alive.size == 1:
                     return _ENDLESS
-            low, high = begin, 2 * begin
+            low, high = 7 * _MOST_STEPPED, 14 * _MOST_STEPPED
         elif not at(0).all():
             return 0
         while at(high).all():
@@ -527,10 +538,10 @@ def _index_of(entry: _Entry) -> int:
     return entry.index if isinstance(entry, Observed) else -1 if isinstance(entry, Skip) else entry
 
 
-def _bytes_read(entries: Sequence[_Entry], weights: Sequence[float], rows: int) -> dict[int, float]:
+def _bytes_read(entries: Sequence[_Entry], weights: Sequence[float] | None, rows: int) -> dict[int, float]:
     """Argument → bytes that loads take of it and find in no cache of the multiprocessor."""
     read: dict[int, float] = {}
-    for entry, weight in zip(entries, weights, strict=False):
+    for entry, weight in zip(entries, weights or repeat(1.0), strict=False):
         access = entry.payload if isinstance(entry, Observed) else None
         if access is not None and access.kind in ("load", "copy"):
             amount = access.sectors * access.missed * access.is_on * 32 * weight * rows

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from irscope.errors import NoDevice, UsageError
 from irscope.store.file import load, save
 from tests.cli.product import ROOT, Run
 
@@ -69,3 +70,65 @@ def test_sizes_need_a_grid(irscope: Run) -> None:
 @pytest.mark.parametrize("grid", ["__import__('os')", "m ** 9", "unknown", "m.x", "1 // 0"])
 def test_a_grid_is_arithmetic_and_nothing_else(irscope: Run, grid: str) -> None:
     assert irscope("tune", MATMUL, "--size", "m=512", "--grid", grid)[0] == 2
+
+
+def test_the_first_ones_are_measured_by_a_clock() -> None:
+    from irscope.api.tuning import measured, ranked
+    from irscope.device.measurement import Timing
+    from irscope.errors import RecordingError
+    from irscope.render.timing import tuning_json, tuning_text
+    from irscope.timing.tuning import Candidate
+
+    capture = load(MATMUL)
+    options = [(*((key, value) for key, value in capture.launch.options if key != "num_warps"), ("num_warps", count))
+               for count in (2, 4, 8)]  # fmt: skip
+    captures = [replace(capture, launch=replace(capture.launch, options=row)) for row in options]
+
+    def clock(candidate: Candidate) -> Timing:
+        warps = dict(candidate.config)["num_warps"]
+        if warps == 2:
+            raise RecordingError("the launch did not end.")
+        return Timing(100.0 / warps, 1.0, 2.0, 7)
+
+    ranking = ranked(captures, part="h100")
+    done = measured(ranking, 3, clock)
+    assert [row.candidate for row in done.rows] == [row.candidate for row in ranking.rows]
+    assert [dict(row.candidate.config)["num_warps"] for row in done.fastest_first[:2]] == [8, 4]
+    text = tuning_text(done, 3)
+    assert "predicted / measured" in text
+    assert "num_warps=2 num_stages=3: not measured: the launch did not end." in text
+    assert "12.5 µs measured" in text
+    assert {row["why_not_measured"] for row in tuning_json(done)["configs"]} == {"", "the launch did not end."}
+    assert sum(row.measured is not None for row in measured(ranking, 1, clock).rows) <= 1
+
+
+def test_what_is_measured_is_the_launch_of_a_script_at_its_own_sizes(irscope: Run) -> None:
+    code, _, err = irscope("tune", MATMUL, "--time")
+    assert code == 2
+    assert "script" in err
+    code, _, err = irscope("tune", MATMUL, "--time", "--size", "m=512", "--grid", "m")
+    assert code == 2
+    assert "--size" in err
+
+
+def test_what_is_calibrated_is_used_and_named(irscope: Run) -> None:
+    from irscope.api.timing import calibrate
+
+    code, _, err = irscope("time", MATMUL, "--calibrate")
+    assert code == 2
+    assert "--calibrate" in err
+    (before,) = json.loads(irscope("time", MATMUL, "--part", "h100", "--json")[1])
+    assert not before["is_calibrated"]
+    constants = {"launch_s": 1e-3, "units": 132.0, "unknown": 1.0}
+    part, _, path = calibrate("python", lambda _: {"device": "NVIDIA H100 80GB HBM3", "constants": constants})
+    assert part == "h100"
+    assert path.is_file()
+    (after,) = json.loads(irscope("time", MATMUL, "--part", "h100", "--json")[1])
+    assert after["is_calibrated"]
+    assert after["seconds"] - before["seconds"] == pytest.approx(1e-3, rel=0.01)
+    assert "--calibrate" in irscope("time", MATMUL, "--part", "h100")[1]
+    assert not json.loads(irscope("time", MATMUL, "--part", "h200", "--json")[1])[0]["is_calibrated"]
+    with pytest.raises(UsageError, match="none of the parts"):
+        calibrate("python", lambda _: {"device": "Unheard Of 1", "constants": constants})
+    with pytest.raises(NoDevice, match="could not be measured"):
+        calibrate("/nonexistent/python")

@@ -188,3 +188,21 @@ def test_doctor() -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert all(row["state"] == "ok" for row in json.loads(answer.stdout))
     assert "the right result" in answer.stdout
+
+
+def test_predictions_stand_next_to_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRSCOPE_HOME", str(tmp_path))
+    answer = irscope("tune", SCRIPTS / "row_sum.py", "--vs", "num_warps=2,4", "--top", "2", "--time", "--json")
+    assert answer.returncode == 0, answer.stderr
+    rows = json.loads(answer.stdout)["configs"]
+    assert [row["why_not_measured"] for row in rows] == ["", ""]
+    assert all(row["measured"]["median_us"] > 0 for row in rows)
+    answer = irscope("time", "--calibrate", "--json")
+    assert answer.returncode == 0, answer.stderr
+    part = json.loads(answer.stdout)["part"]
+    answer = irscope("bench", SCRIPTS / "row_sum.py", "--rounds", "10", "--json")
+    assert answer.returncode == 0, answer.stderr
+    for row in json.loads(answer.stdout)["variants"]:
+        assert row["predicted_us"] is None or 0.2 < row["predicted_us"] / row["time"]["median_us"] < 5
+    answer = irscope("time", SCRIPTS / "row_sum.py", "--part", part, "--json")
+    assert json.loads(answer.stdout)[0]["is_calibrated"]

@@ -66,6 +66,8 @@ class BenchRow:
     """Its outputs against the baseline's; None for the baseline."""
     same_binary: bool = False
     """Whether its binary is the baseline's, byte by byte."""
+    predicted_us: float | None = None
+    """By `irscope time` for this GPU; None where that does not know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def bench_json(bench: Bench) -> dict[str, Any]:
     variants = [
         picked(
             row,
-            "name same_binary",
+            "name same_binary predicted_us",
             time=row.timing and row.timing.as_json(),
             ratio=row.ratio and row.ratio.as_json(),
             result=row.agreement and row.agreement.as_json(),
@@ -125,13 +127,20 @@ def bench_title(bench: Bench) -> str:
 
 def bench_columns(bench: Bench) -> list[str]:
     """The heads of the table."""
-    columns = ["variant", "median", "quartiles", "n", "against the baseline", "result"]
+    columns = ["variant", "median", *_predicted_columns(bench), "quartiles", "n", "against the baseline", "result"]
     columns += ["bytes/s", "of copy"] if bench.bytes else []
     return columns + (["FLOP/s", "of matmul"] if bench.flops else [])
 
 
 def row_cells(bench: Bench, row: BenchRow) -> list[object]:
-    return [row.name, *_time_cells(row), _result(row), *_rates(bench, row.timing)]
+    median, *others = _time_cells(row)
+    predicted = f"{microseconds(row.predicted_us)} µs" if row.predicted_us is not None else "–"
+    predicted_cells = [predicted] * len(_predicted_columns(bench))
+    return [row.name, median, *predicted_cells, *others, _result(row), *_rates(bench, row.timing)]
+
+
+def _predicted_columns(bench: Bench) -> list[str]:
+    return ["predicted"] if any(row.predicted_us is not None for row in bench.rows) else []
 
 
 def bench_notes(bench: Bench) -> list[str]:
@@ -195,6 +204,8 @@ def _notes(bench: Bench) -> Sequence[str]:
         + ("flushed before each." if cold else "warm from a launch before.")
         + " Ratios: of launches of one round, with the 95 % confidence interval of their median."
     ]
+    if _predicted_columns(bench):
+        notes.append("Predicted: by irscope time, whose L2 cache is cold, without having run it.")
     if bench.noise:
         notes.append(f"Baseline: {bench.noise}.")
     for what, amount, source in (

@@ -9,7 +9,8 @@ from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
-from irscope.render.text.tables import percent, picked, table
+from irscope.render.text.tables import duration_text, percent, picked, table
+from irscope.timing.predict import Prediction
 
 _REASONS = {
     "barrier": "a barrier",
@@ -39,9 +40,18 @@ _TITLES: dict[Quantity, str] = {"instructions": "accesses", "sectors": "sectors"
 
 
 def render_profile(
-    capture: Capture, counted: CountedLaunch, *, title: str = "", width: int | None = None, color: bool = False
+    capture: Capture,
+    counted: CountedLaunch,
+    *,
+    title: str = "",
+    prediction: Prediction | None = None,
+    width: int | None = None,
+    color: bool = False,
 ) -> str:
-    """A table with an operation a line, and below it what is not as predicted."""
+    """A table with an operation a line, and below it what is not as predicted.
+
+    `prediction`: of the same launch on the same GPU, whose share of each Python line stands next to the measured one.
+    """
     total = counted.counters.stalled
     telling = [row for row in counted.operations if row.counters.stalled or row.comparisons or row.counters.sectors]
     shown: list[Quantity] = [name for name in _TITLES if any(_cell(row, name) for row in telling)]
@@ -55,11 +65,15 @@ def render_profile(
         "waits for",
     ]
     columns += ["executed", *(_TITLES[name] for name in shown)]
+    if prediction is not None:
+        columns.insert(2, "of line, predicted")
+    shares = {(one.file, one.line): one.share for one in prediction.lines} if prediction is not None else {}
     names = {row.line: row.operation for row in counted.operations}
     rows = [
         [
             row.counters.stalled,
             percent(row.counters.stalled / total) if total else "",
+            *([_predicted_share(row.place, shares)] if prediction is not None else []),
             row.operation or ("no single one" if counted.by_operation else ""),
             row.line or "",
             row.place.rpartition("/")[2],
@@ -71,6 +85,12 @@ def render_profile(
         for row in telling
     ]
     notes = _notes(counted, len(counted.operations) - len(telling))
+    if prediction is not None:
+        low, high = (duration_text(one) for one in prediction.interval)
+        notes.insert(
+            0, f"Predicted by irscope time: {duration_text(prediction.seconds)} ({low} to {high}), bound by "
+            f"{prediction.bound}.\n",
+        )  # fmt: skip
     return f"{_head(capture, title)}{table(columns, rows, width=width, color=color)}{''.join(notes)}"
 
 
@@ -179,7 +199,15 @@ def _side_by_side(counters: Sequence[Counters]) -> list[object]:
     return [getattr(one, name) for name in ("stalled", "executed", "sectors") for one in counters]
 
 
-def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") -> dict[str, Any]:
+def _predicted_share(place: str, shares: Mapping[tuple[str, int], float]) -> str:
+    file, _, line = place.rpartition(":")
+    share = shares.get((file, int(line))) if line.isdecimal() else None
+    return percent(share) if share is not None else ""
+
+
+def profile_json(
+    capture: Capture, counted: CountedLaunch, variant: str = "", prediction: Prediction | None = None
+) -> dict[str, Any]:
     profile = capture.profile
     return picked(
         capture,
@@ -188,6 +216,7 @@ def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") ->
         device=profile.device if profile else "",
         tool=profile.tool if profile else "",
         own_binary=bool(profile and profile.own_binary),
+        prediction=prediction and picked(prediction, "part seconds bound", interval_s=list(prediction.interval)),
         **picked(counted, "by_operation why_not uncompared predicted_executed"),
         counters=counters_json(counted.counters),
         operations=[_operation_json(row) for row in counted.operations],

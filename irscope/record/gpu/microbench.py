@@ -1,0 +1,361 @@
+"""Microbenchmarks in PTX that tell the timing constants of the GPU that is there, in a process with torch.
+
+`python -m irscope.record.gpu.microbench` prints the constants of the clock as JSON: what a kernel measures here, times
+what the clock takes for an H100 over what the same kernel measured there: so what was fitted there is carried over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from irscope.record.triton import api as triton_api
+
+_LOOP = 16
+_REPEATS = 7
+_DATA_BYTES = 4 << 30
+_HEAD = ".version 8.4\n.target sm_90a\n.address_size 64\n"
+_REGISTERS = """
+.reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<320>; .reg .f32 %f<320>; .reg .b64 %rd<64>; .reg .f64 %d<32>;
+"""
+
+
+def entry(body: str, before: str = "", after: str = "", shared: bool = False) -> str:
+    """Write a kernel `k(out, data, sink, n)` that stores for each CTA the clocks until all its warps did `body`.
+
+    `%rd1` is `data`, `%rd2` is `sink`, `%r1` the thread, `%r2` the CTA, `%r3` n, `%r4` the address of shared memory.
+    """
+    memory = ".extern .shared .align 1024 .b8 smem[];\n"
+    base = "mov.u32 %r4, smem;" if shared else ""
+    return f"""{_HEAD}{memory}
+.visible .entry k(.param .u64 out, .param .u64 data, .param .u64 sink, .param .u32 n) {{
+{_REGISTERS}
+ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [sink]; ld.param.u32 %r3, [n];
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; {base}
+{before}
+bar.sync 0;
+mov.u64 %rd3, %clock64;
+{body}
+bar.sync 0;
+mov.u64 %rd4, %clock64;
+sub.s64 %rd5, %rd4, %rd3;
+{after}
+setp.ne.u32 %p7, %r1, 0;
+@%p7 bra END;
+mul.wide.u32 %rd6, %r2, 8;
+add.s64 %rd6, %rd6, %rd0;
+st.global.u64 [%rd6], %rd5;
+END:
+ret;
+}}
+"""
+
+
+def assemble(text: str) -> bytes:
+    """Assemble PTX for the GPU that is there; raises RuntimeError with the assembler's message."""
+    tool = triton_api.nvidia_tools()["ptxas"]
+    with tempfile.TemporaryDirectory() as folder:
+        source, binary = Path(folder, "k.ptx"), Path(folder, "k.cubin")
+        major, minor = torch.cuda.get_device_capability()
+        architecture = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+        source.write_text(text.replace("sm_90a", architecture))
+        command = [str(tool), f"-arch={architecture}", str(source), "-o", str(binary)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        if answer.returncode:
+            raise RuntimeError(f"ptxas: {answer.stderr[:2000]}")
+        return binary.read_bytes()
+
+
+@dataclass(slots=True)
+class Program:
+    """A loaded kernel."""
+
+    function: ctypes.c_void_p
+    driver: ctypes.CDLL
+
+    @classmethod
+    def load(cls, binary: bytes, shared_bytes: int = 0) -> Program:
+        """Load a cubin into torch's context."""
+        torch.cuda.current_stream()
+        driver = ctypes.CDLL("libcuda.so.1")
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        _check(driver.cuModuleLoadData(ctypes.byref(module), binary), "cuModuleLoadData")
+        _check(driver.cuModuleGetFunction(ctypes.byref(function), module, b"k"), "cuModuleGetFunction")
+        if shared_bytes > 48 * 1024:
+            _check(driver.cuFuncSetAttribute(function, 8, shared_bytes), "cuFuncSetAttribute")
+        return cls(function, driver)
+
+    def launch(
+        self, ctas: int, threads: int, tensors: Sequence[torch.Tensor], n: int = 0, shared_bytes: int = 0
+    ) -> None:
+        """Launch on torch's current stream; `tensors`: out, data and sink."""
+        values = [ctypes.c_uint64(tensor.data_ptr()) for tensor in tensors] + [ctypes.c_uint32(n)]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        grid = (ctas, 1, 1, threads, 1, 1)
+        code = self.driver.cuLaunchKernel(self.function, *grid, shared_bytes, stream, pointers, None)
+        _check(code, "cuLaunchKernel")
+
+
+def _check(code: int, name: str) -> None:
+    if code:
+        raise RuntimeError(f"{name}: CUDA error {code}")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A kernel, and what a warp of it does between its two readings of the clock."""
+
+    text: str
+    operations: int
+    shared_bytes: int = 0
+
+
+def looped(lines: str, count: int = _LOOP) -> str:
+    """Repeat lines in a loop of the kernel."""
+    return f"mov.u32 %r9, {count};\nLOOP:\n{lines}\nsub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0;\n@%p1 bra LOOP;\n"
+
+
+_OPERATIONS: dict[str, tuple[str, str, str]] = {
+    # name: (one instruction on register {i}, how the registers begin, how they end)
+    "fma": ("fma.rn.f32 %f{i}, %f{i}, %f200, %f201;", "f", "f"),
+    "alu": ("max.s32 %r{i}, %r{i}, %r200; ", "r", "r"),
+    "multiply": ("mad.lo.s32 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
+    "half": ("fma.rn.f16x2 %r{i}, %r{i}, %r200, %r201;", "r", "r"),
+    "double": ("fma.rn.f64 %d{i}, %d{i}, %d20, %d21;", "d", "d"),
+    "special": ("ex2.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
+    "reciprocal_root": ("rsqrt.approx.ftz.f32 %f{i}, %f{i};", "f", "f"),
+    "convert": ("cvt.rni.s32.f32 %r{i}, %f200; cvt.rn.f32.s32 %f200, %r{i};", "r", "r"),
+    "population_count": ("popc.b32 %r{i}, %r{i};", "r", "r"),
+    "shuffle": ("shfl.sync.bfly.b32 %r{i}, %r{i}, 1, 31, 0xffffffff;", "r", "r"),
+}
+
+
+def arithmetic(name: str, chains: int) -> Timed:
+    """Dependent chains of one instruction: 1 for its latency, 8 for its rate."""
+    instruction, kind, _ = _OPERATIONS[name]
+    first = 10
+    begin = ["mov.u32 %r200, %r3; add.u32 %r201, %r3, 3; cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r201;",
+             "cvt.rn.f64.u32 %d20, %r3; cvt.rn.f64.u32 %d21, %r201;"]  # fmt: skip
+    end = []
+    for chain in range(chains):
+        register = first + chain
+        begin.append({
+            "f": f"cvt.rn.f32.u32 %f{register}, %r1;", "r": f"add.u32 %r{register}, %r1, {chain};",
+            "d": f"cvt.rn.f64.u32 %d{register}, %r1;",
+        }[kind])  # fmt: skip
+        end.append({
+            "f": f"st.global.f32 [%rd2+{4 * chain}], %f{register};",
+            "r": f"st.global.u32 [%rd2+{4 * chain}], %r{register};",
+            "d": f"st.global.f64 [%rd2+{8 * chain}], %d{register};",
+        }[kind])  # fmt: skip
+    each = 128 // chains
+    lines = []
+    for turn in range(each):
+        for chain in range(chains):
+            text = instruction.format(i=first + chain)
+            # A maximum of the same value twice is one maximum.
+            lines.append(text.replace("max", "min").replace("%r200", "%r201") if name == "alu" and turn % 2 else text)
+    body = looped("\n".join(lines))
+    return Timed(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains)
+
+
+def _chase(cache: str, steps: int = 512) -> Timed:
+    """Each load gives the address of the next: the latency of one level of memory."""
+    lines = f"ld.global{cache}.u64 %rd10, [%rd10];\n" * 16
+    body = looped(lines, steps // 16)
+    return Timed(entry(body, "mov.u64 %rd10, %rd1;", "st.global.u64 [%rd2], %rd10;"), steps)
+
+
+def reads_of_one(cache: str, span_bytes: int, turns: int = 64) -> Timed:
+    """Loads of 16 bytes for each thread, again and again within `span_bytes`."""
+    lines = []
+    for turn in range(16):
+        lines.append("and.b32 %r11, %r10, %r12; cvt.u64.u32 %rd11, %r11; add.s64 %rd11, %rd11, %rd1;")
+        registers = ", ".join(f"%r{20 + 4 * turn + part}" for part in range(4))
+        lines.append(f"ld.volatile.global.v4.u32 {{{registers}}}, [%rd11];" if not cache else
+                     f"ld.global{cache}.v4.u32 {{{registers}}}, [%rd11];")  # fmt: skip
+        lines.append("add.u32 %r10, %r10, %r13;")
+    lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(64)]
+    before = (
+        f"mov.u32 %r12, {span_bytes - 1}; mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mul.lo.u32 %r13, %r5, 16;"
+        "mul.lo.u32 %r10, %r2, 65536; mad.lo.u32 %r10, %r1, 16, %r10; mov.u32 %r14, 0;"
+    )
+    return Timed(entry(looped("\n".join(lines), turns), before, "st.global.u32 [%rd2], %r14;"), turns * 16)
+
+
+def stream(words: int, unroll: int, store: bool = False) -> str:
+    """Read (or write) n bytes × 64 KiB once, in order: each thread has `unroll` accesses of `words` words in flight."""
+    kind = {1: "u32", 2: "v2.u32", 4: "v4.u32"}[words]
+    size = 4 * words
+    lines = []
+    for number in range(unroll):
+        registers = ", ".join(f"%r{20 + words * number + part}" for part in range(words))
+        registers = f"{{{registers}}}" if words > 1 else registers
+        lines.append(f"st.global.{kind} [%rd10], {registers};" if store else f"ld.global.{kind} {registers}, [%rd10];")
+        lines.append("add.s64 %rd10, %rd10, %rd12;")
+    if not store:
+        lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(words * unroll)]
+    body = f"LOOP:\n{chr(10).join(lines)}\nsetp.lt.u64 %p1, %rd10, %rd13;\n@%p1 bra LOOP;"
+    set_registers = "\n".join(f"mov.u32 %r{20 + part}, %r1;" for part in range(words * unroll))
+    before = f"""
+mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1;
+mul.wide.u32 %rd10, %r10, {size}; add.s64 %rd10, %rd10, %rd1;
+mul.lo.u32 %r11, %r5, %r6; mul.wide.u32 %rd12, %r11, {size};
+mul.wide.u32 %rd13, %r3, 65536; add.s64 %rd13, %rd13, %rd1; mov.u32 %r14, 0;
+{set_registers if store else ""}"""
+    return entry(body, before, "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;")
+
+
+def nothing() -> Timed:
+    """An empty kernel."""
+    return Timed(entry(""), 1)
+
+
+class Bench:
+    """Runs kernels, and gathers named constants with their spread over repeats."""
+
+    def __init__(self) -> None:
+        self.out = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
+        self.sink = torch.zeros(1 << 16, device="cuda", dtype=torch.int64)
+        self.data = torch.zeros(_DATA_BYTES // 8, device="cuda", dtype=torch.int64)
+        self.units = torch.cuda.get_device_properties(0).multi_processor_count
+        self.constants: dict[str, dict[str, Any]] = {}
+        self.clock_hz = 0.0
+
+    def record(self, name: str, values: list[float], unit: str, how: str) -> float:
+        """Store the median of some values with their extremes."""
+        row = {
+            "median": _rounded(statistics.median(values)),
+            "min": _rounded(min(values)),
+            "max": _rounded(max(values)),
+        }
+        self.constants[name] = row | {"unit": unit, "how": how}
+        return row["median"]
+
+    def clocks(self, timed: Timed, ctas: int = 1, threads: int = 32, n: int = 3) -> list[float]:
+        """Clocks of the slowest CTA, of each repeat after one for warming."""
+        program = Program.load(assemble(timed.text), timed.shared_bytes)
+        values = []
+        for repeat in range(_REPEATS + 1):
+            program.launch(ctas, threads, (self.out, self.data, self.sink), n, timed.shared_bytes)
+            taken = float(self.out[:ctas].max().item())
+            if repeat:
+                values.append(taken)
+        return values
+
+    def seconds(self, text: str, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0) -> list[float]:
+        """Seconds between two events around a launch, of each repeat after two for warming."""
+        program = Program.load(assemble(text), shared_bytes)
+        values = []
+        for repeat in range(_REPEATS + 2):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            program.launch(ctas, threads, (self.out, self.data, self.sink), n, shared_bytes)
+            end.record()
+            torch.cuda.synchronize()
+            if repeat > 1:
+                values.append(begin.elapsed_time(end) * 1e-3)
+        return values
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def clock_rate(bench: Bench) -> None:
+    """The clock under an arithmetic load, by a long kernel's own clocks over its time."""
+    timed = arithmetic("fma", 8)
+    long = Timed(timed.text.replace(f"mov.u32 %r9, {_LOOP};", "mov.u32 %r9, 40000;"), timed.operations)
+    program = Program.load(assemble(long.text))
+    values = []
+    for _ in range(_REPEATS):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        program.launch(bench.units, 1024, (bench.out, bench.data, bench.sink), 3)
+        end.record()
+        torch.cuda.synchronize()
+        values.append(float(bench.out[0].item()) / (begin.elapsed_time(end) * 1e-3))
+    bench.clock_hz = bench.record("clock_hz", values, "cycles in a second", "a kernel of FMAs on all multiprocessors")
+
+
+def launch_seconds(bench: Bench) -> float:
+    """Seconds between two events around a kernel that does nothing, after 256 MB were set to zero."""
+    fill = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
+    program = Program.load(assemble(nothing().text))
+    values = []
+    for _ in range(200):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        fill.zero_()
+        begin.record()
+        program.launch(1, 32, (bench.out, bench.data, bench.sink))
+        end.record()
+        torch.cuda.synchronize()
+        values.append(begin.elapsed_time(end) * 1e-3)
+    return bench.record(
+        "launch_s", values, "seconds", "an empty kernel between two events after 256 MB were set to zero"
+    )
+
+
+def latency(bench: Bench, name: str, cache: str, span: int, stride: int, warm: bool) -> float:
+    """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`."""
+    places = torch.randperm(span // stride, device="cuda") * stride
+    bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
+    # The chase begins at offset 0, which the permutation holds. A launch begins with an empty L1: 16 misses among 4096.
+    timed = _chase(cache, 4096 if cache == ".ca" else 512)
+    program = Program.load(assemble(timed.text))
+    values = []
+    for repeat in range(_REPEATS + 1):
+        if not warm:
+            bench.data[(64 << 20) // 8 : (1 << 30) // 8 : 1].add_(0)
+        program.launch(1, 1, (bench.out, bench.data, bench.sink))
+        if repeat:
+            values.append(float(bench.out[0].item()) / timed.operations)
+    how = f"one thread, {timed.operations} dependent loads {stride} bytes apart within {span}"
+    return bench.record(name, values, "cycles", how if warm else f"{how}, L2 flushed")
+
+
+_ON_H100 = {
+    # constant: (what the clock takes for an H100, what the kernel below measured on one)
+    "clock_hz": (1.98e9, 1.974e9),
+    "launch_s": (3.0e-6, 3.2e-6),
+    "l2_latency": (284.0, 282.7),
+    "dram_latency": (920.0, 693.1),
+    "dram_bytes_per_s": (3.35e12, 2.7858e12),
+    "l2_bytes_per_s": (11e12, 8.948e12),
+}
+
+
+def constants() -> dict[str, Any]:
+    """The GPU's name and the constants of the clock that its kernels tell; raises RuntimeError."""
+    bench = Bench()
+    clock_rate(bench)
+    measured = {"clock_hz": bench.clock_hz, "launch_s": launch_seconds(bench)}
+    measured["l2_latency"] = latency(bench, "l2_latency", ".cg", 2 << 20, 4096, True)
+    measured["dram_latency"] = latency(bench, "dram_latency", ".cg", 4 << 30, 8 << 20, False)
+    bench.data[: (64 << 20) // 8].zero_()
+    total = 1 << 30
+    taken = bench.seconds(stream(4, 4), 8 * bench.units, 256, total >> 16)
+    measured["dram_bytes_per_s"] = total / statistics.median(taken)
+    timed = reads_of_one(".cg", 32 << 20, 256)
+    moved = timed.operations * 256 * 16 * bench.units
+    measured["l2_bytes_per_s"] = moved / statistics.median(bench.seconds(timed.text, bench.units, 256))
+    properties = torch.cuda.get_device_properties(0)
+    scaled = {name: measured[name] * model / there for name, (model, there) in _ON_H100.items()}
+    return {
+        "device": properties.name,
+        "constants": scaled | {"units": bench.units, "l2_size": properties.L2_cache_size},
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(constants()))
