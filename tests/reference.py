@@ -53,6 +53,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "irscope.verify.meaning",
         ("MeaningVerdict", "PassMeaning", "Difference"),
     ),
+    ("", "", "irscope.verify.proof", ("ArgumentsVerdict",)),
     ("", "", "irscope.verify.bits", ("BitsVerdict",)),
     ("", "", "irscope.device.measurement", ("Agreement", "Ratio")),
     ("", "", "irscope.ir.locations.model", ("Frame",)),
