@@ -39,6 +39,7 @@ from irscope.verify.trace import (
     Observed,
     Tracer,
     UnwrittenReads,
+    WrittenBytes,
     granule_bytes,
     reaches_output,
     sync_operations,
@@ -377,7 +378,7 @@ class _Verifier:
         whole = replace(text.slices, skipped=frozenset())
         for program in (first, second):
             inputs = captured_inputs(self.capture, self.values)
-            written = _Written()
+            written = WrittenBytes()
             tracer = Tracer(text.module, whole, written)
             try:
                 self._execute(text, inputs, tracer, [program])
@@ -574,30 +575,6 @@ class _Verifier:
             if wanted in places:
                 return label
         return ""
-
-
-class _Written(Listener):
-    """The bytes that a program stores, after it ran."""
-
-    def __init__(self) -> None:
-        self._places: list[Array] = []
-        self._memory: GlobalMemory | None = None
-
-    @property
-    def contents(self) -> dict[int, int]:
-        """Address → byte."""
-        memory = self._memory
-        if memory is None or not self._places:
-            return {}
-        addresses = np.unique(np.concatenate(self._places)).tolist()
-        return {address: memory.peek(address, 1)[0] for address in addresses}
-
-    def begin(self, memory: GlobalMemory) -> None:
-        self._memory = memory
-
-    def observe(self, observed: Observed) -> None:
-        if observed.kind == "store":
-            self._places.append((observed.addresses[:, None] + np.arange(observed.element_bytes)).reshape(-1))
 
 
 def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:

@@ -17,7 +17,7 @@ Term = Any
 """An expression of z3."""
 
 
-class Launched(Protocol):
+class SymbolicLaunch(Protocol):
     """What terms need of a launch."""
 
     @property
@@ -36,7 +36,7 @@ class Unread(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class TermPointer:
+class _Pointer:
     path: str
     offset: Term
     """In elements."""
@@ -53,7 +53,7 @@ class NamedTerm:
 class Terms:
     """The values of a kernel's TTIR as terms, each at an index of an element."""
 
-    def __init__(self, z3: Any, launch: Launched, module: MlirModule, grid: tuple[NamedTerm, ...]) -> None:
+    def __init__(self, z3: Any, launch: SymbolicLaunch, module: MlirModule, grid: tuple[NamedTerm, ...]) -> None:
         self.z3, self.launch, self.module, self.grid = z3, launch, module, grid
         # A GPU takes no more programs.
         self.facts: list[Term] = [size.term < 1 << 31 for size in grid]
@@ -120,7 +120,7 @@ class Terms:
         if kind.form == "pointer":
             if name not in self.launch.extents:
                 raise Unread(f"{name} is no tensor of the launch")
-            return TermPointer(name, self.z3.IntVal(0))
+            return _Pointer(name, self.z3.IntVal(0))
         known = self.launch.scalars.get(name)
         return known if known is not None else self.fresh(kind)
 
@@ -168,7 +168,7 @@ class Terms:
             passed = left
         start = self.at(first, index)
         change = sum([sign * self.at(step, index) for step, sign in added], self.z3.IntVal(0)) * iteration
-        return replace(start, offset=start.offset + change) if isinstance(start, TermPointer) else start + change
+        return replace(start, offset=start.offset + change) if isinstance(start, _Pointer) else start + change
 
     def _leads_to(self, value: Value, own: Value, inner: set[int]) -> bool:
         if value == own:
@@ -197,9 +197,9 @@ class Terms:
 
     def either(self, condition: Term, left: Any, right: Any) -> Any:
         """One of two values by a condition."""
-        if isinstance(left, TermPointer) or isinstance(right, TermPointer):
-            if isinstance(left, TermPointer) and isinstance(right, TermPointer) and left.path == right.path:
-                return TermPointer(left.path, self.z3.If(condition, left.offset, right.offset))
+        if isinstance(left, _Pointer) or isinstance(right, _Pointer):
+            if isinstance(left, _Pointer) and isinstance(right, _Pointer) and left.path == right.path:
+                return _Pointer(left.path, self.z3.If(condition, left.offset, right.offset))
             raise Unread("a pointer into one of two tensors")
         return self.z3.If(condition, left, right)
 
@@ -278,7 +278,7 @@ def _compare(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any
     z3 = terms.z3
     left, right = (terms.at(value, index) for value in operation.operands)
     predicate = str(operation.attribute("predicate"))
-    if z3.is_bool(left) or isinstance(left, TermPointer):
+    if z3.is_bool(left) or isinstance(left, _Pointer):
         return terms.fresh(operation.result_types[0])
     plain = {"eq": left == right, "ne": left != right, "slt": left < right, "sle": left <= right,
              "sgt": left > right, "sge": left >= right}  # fmt: skip

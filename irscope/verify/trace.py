@@ -432,3 +432,27 @@ class _Clocks:
     def is_ordered(self, row: int, places: Array, before: Array, programs: Array) -> Array:
         """Whether the accesses that were noted happened before what programs do now."""
         return self._known[programs, np.maximum(before, 0)] >= self._stamps[row, places]
+
+
+class WrittenBytes(Listener):
+    """The bytes that a program stores, after it ran."""
+
+    def __init__(self) -> None:
+        self._places: list[Array] = []
+        self._memory: GlobalMemory | None = None
+
+    @property
+    def contents(self) -> dict[int, int]:
+        """Address → byte."""
+        memory = self._memory
+        if memory is None or not self._places:
+            return {}
+        addresses = np.unique(np.concatenate(self._places)).tolist()
+        return {address: memory.peek(address, 1)[0] for address in addresses}
+
+    def begin(self, memory: GlobalMemory) -> None:
+        self._memory = memory
+
+    def observe(self, observed: Observed) -> None:
+        if observed.kind == "store":
+            self._places.append((observed.addresses[:, None] + np.arange(observed.element_bytes)).reshape(-1))
