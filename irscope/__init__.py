@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         report,
         reproduce,
         safety,
+        safety_for_all_arguments,
         same_bits,
         sweep,
         to_dict,

@@ -85,7 +85,7 @@ def tune(
 
 @dataclass(frozen=True)
 class _Requests:
-    """The script with one configuration: that of its `@triton.autotune`, or constants and options that are set."""
+    """The script with one configuration: that of its `@triton.autotune`, or constants that are set."""
 
     script: tuple[str, str]
     versus: Sequence[str]
@@ -101,9 +101,9 @@ class _Requests:
         if self.versus:
             named = {text.partition("=")[0].replace("-", "_") for text in self.versus}
             chosen = [(name, value) for name, value in candidate.config if name in named]
-            options = tuple((name, value) for name, value in chosen if name in OPTIONS)
+            # Options are those of the configuration's own compile, which takes the place of the script's.
             constants = tuple((name, repr(value)) for name, value in chosen if name not in OPTIONS)
-            plain = replace(plain, options=(*plain.options, *options), constants=(*plain.constants, *constants))
+            plain = replace(plain, constants=(*plain.constants, *constants))
         else:
             ids = [one.id for one in self.captures]
             launch = ids.index(candidate.capture.id) + 1 if candidate.capture is not None else None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -100,6 +103,33 @@ def test_the_first_ones_are_measured_by_a_clock() -> None:
     assert "12.5 µs measured" in text
     assert {row["why_not_measured"] for row in tuning_json(done)["configs"]} == {"", "the launch did not end."}
     assert sum(row.measured is not None for row in measured(ranking, 1, clock).rows) <= 1
+
+
+def test_a_configuration_with_other_options_takes_the_place_of_the_scripts_compile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from irscope.api.tuning import clock_on_gpu
+    from irscope.errors import RecordingError
+    from irscope.record.gpu import session as sessions
+    from irscope.timing.tuning import Candidate
+
+    baseline = load(MATMUL)
+    other = replace(baseline, launch=replace(baseline.launch, options=()))
+    warps = dict(baseline.launch.options)["num_warps"]
+
+    class Session:
+        def __init__(self) -> None:
+            self.baseline = baseline
+
+        def times_us(self, captures: Sequence[Any] = (), *, rounds: int) -> list[list[float]]:
+            return [[3.0] * rounds, [3.0] * rounds, *([7.0] * rounds for one in captures if one is other)]
+
+    monkeypatch.setattr(sessions, "device_session", lambda *_: nullcontext(Session()))
+    clock = clock_on_gpu(lambda _: (None, None))  # type: ignore[arg-type]
+    assert clock(Candidate((("num_warps", warps),), other)).median_us == 3
+    assert clock(Candidate((("num_warps", warps * 2),), other)).median_us == 7
+    with pytest.raises(RecordingError, match="in place of BLOCK_M=1"):
+        clock(Candidate((("BLOCK_M", 1),), other))
 
 
 def test_what_is_measured_is_the_launch_of_a_script_at_its_own_sizes(irscope: Run) -> None:
