@@ -14,9 +14,9 @@ import torch
 from benchmarks.microbench import kernels
 from irscope.record.gpu import microbench
 from irscope.record.gpu.microbench import (
-    _REPEATS,
-    Bench,
-    Program,
+    REPEATS,
+    LoadedKernel,
+    Microbenchmarks,
     assemble,
     clock_rate,
     latency,
@@ -25,7 +25,7 @@ from irscope.record.gpu.microbench import (
 )
 
 
-def arithmetic(bench: Bench) -> None:
+def arithmetic(bench: Microbenchmarks) -> None:
     """Latencies and rates of the pipes."""
     for name in ("fma", "alu", "multiply", "half", "double", "special", "reciprocal_root", "convert",
                  "population_count", "shuffle"):  # fmt: skip
@@ -39,7 +39,7 @@ def arithmetic(bench: Bench) -> None:
     bench.constants["convert"]["how"] += "; a pair of conversions (F2I and I2F) counts once"
 
 
-def tensor_cores(bench: Bench) -> None:
+def tensor_cores(bench: Microbenchmarks) -> None:
     """mma.sync and wgmma by type and shape."""
     for name in ("f16", "bf16", "tf32", "i8", "f8", "f64"):
         alone, operations = kernels.mma(name, 1)
@@ -66,7 +66,7 @@ def tensor_cores(bench: Bench) -> None:
                      "one warpgroup, A in registers")  # fmt: skip
 
 
-def shared_memory(bench: Bench) -> None:
+def shared_memory(bench: Microbenchmarks) -> None:
     """Latency, wavefronts, atomics and barriers."""
     timed = kernels.chase_shared()
     bench.record("shared_latency", [taken / timed.operations for taken in bench.clocks(timed, threads=1)], "cycles",
@@ -86,7 +86,7 @@ def shared_memory(bench: Bench) -> None:
         bench.record(f"barrier_{warps}warps", values, "cycles", "bar.sync one after another")
 
 
-def caches(bench: Bench) -> None:
+def caches(bench: Microbenchmarks) -> None:
     """Latencies by pointer chases, bandwidths of L1 and L2, copies into shared memory."""
     for name, cache, span, stride, warm in (
         ("l1_latency", ".ca", 2 << 10, 128, True), ("l2_latency", ".cg", 2 << 20, 4096, True),
@@ -128,7 +128,7 @@ def caches(bench: Bench) -> None:
         bench.record(f"bulk_copy_l2_{size}bytes_all", values, "cycles", "one CTA on each multiprocessor")
 
 
-def memory(bench: Bench) -> None:
+def memory(bench: Microbenchmarks) -> None:
     """DRAM's bandwidth by width, by accesses in flight and by CTAs; writes; atomic operations."""
     total = 1 << 30
     for store in (False, True):
@@ -156,17 +156,17 @@ def memory(bench: Bench) -> None:
                          f"red.global.add, lanes {stride} bytes apart within {span} bytes")  # fmt: skip
 
 
-def launching(bench: Bench) -> None:
+def launching(bench: Microbenchmarks) -> None:
     """The clock, and what launches and CTAs cost."""
     launch_seconds(bench)
-    empty = Program.load(assemble(nothing().text))
+    empty = LoadedKernel.load(assemble(nothing().text))
     graph = torch.cuda.CUDAGraph()
     stream = torch.cuda.Stream()
     with torch.cuda.graph(graph, stream=stream):
         for _ in range(100):
             empty.launch(1, 32, (bench.out, bench.data, bench.sink))
     values = []
-    for _ in range(_REPEATS):
+    for _ in range(REPEATS):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         graph.replay()
@@ -188,7 +188,7 @@ def _empty_many() -> str:
     return f"{head}.visible .entry k({parameters}) {{ ret; }}"
 
 
-_GROUPS: tuple[Callable[[Bench], None], ...] = (
+_GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
     clock_rate, launching, arithmetic, shared_memory, caches, memory, tensor_cores,
 )  # fmt: skip
 
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of groups, separated by commas: default all")
     arguments = parser.parse_args()
     chosen = arguments.only.split(",") if arguments.only else [group.__name__ for group in _GROUPS]
-    bench = Bench()
+    bench = Microbenchmarks()
     failures: list[str] = []
     for group in (group for group in _GROUPS if group.__name__ in chosen or group is clock_rate):
         began = time.monotonic()

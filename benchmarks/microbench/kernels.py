@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from irscope.record.gpu.microbench import _LOOP, Timed, entry, looped
+from irscope.record.gpu.microbench import _LOOP, TimedKernel, entry, looped
 
 
-def chase_shared() -> Timed:
+def chase_shared() -> TimedKernel:
     """The same in shared memory: each word holds its own address."""
     body = looped("ld.shared.u32 %r10, [%r10];\n" * 32)
     before = "st.shared.u32 [%r4], %r4; mov.u32 %r10, %r4;"
-    return Timed(entry(body, before, "st.global.u32 [%rd2], %r10;", shared=True), _LOOP * 32, 1024)
+    return TimedKernel(entry(body, before, "st.global.u32 [%rd2], %r10;", shared=True), _LOOP * 32, 1024)
 
 
-def shared_reads(stride_words: int, words: int = 1) -> Timed:
+def shared_reads(stride_words: int, words: int = 1) -> TimedKernel:
     """Loads of shared memory whose lanes lie `stride_words` apart."""
     scale = 4 * stride_words
     lines = []
@@ -25,12 +25,12 @@ def shared_reads(stride_words: int, words: int = 1) -> Timed:
     lines.append("xor.b32 %r10, %r10, 16384;")
     before = f"and.b32 %r11, %r1, 31; mad.lo.u32 %r10, %r11, {scale}, %r4; mov.u32 %r14, 0;"
     text = entry(looped("\n".join(lines)), before, "st.global.u32 [%rd2], %r14;", shared=True)
-    return Timed(text, _LOOP * 16, 40 * 1024)
+    return TimedKernel(text, _LOOP * 16, 40 * 1024)
 
 
-def barriers() -> Timed:
+def barriers() -> TimedKernel:
     """Barriers of the whole CTA, one after another."""
-    return Timed(entry(looped("bar.sync 0;\n" * 32)), _LOOP * 32)
+    return TimedKernel(entry(looped("bar.sync 0;\n" * 32)), _LOOP * 32)
 
 
 _MMA = {
@@ -44,7 +44,7 @@ _MMA = {
 }
 
 
-def mma(name: str, chains: int) -> tuple[Timed, int]:
+def mma(name: str, chains: int) -> tuple[TimedKernel, int]:
     """mma.sync in dependent chains, and the FMAs of one."""
     shape, count, of_a, of_b, operations = _MMA[name]
     letter = {"i8": "r", "f64": "d"}.get(name, "f")
@@ -75,7 +75,7 @@ def mma(name: str, chains: int) -> tuple[Timed, int]:
         begin += [f"mad.lo.u32 %r{200 + part}, %r1, {7 + part}, %r3;" for part in range(12)]
     each = 64 // chains
     body = looped("\n".join(lines * each))
-    return Timed(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains), operations
+    return TimedKernel(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains), operations
 
 
 _WGMMA = {
@@ -86,7 +86,7 @@ _WGMMA = {
 }
 
 
-def wgmma(name: str, columns: int, from_registers: bool = False) -> tuple[Timed, int]:
+def wgmma(name: str, columns: int, from_registers: bool = False) -> tuple[TimedKernel, int]:
     """wgmma.mma_async m64nNk of one warpgroup, committed in groups of 8, and the FMAs of one."""
     depth, types, k = _WGMMA[name]
     letter, result = ("r", "s32") if name == "i8" else ("f", "f32")
@@ -110,10 +110,10 @@ def wgmma(name: str, columns: int, from_registers: bool = False) -> tuple[Timed,
     store = "st.global.u32 [%rd2], %r{};" if letter == "r" else "st.global.f32 [%rd2], %f{};"
     end = [store.format(20 + place) for place in range(columns // 2)]
     text = entry(body, "\n".join(begin), "\n".join(end), shared=True)
-    return Timed(text, 16 * 8, 64 * 1024), 64 * columns * k
+    return TimedKernel(text, 16 * 8, 64 * 1024), 64 * columns * k
 
 
-def atomics(kind: str, stride_bytes: int, span_bytes: int) -> Timed:
+def atomics(kind: str, stride_bytes: int, span_bytes: int) -> TimedKernel:
     """Reductions in global memory: lanes `stride_bytes` apart (0: one address), within `span_bytes`."""
     value = "%f200" if "f32" in kind else "%r200"
     line = f"red.global.add.{kind} [%rd11], {value};\n"
@@ -121,25 +121,27 @@ def atomics(kind: str, stride_bytes: int, span_bytes: int) -> Timed:
 mov.u32 %r5, %ntid.x; mad.lo.u32 %r10, %r2, %r5, %r1; mul.lo.u32 %r10, %r10, {stride_bytes};
 and.b32 %r10, %r10, {span_bytes - 1}; cvt.u64.u32 %rd11, %r10; add.s64 %rd11, %rd11, %rd1;
 mov.u32 %r200, 1; mov.f32 %f200, 0f3f800000;"""
-    return Timed(entry(looped(line * 8, 8), before), 64)
+    return TimedKernel(entry(looped(line * 8, 8), before), 64)
 
 
-def atomics_shared(stride_words: int) -> Timed:
+def atomics_shared(stride_words: int) -> TimedKernel:
     """Atomic additions in shared memory, lanes `stride_words` apart (0: one address)."""
     before = f"and.b32 %r11, %r1, 31; mad.lo.u32 %r10, %r11, {4 * stride_words}, %r4; mov.u32 %r200, 1;"
-    return Timed(entry(looped("red.shared.add.u32 [%r10], %r200;\n" * 16), before, shared=True), _LOOP * 16, 32 * 1024)
+    return TimedKernel(
+        entry(looped("red.shared.add.u32 [%r10], %r200;\n" * 16), before, shared=True), _LOOP * 16, 32 * 1024
+    )
 
 
-def copies(steps: int = 128) -> Timed:
+def copies(steps: int = 128) -> TimedKernel:
     """cp.async of 16 bytes by each thread, waited for before the next."""
     line = "cp.async.cg.shared.global [%r10], [%rd10], 16;\ncp.async.commit_group;\ncp.async.wait_group 0;\n"
     line += "add.s64 %rd10, %rd10, %rd12;\n"
     before = "mad.lo.u32 %r10, %r1, 16, %r4; mul.wide.u32 %rd10, %r1, 16; add.s64 %rd10, %rd10, %rd1;"
     before += "mul.wide.u32 %rd12, %r3, 1;"
-    return Timed(entry(looped(line * 8, steps // 8), before, shared=True), steps, 32 * 1024)
+    return TimedKernel(entry(looped(line * 8, steps // 8), before, shared=True), steps, 32 * 1024)
 
 
-def bulk_copies(size: int, steps: int = 64) -> Timed:
+def bulk_copies(size: int, steps: int = 64) -> TimedKernel:
     """cp.async.bulk of `size` bytes by one thread (n bytes further each time), waited for by an mbarrier."""
     line = f"""
 mbarrier.arrive.expect_tx.shared.b64 _, [%r4], {size};
@@ -152,4 +154,4 @@ xor.b32 %r12, %r12, 1; add.s64 %rd10, %rd10, %rd12;
     before = """
 mbarrier.init.shared.b64 [%r4], 1; fence.proxy.async; mov.u32 %r12, 0; add.u32 %r10, %r4, 1024;
 mul.wide.u32 %rd12, %r3, 1; mul.wide.u32 %rd10, %r2, 4194304; add.s64 %rd10, %rd10, %rd1;"""
-    return Timed(entry(looped(line, steps), before, shared=True), steps, size + 2048)
+    return TimedKernel(entry(looped(line, steps), before, shared=True), steps, size + 2048)

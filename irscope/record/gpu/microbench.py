@@ -21,7 +21,7 @@ import torch
 from irscope.record.triton import api as triton_api
 
 _LOOP = 16
-_REPEATS = 7
+REPEATS = 7
 _DATA_BYTES = 4 << 30
 _HEAD = ".version 8.4\n.target sm_90a\n.address_size 64\n"
 _REGISTERS = """
@@ -76,14 +76,14 @@ def assemble(text: str) -> bytes:
 
 
 @dataclass(slots=True)
-class Program:
+class LoadedKernel:
     """A loaded kernel."""
 
     function: ctypes.c_void_p
     driver: ctypes.CDLL
 
     @classmethod
-    def load(cls, binary: bytes, shared_bytes: int = 0) -> Program:
+    def load(cls, binary: bytes, shared_bytes: int = 0) -> LoadedKernel:
         """Load a cubin into torch's context."""
         torch.cuda.current_stream()
         driver = ctypes.CDLL("libcuda.so.1")
@@ -112,7 +112,7 @@ def _check(code: int, name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedKernel:
     """A kernel, and what a warp of it does between its two readings of the clock."""
 
     text: str
@@ -140,7 +140,7 @@ _OPERATIONS: dict[str, tuple[str, str, str]] = {
 }
 
 
-def arithmetic(name: str, chains: int) -> Timed:
+def arithmetic(name: str, chains: int) -> TimedKernel:
     """Dependent chains of one instruction: 1 for its latency, 8 for its rate."""
     instruction, kind, _ = _OPERATIONS[name]
     first = 10
@@ -166,17 +166,17 @@ def arithmetic(name: str, chains: int) -> Timed:
             # A maximum of the same value twice is one maximum.
             lines.append(text.replace("max", "min").replace("%r200", "%r201") if name == "alu" and turn % 2 else text)
     body = looped("\n".join(lines))
-    return Timed(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains)
+    return TimedKernel(entry(body, "\n".join(begin), "\n".join(end)), _LOOP * each * chains)
 
 
-def _chase(cache: str, steps: int = 512) -> Timed:
+def _chase(cache: str, steps: int = 512) -> TimedKernel:
     """Each load gives the address of the next: the latency of one level of memory."""
     lines = f"ld.global{cache}.u64 %rd10, [%rd10];\n" * 16
     body = looped(lines, steps // 16)
-    return Timed(entry(body, "mov.u64 %rd10, %rd1;", "st.global.u64 [%rd2], %rd10;"), steps)
+    return TimedKernel(entry(body, "mov.u64 %rd10, %rd1;", "st.global.u64 [%rd2], %rd10;"), steps)
 
 
-def reads_of_one(cache: str, span_bytes: int, turns: int = 64) -> Timed:
+def reads_of_one(cache: str, span_bytes: int, turns: int = 64) -> TimedKernel:
     """Loads of 16 bytes for each thread, again and again within `span_bytes`."""
     lines = []
     for turn in range(16):
@@ -190,7 +190,7 @@ def reads_of_one(cache: str, span_bytes: int, turns: int = 64) -> Timed:
         f"mov.u32 %r12, {span_bytes - 1}; mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mul.lo.u32 %r13, %r5, 16;"
         "mul.lo.u32 %r10, %r2, 65536; mad.lo.u32 %r10, %r1, 16, %r10; mov.u32 %r14, 0;"
     )
-    return Timed(entry(looped("\n".join(lines), turns), before, "st.global.u32 [%rd2], %r14;"), turns * 16)
+    return TimedKernel(entry(looped("\n".join(lines), turns), before, "st.global.u32 [%rd2], %r14;"), turns * 16)
 
 
 def stream(words: int, unroll: int, store: bool = False) -> str:
@@ -216,12 +216,12 @@ mul.wide.u32 %rd13, %r3, 65536; add.s64 %rd13, %rd13, %rd1; mov.u32 %r14, 0;
     return entry(body, before, "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;")
 
 
-def nothing() -> Timed:
+def nothing() -> TimedKernel:
     """An empty kernel."""
-    return Timed(entry(""), 1)
+    return TimedKernel(entry(""), 1)
 
 
-class Bench:
+class Microbenchmarks:
     """Runs kernels, and gathers named constants with their spread over repeats."""
 
     def __init__(self) -> None:
@@ -242,11 +242,11 @@ class Bench:
         self.constants[name] = row | {"unit": unit, "how": how}
         return row["median"]
 
-    def clocks(self, timed: Timed, ctas: int = 1, threads: int = 32, n: int = 3) -> list[float]:
+    def clocks(self, timed: TimedKernel, ctas: int = 1, threads: int = 32, n: int = 3) -> list[float]:
         """Clocks of the slowest CTA, of each repeat after one for warming."""
-        program = Program.load(assemble(timed.text), timed.shared_bytes)
+        program = LoadedKernel.load(assemble(timed.text), timed.shared_bytes)
         values = []
-        for repeat in range(_REPEATS + 1):
+        for repeat in range(REPEATS + 1):
             program.launch(ctas, threads, (self.out, self.data, self.sink), n, timed.shared_bytes)
             taken = float(self.out[:ctas].max().item())
             if repeat:
@@ -255,9 +255,9 @@ class Bench:
 
     def seconds(self, text: str, ctas: int, threads: int, n: int = 3, shared_bytes: int = 0) -> list[float]:
         """Seconds between two events around a launch, of each repeat after two for warming."""
-        program = Program.load(assemble(text), shared_bytes)
+        program = LoadedKernel.load(assemble(text), shared_bytes)
         values = []
-        for repeat in range(_REPEATS + 2):
+        for repeat in range(REPEATS + 2):
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             begin.record()
             program.launch(ctas, threads, (self.out, self.data, self.sink), n, shared_bytes)
@@ -272,13 +272,13 @@ def _rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def clock_rate(bench: Bench) -> None:
+def clock_rate(bench: Microbenchmarks) -> None:
     """The clock under an arithmetic load, by a long kernel's own clocks over its time."""
     timed = arithmetic("fma", 8)
-    long = Timed(timed.text.replace(f"mov.u32 %r9, {_LOOP};", "mov.u32 %r9, 40000;"), timed.operations)
-    program = Program.load(assemble(long.text))
+    long = TimedKernel(timed.text.replace(f"mov.u32 %r9, {_LOOP};", "mov.u32 %r9, 40000;"), timed.operations)
+    program = LoadedKernel.load(assemble(long.text))
     values = []
-    for _ in range(_REPEATS):
+    for _ in range(REPEATS):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         program.launch(bench.units, 1024, (bench.out, bench.data, bench.sink), 3)
@@ -288,10 +288,10 @@ def clock_rate(bench: Bench) -> None:
     bench.clock_hz = bench.record("clock_hz", values, "cycles in a second", "a kernel of FMAs on all multiprocessors")
 
 
-def launch_seconds(bench: Bench) -> float:
+def launch_seconds(bench: Microbenchmarks) -> float:
     """Seconds between two events around a kernel that does nothing, after 256 MB were set to zero."""
     fill = torch.empty(64 << 20, device="cuda", dtype=torch.int32)
-    program = Program.load(assemble(nothing().text))
+    program = LoadedKernel.load(assemble(nothing().text))
     values = []
     for _ in range(200):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -306,15 +306,15 @@ def launch_seconds(bench: Bench) -> float:
     )
 
 
-def latency(bench: Bench, name: str, cache: str, span: int, stride: int, warm: bool) -> float:
+def latency(bench: Microbenchmarks, name: str, cache: str, span: int, stride: int, warm: bool) -> float:
     """Cycles of a load that waits for the one before, `stride` bytes apart in an order at random within `span`."""
     places = torch.randperm(span // stride, device="cuda") * stride
     bench.data[places // 8] = bench.data.data_ptr() + torch.roll(places, -1)
     # The chase begins at offset 0, which the permutation holds. A launch begins with an empty L1: 16 misses among 4096.
     timed = _chase(cache, 4096 if cache == ".ca" else 512)
-    program = Program.load(assemble(timed.text))
+    program = LoadedKernel.load(assemble(timed.text))
     values = []
-    for repeat in range(_REPEATS + 1):
+    for repeat in range(REPEATS + 1):
         if not warm:
             bench.data[(64 << 20) // 8 : (1 << 30) // 8 : 1].add_(0)
         program.launch(1, 1, (bench.out, bench.data, bench.sink))
@@ -337,7 +337,7 @@ _ON_H100 = {
 
 def constants() -> dict[str, Any]:
     """The GPU's name and the constants of the clock that its kernels tell; raises RuntimeError."""
-    bench = Bench()
+    bench = Microbenchmarks()
     clock_rate(bench)
     measured = {"clock_hz": bench.clock_hz, "launch_s": launch_seconds(bench)}
     measured["l2_latency"] = latency(bench, "l2_latency", ".cg", 2 << 20, 4096, True)
