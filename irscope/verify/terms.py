@@ -17,7 +17,7 @@ Term = Any
 """An expression of z3."""
 
 
-class SymbolicLaunch(Protocol):
+class _Launched(Protocol):
     """What terms need of a launch."""
 
     @property
@@ -53,7 +53,7 @@ class NamedTerm:
 class Terms:
     """The values of a kernel's TTIR as terms, each at an index of an element."""
 
-    def __init__(self, z3: Any, launch: SymbolicLaunch, module: MlirModule, grid: tuple[NamedTerm, ...]) -> None:
+    def __init__(self, z3: Any, launch: _Launched, module: MlirModule, grid: tuple[NamedTerm, ...]) -> None:
         self.z3, self.launch, self.module, self.grid = z3, launch, module, grid
         # A GPU takes no more programs.
         self.facts: list[Term] = [size.term < 1 << 31 for size in grid]

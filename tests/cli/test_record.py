@@ -170,7 +170,7 @@ def test_files_that_are_no_collection(irscope: Run, kernels: Path, tmp_path: Pat
         archive.writestr("x.irscope", b"no capture")
         archive.writestr(MATMULS[0].name, MATMULS[0].read_bytes())
     code, out, said = irscope("ls", hostile, "--json")
-    assert (code, [row["id"] for row in json.loads(out)]) == (0, [load(MATMULS[0]).id])
+    assert (code, [row["id"] for row in json.loads(out)]) == (1, [load(MATMULS[0]).id])
     assert "x.irscope' is not a capture, or is damaged" in said
 
 

@@ -33,7 +33,7 @@ def captured(case, target):
     (capture,) = assembly.captures()
     if "cubin" not in capture.stages:
         return capture
-    sass = Artifact("sass", Disassembly(capture.cubin, installed_nvdisasm()).result().text or "")
+    sass = Artifact("sass", Disassembly(capture.cubin, installed_nvdisasm()).result()[0] or "")
     return replace(capture, artifacts=(*capture.artifacts, sass))
 
 

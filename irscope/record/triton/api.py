@@ -295,11 +295,11 @@ def compiler_library() -> tuple[Path, str]:
 
 def amd_code_generator() -> tuple[Path, str] | None:
     """The library with AMD's code generator, which stands apart from 3.9 on, and a function that it exports."""
-    from triton.backends.amd import compiler
-
-    if (place := getattr(compiler, "get_amd_codegen_path", None)) is None:
+    try:
+        from triton.backends.amd.compiler import get_amd_codegen_path
+    except ImportError:
         return None
-    path = Path(place())
+    path = Path(get_amd_codegen_path())
     return (path, "triton_amdgpu_compile") if path.is_file() else None
 
 

@@ -23,7 +23,7 @@ export interface Traffic {
 }
 
 /** One operation that accesses global memory. */
-export interface Access {
+export interface GlobalAccess {
   operation: string;
   line: number;
   action: "load" | "store" | "atomic" | "copy";
@@ -66,7 +66,7 @@ export interface Cost {
   chain: string[];
   /** Whether the instructions are its own; otherwise they are those of all operations on its line of Python. */
   by_operation: boolean;
-  access: Access | null;
+  access: GlobalAccess | null;
 }
 
 /** Which of them there are depends on the operation: docs/json.md. */

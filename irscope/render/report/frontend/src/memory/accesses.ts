@@ -1,5 +1,5 @@
 // The accesses to global memory: what each operation asks for, in single programs and in the launch.
-import type { Access, Certainty, Cost, Memory, Span, Traffic } from "../data/memory";
+import type { GlobalAccess, Certainty, Cost, Memory, Span, Traffic } from "../data/memory";
 import { MOST } from "../data/memory";
 import type { Capture } from "../data/model";
 import { h } from "../dom";
@@ -71,7 +71,7 @@ function group(
   capture: Capture,
   memory: Memory,
   cost: Cost,
-  access: Access,
+  access: GlobalAccess,
   columns: number,
   withLines: boolean,
   assumed: string[],
@@ -97,14 +97,14 @@ function group(
 }
 
 /** Why an operation has no figures at all; empty if it has some. */
-function whyNoFigures(access: Access): string {
+function whyNoFigures(access: GlobalAccess): string {
   const { executions, units } = access.launch;
   if (!executions[1]) return "is never executed in this launch";
   const isUnknown = units[1] >= MOST && !units[0] && !access.bits_per_thread;
   return isUnknown ? `it is not known what it asks for: ${access.basis}` : "";
 }
 
-function operationCell(capture: Capture, memory: Memory, cost: Cost, access: Access, rows: number): HTMLElement {
+function operationCell(capture: Capture, memory: Memory, cost: Cost, access: GlobalAccess, rows: number): HTMLElement {
   const widths = Object.entries(cost.figures.assembly_bits ?? {}).map(([bits, number]) => `${number} × ${bits} bits`);
   const counted = cost.by_operation && widths.length ? `${memory.assembly}: ${widths.join(", ")}` : "";
   const width = access.bits_per_thread ? `${access.bits_per_thread} bits per thread` : "a tile, issued by one thread";
@@ -126,7 +126,7 @@ function operationCell(capture: Capture, memory: Memory, cost: Cost, access: Acc
 }
 
 /** The rows of an operation: single programs, those that are alike as one, and the launch. */
-function rowsOf(access: Access): Row[] {
+function rowsOf(access: GlobalAccess): Row[] {
   const rows: Row[] = [];
   if (access.launch.executions[1] >= MOST)
     rows.push({ scope: "one execution", traffic: access.each, mark: markOf(access.each, access.programs) });
