@@ -63,7 +63,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "run": "Run a script's kernels and check their results, with a GPU or without: a "
         "plan is compared with every pass on.",
         "bench": "Time a launch and its variants on the GPU.",
-        "tune": "Compile the configurations of a kernel and rank them by predicted time; nothing is run on a GPU.",
+        "tune": "Compile the configurations of a kernel and rank them by predicted time; only --time runs any.",
         "sweep": "Compile captures in every combination of options and targets, on all cores or a cluster, into one "
         "table.",
         "upgrade": "Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.",

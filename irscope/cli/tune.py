@@ -35,7 +35,7 @@ def tune(
     to: Destination,
     record_options: RecordingOptions,
 ) -> int:
-    """Compile the configurations of a kernel and rank them by predicted time; only --time runs some, on a GPU.
+    """Compile the configurations of a kernel and rank them by predicted time; only --time runs any.
 
     Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -397,6 +398,8 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
     with session(RecordRequest(mode="script", path=str(SCRIPT)), 1):
         pass
     monkeypatch.setattr(gpu_session, "device_session", session)
+    # The GPU that is stood in for is no known part.
+    monkeypatch.setattr("irscope.api.timing.predicted_for", lambda *_: SimpleNamespace(seconds=12e-6))
     vs = ("--vs", tmp_path / "slow.irscope", "--flops", 1000)
     check(reference, irscope, "bench", "bench", SCRIPT, *vs, "--rounds", 8)
     # The page is written after the session: what it shows of the launch was asked for before.
