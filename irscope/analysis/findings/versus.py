@@ -72,16 +72,19 @@ class Versus:
 
 
 def versus(before: Capture, after: Capture) -> Versus:
-    """Compare the predictions of two captures of one kernel, which hold their SASS."""
+    """Compare the predictions of two captures, which hold their SASS: of one kernel, or of two that do the same."""
     times = timed(before), timed(after)
     found = [_large(capture, time) for capture, time in zip((before, after), times, strict=True)]
     codes = [{(one.code, one.place[:1]) for one in rows} for rows in found]
     new, gone = (
         tuple(one for one in found[mine] if (one.code, one.place[:1]) not in codes[1 - mine]) for mine in (1, 0)
     )
+    terms = tuple(_terms(before, after, *times))
+    if before.name != after.name:
+        # Their arguments are not one another's, and their IR differs from the beginning.
+        return Versus(*times, terms, (), "", new, gone)
     sides = [parts_of(one.launch) | {"target": str(one.target)} for one in (before, after)]
     options = tuple(f"{name} {sides[0].get(name)} → {sides[1].get(name)}" for name in telling_names(sides))
-    terms = tuple(_terms(before, after, *times))
     return Versus(*times, terms, options, _first_pass(before, after), new, gone)
 
 

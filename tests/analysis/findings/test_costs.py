@@ -71,6 +71,9 @@ def test_why_one_compile_is_slower_than_another(run: Run) -> None:
     same = versus(clean, clean)
     assert (same.terms, same.options, same.first_pass, same.new) == ((), (), "", ())
     assert same.sentence == "predicted to take as long"
+    kernel = replace(planted.launch.kernel, name="another")
+    twin = versus(clean, replace(planted, launch=replace(planted.launch, kernel=kernel)))
+    assert (twin.ratio, twin.options, twin.first_pass) == (found.ratio, (), "")
 
 
 def test_findings_come_by_their_time_and_what_cannot_run_first() -> None:
