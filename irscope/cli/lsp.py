@@ -24,7 +24,7 @@ from pygls.lsp.server import LanguageServer
 
 from irscope.analysis.findings.model import KINDS, LEAST_SHARE, Finding
 from irscope.analysis.source.map import SourceMap, source_map, without_location
-from irscope.errors import IrscopeError, UsageError
+from irscope.errors import DAMAGE, IrscopeError, UsageError
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Value
 from irscope.ir.mlir.reader import parse_mlir
@@ -100,15 +100,16 @@ class _IrscopeServer(LanguageServer):
 
         with recording_session():
             while (uri := self._waiting.get()) is not None:
-                text = path_of(uri).read_text("utf-8", "replace")
-                digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-                if "triton" not in text or self._recorded.get(uri) == digest:
-                    continue
                 try:
+                    text = path_of(uri).read_text("utf-8", "replace")
+                    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+                    if "triton" not in text or self._recorded.get(uri) == digest:
+                        continue
                     self.launches[uri] = tuple(self._recordings(path_of(uri)))
-                except (IrscopeError, OSError) as error:
+                except (IrscopeError, OSError, *DAMAGE) as error:
+                    # The thread goes on with the next file.
                     self.launches[uri] = ()
-                    self._publish(uri, [_whole_file(str(error))])
+                    self._publish(uri, [_whole_file(str(error) or type(error).__name__)])
                     continue
                 self._recorded[uri] = digest
                 self._publish(uri, list(_diagnostics_of(path_of(uri), self.launches[uri])))

@@ -27,9 +27,12 @@ async def answers(script: Path) -> dict[str, Any]:
     )
     uri, text = script.as_uri(), script.read_text()
     file, line = lsp.TextDocumentIdentifier(uri), lsp.Position(text[: text.index("x = tl.load")].count("\n"), 4)
+    gone = lsp.TextDocumentIdentifier(script.with_name("gone.py").as_uri())
+    client.text_document_did_save(lsp.DidSaveTextDocumentParams(gone))
+    found: dict[str, Any] = {"gone": (await asyncio.wait_for(published.get(), 300)).diagnostics}
     client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, text)))
     client.text_document_did_save(lsp.DidSaveTextDocumentParams(file))
-    found: dict[str, Any] = {"diagnostics": (await asyncio.wait_for(published.get(), 300)).diagnostics}
+    found["diagnostics"] = (await asyncio.wait_for(published.get(), 300)).diagnostics
     client.text_document_did_save(lsp.DidSaveTextDocumentParams(file))
     whole = lsp.Range(lsp.Position(0, 0), lsp.Position(999, 0))
     found["hints"] = await client.text_document_inlay_hint_async(lsp.InlayHintParams(file, whole))
@@ -60,6 +63,7 @@ def test_an_editor_is_told_of_a_saved_file(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the script imports it")
     script = Path(shutil.copy(SCRIPT, tmp_path))
     found = asyncio.run(answers(script))
+    assert "gone.py" in found["gone"][0].message
     assert found["again"] == 0, "the same text was recorded again"
     assert {one.code for one in found["diagnostics"]} >= {"IRS508"}
     assert all(one.source == "irscope" and "Costs" in one.message for one in found["diagnostics"])
