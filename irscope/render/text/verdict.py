@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from os.path import basename
 from typing import TYPE_CHECKING
 
@@ -16,22 +17,20 @@ if TYPE_CHECKING:
 
 def render_verdict(verdict: SafetyVerdict, *, color: bool = False) -> str:
     """The answer, then each violation with its accesses, then what was not decided, and why."""
-    answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
-    lines = [f"{answer}: {verdict.scope}"]
-    for violation in verdict.violations:
-        lines += _violation(violation)
-    lines += [f"  not decided: {reason}." for reason in verdict.undecided]
-    lines += [f"  note: {note}." for note in verdict.notes]
-    return "\n".join(lines) + "\n"
+    return _answer(verdict, (), color)
 
 
 def render_proof(verdict: ArgumentsVerdict, *, color: bool = False) -> str:
     """The answer for all arguments, what the launch was taken to mean, and what a counterexample shows."""
+    return _answer(verdict, verdict.assumed, color)
+
+
+def _answer(verdict: SafetyVerdict | ArgumentsVerdict, assumed: Sequence[str], color: bool) -> str:
     answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
     lines = [f"{answer}: {verdict.scope}"]
     for violation in verdict.violations:
         lines += _violation(violation)
-    lines += [f"  assumed: {row}." for row in verdict.assumed]
+    lines += [f"  assumed: {row}." for row in assumed]
     lines += [f"  not decided: {reason}." for reason in verdict.undecided]
     lines += [f"  note: {note}." for note in verdict.notes]
     return "\n".join(lines) + "\n"
