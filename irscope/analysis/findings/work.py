@@ -6,7 +6,7 @@ transposed on their way to one, tiles too small to reuse what they load, and an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod, sqrt
 
@@ -173,15 +173,16 @@ def _part_masked(
     if any(one is None or one[0] != one[1] for one in bounds):
         return 0.0, ""
     start, stop, step = (one[0] for one in bounds if one is not None)
-    turns = range(start, stop, max(step, 1))
-    chosen = turns if len(turns) <= _MOST_ITERATIONS else [turns[len(turns) * at // _MOST_ITERATIONS]
-                                                           for at in range(_MOST_ITERATIONS)]  # fmt: skip
+    iterations = range(start, stop, max(step, 1))
+    chosen: Sequence[int] = iterations
+    if len(iterations) > _MOST_ITERATIONS:
+        chosen = [iterations[len(iterations) * at // _MOST_ITERATIONS] for at in range(_MOST_ITERATIONS)]
     masked = list[int]()
     index = loop.regions[0].blocks[0].arguments[0]
-    for turn in chosen:
-        held = intervals(module.kernel, launch, {**known, index: (turn, turn)})
+    for iteration in chosen:
+        held = intervals(module.kernel, launch, {**known, index: (iteration, iteration)})
         if all(_is_thrown(held.get(one.operands[0]), bool(_of_dot(module, one))) for one in selects):
-            masked.append(turn)
+            masked.append(iteration)
     return len(masked) / max(len(chosen), 1), str(masked[0]) if masked else ""
 
 
