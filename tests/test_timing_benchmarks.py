@@ -70,5 +70,6 @@ def test_measured_families_are_those_of_the_split(part):
     names = {name: {row["family"] for row in rows_of(DATA / f"h100-{name}.jsonl")} for name in ("tuning", "validation")}
     parts = split(names["tuning"] | names["validation"])
     assert {name for name, assigned in parts.items() if assigned == part} == names[part]
+    assert split([*parts, "fresh_one"]) == {**parts, "fresh_one": "fresh"}
     assert len(names["validation"]) >= 20
     assert sum(row["status"] == "ok" for row in rows_of(DATA / f"h100-{part}.jsonl")) >= 600

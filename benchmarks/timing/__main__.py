@@ -1,4 +1,4 @@
-"""`python -m benchmarks.timing COMMAND`: list, record, measure, profile or score the families."""
+"""`python -m benchmarks.timing COMMAND`: list, record, measure, check, profile or score the families."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import sys
 from pathlib import Path
 
-from benchmarks.timing.split import SEED, split
+from benchmarks.timing.split import PARTS, SEED, split
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     commands.add_parser("list", help="print every family, its part and its configurations")
     for name, told in (("record", "make the captures on the virtual GPU"), ("measure", "time on this machine's GPU")):
         command = commands.add_parser(name, help=told)
-        command.add_argument("part", choices=("tuning", "validation", "all"))
+        command.add_argument("part", choices=(*PARTS, "all"))
         command.add_argument("folder", type=Path)
         command.add_argument("--only", default="", help="names of families, separated by commas")
         command.add_argument("--missing", type=Path, help="only what this file of results has no times of")
@@ -42,6 +42,8 @@ def main() -> None:
     scored.add_argument("folder", type=Path)
     scored.add_argument("--part", default="h100")
     scored.add_argument("--each", type=int, default=0, help="only this many configurations of each family")
+    checked = commands.add_parser("check", help="compare the fresh families with torch, at small sizes")
+    checked.add_argument("--each", type=int, default=1, help="configurations of each family")
     arguments = parser.parse_args()
     if arguments.command == "list":
         _list()
@@ -61,6 +63,11 @@ def main() -> None:
         from benchmarks.timing.scoring import score
 
         print(score(arguments.folder, arguments.part, arguments.each))
+    elif arguments.command == "check":
+        import benchmarks.timing.families
+        from benchmarks.timing.checking import check
+
+        sys.exit(1 if check(arguments.each) else 0)
     elif arguments.command == "profile":
         from benchmarks.timing.profiling import profile
 
@@ -82,7 +89,7 @@ def _list() -> None:
     from benchmarks.timing.family import FAMILIES
 
     parts = split(FAMILIES)
-    for part in ("tuning", "validation"):
+    for part in PARTS:
         rows = [row for row in FAMILIES.values() if parts[row.name] == part]
         print(f"{part}: {len(rows)} families, {sum(len(row.configs) for row in rows)} configurations")
         for row in rows:

@@ -1,5 +1,25 @@
 """Importing this package registers every family; each module holds kernels of one kind."""
 
-from benchmarks.timing.families import attention, elementwise, indexed, products, rows, tiles
+from benchmarks.timing.families import (
+    attention,
+    elementwise,
+    fresh_data,
+    fresh_products,
+    fresh_sequences,
+    indexed,
+    products,
+    rows,
+    tiles,
+)
 
-__all__ = ["attention", "elementwise", "indexed", "products", "rows", "tiles"]
+__all__ = [
+    "attention",
+    "elementwise",
+    "fresh_data",
+    "fresh_products",
+    "fresh_sequences",
+    "indexed",
+    "products",
+    "rows",
+    "tiles",
+]
