@@ -78,7 +78,8 @@ def _while(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         goes_on = cast(Array, condition)
         if not goes_on.any():
             return remaining.results(passed)
-        carried = machine.region(after, remaining.frame, remaining.keep(goes_on, passed))
+        carried = remaining.keep(goes_on, passed)
+        carried = machine.region(after, remaining.frame, carried)
     raise NeverEnds(
         f"{step.operation.name}, line {step.operation.first_line}: no end in {machine.arithmetic.most_iterations} "
         "iterations"

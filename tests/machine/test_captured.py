@@ -88,6 +88,32 @@ def test_a_pointer_in_a_tensor_is_not_followed():
             run(parse_mlir(text), (1, 1, 1), [Pointer(one.view(np.uint8)) for one in (pointers, out)])
 
 
+def test_programs_leave_a_loop_at_different_times():
+    text = """module {
+  tt.func public @kernel(%out: !tt.ptr<i32>) {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %program = tt.get_program_id x : i32
+    %left:2 = scf.while (%i = %zero, %sum = %zero) : (i32, i32) -> (i32, i32) {
+      %goes_on = arith.cmpi slt, %i, %program : i32
+      scf.condition(%goes_on) %i, %sum : i32, i32
+    } do {
+    ^bb0(%i: i32, %sum: i32):
+      %next = arith.addi %i, %one : i32
+      %more = arith.addi %sum, %program : i32
+      scf.yield %next, %more : i32, i32
+    }
+    %address = tt.addptr %out, %program : !tt.ptr<i32>, i32
+    tt.store %address, %left#1 : !tt.ptr<i32>
+    tt.return
+  }
+}
+"""
+    out = np.zeros(5, np.int32)
+    run(parse_mlir(text), (5, 1, 1), [Pointer(out.view(np.uint8))])
+    assert out.tolist() == [0, 1, 4, 9, 16]
+
+
 def test_a_tensor_and_a_number_are_given_by_name():
     capture = small_examples("cuda:90")["triton add_kernel"]
     x = np.arange(2500, dtype=np.float32)
