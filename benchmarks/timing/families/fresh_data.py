@@ -93,7 +93,7 @@ def _masked_softmax(scores, mask, out, heads, length, scale, ROWS: tl.constexpr,
     tl.store(out + places, (power / tl.sum(power, 1)[:, None]).to(out.dtype.element_ty), inside)
 
 
-@family(combine(8, BLOCK=(1024, 2048), ROWS=(1, 2, 4, 8), num_warps=(1, 4, 8)))
+@family(combine(8, BLOCK=(1024, 2048), ROWS=(1, 2, 4, 8), num_warps=(2, 4, 8)))
 def fresh_masked_softmax(config: Config) -> Launch:
     """Softmax of 8 × 16 heads of 1,000 × 1,000 scaled scores with a mask of bytes that the heads share, float16."""
     batch, heads, length = config.get("batch", 8), config.get("heads", 16), config.get("length", 1000)
@@ -151,7 +151,7 @@ def _pad(values, starts, out, most, width, fill, ROWS: tl.constexpr, BLOCK: tl.c
         tl.store(out + into, value, (row < most)[:, None] & (column < width)[None, :])
 
 
-@family(combine(8, ROWS=(1, 4, 16, 64), BLOCK=(64, 256, 1024), num_warps=(1, 2, 4, 8)))
+@family(combine(8, ROWS=(1, 4, 16, 64), BLOCK=(64, 128, 256), num_warps=(1, 2, 4, 8)))
 def fresh_pad(config: Config) -> Launch:
     """Ragged rows to a padded tensor: 1,024 sequences of 0 to 300 rows of 250 float32, filled up to 300."""
     sequences, most, width = config.get("sequences", 1024), config.get("most", 300), config.get("width", 250)

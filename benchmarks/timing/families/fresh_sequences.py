@@ -74,7 +74,7 @@ def _combine_splits(partial, sums, out, SPLITS: tl.constexpr, WIDTH: tl.constexp
     tl.store(out + row[:, None] * WIDTH + column[None, :], value.to(out.dtype.element_ty))
 
 
-@family(combine(8, SPLITS=(4, 16, 64), ROWS=(1, 2, 4, 8), num_warps=(1, 4, 8)))
+@family(combine(8, SPLITS=(4, 16, 64), ROWS=(1, 2, 4), num_warps=(2, 4, 8)))
 def fresh_combine_splits(config: Config) -> Launch:
     """Weighted mean of the splits of a decode: 2^26 float32 of heads of 128 into bfloat16."""
     rows = config.get("rows", (1 << 19) // config["SPLITS"])
