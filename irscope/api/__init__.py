@@ -72,6 +72,8 @@ def record_all(
     llvm_passes: bool = False,
     virtual: bool = False,
     values: bool = False,
+    values_memory_gib: float = 4.0,
+    values_timeout_s: float | None = None,
     jobs: int | None = None,
     timeout_s: float = 300.0,
     interpreter: str | None = None,
@@ -97,8 +99,11 @@ def record_all(
         llvm_passes: also record the IR after each LLVM pass.
         virtual: use the virtual GPU even if this machine has a real one.
         values: let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.
+        values_memory_gib: a launch whose tensors have more GiB is recorded, and not run.
+        values_timeout_s: after so many seconds a launch is left, with its tensors as they were; by default never.
         jobs: how many launches are compiled at a time while the script goes on; by default one for each core. With 1,
-            one after another, a script stops at the first launch whose compile fails.
+            one after another, a script stops at the first launch whose compile fails. With `values` so many threads run
+            the programs of a launch.
         timeout_s: time limit for compiling one kernel, in seconds.
         interpreter: path of a Python with another Triton.
         assume: values that the virtual GPU uses for numbers that only a real GPU could compute, by the variable that

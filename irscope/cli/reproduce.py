@@ -38,8 +38,7 @@ def reproduce(
 
     Options:
         --verify: Compile with the file, and compare every artifact byte by byte: exit 1 if not.
-        --data: Store the launch's tensors in it: a GPU's, with what the launch left, or what the script gave the
-            virtual one.
+        --data: Store the launch's tensors in it, with what the launch left: a GPU's, or without one the CPU's.
         --data-limit MIB (0.001..): With --data: the largest tensor. Default: 64; packed, all together may have 8.
         --python PATH (default unsaid): The interpreter of --verify. Default: irscope's own.
         --trust: Let --verify run the Python text of a capture that was not recorded here.
@@ -49,7 +48,10 @@ def reproduce(
     if data_limit is not None and not data:
         raise UsageError("--data-limit is about the tensors of --data: give that too.")
     limit_mib = _LIMIT_MIB if data_limit is None else data_limit
-    asked = replace(record_options, data_limit_bytes=int(limit_mib * 2**20)) if data else record_options
+    asked = record_options
+    if data:
+        # Without a GPU the virtual one computes, so that its tensors hold data.
+        asked = replace(record_options, data_limit_bytes=int(limit_mib * 2**20), computes=True)
     capture = only_one(captures_of(subject, asked, of_one=True), subject)
     if data:
         _tell_data(capture, limit_mib, is_recorded=not is_capture(split_subject(subject, asked)[0]))
@@ -78,26 +80,24 @@ def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None
     if not is_recorded and len(without) == len(tensors):
         raise UsageError(
             f"{capture.name} ({capture.id[:8]}) holds no data of a tensor. Record with it: irscope reproduce FILE.py "
-            "--data --launch N, on a GPU; on the virtual GPU only tensors that the script gives values have any."
+            "--data --launch N, or irscope record FILE.py --values."
         )
     reasons: dict[str, list[str]] = {}
     for one in without:
         size = _mib(one)
-        reason = "not known: the virtual GPU has the values only that the script gives"
+        reason = "not known: nothing computed them"
         if size > limit_mib:
             reason = f"larger than --data-limit {limit_mib:g}"
-        elif capture.environment.gpu:
+        elif size <= limit_mib and (capture.environment.gpu or is_recorded):
             reason = "too large: packed, those of a launch may have 8 MiB, and as many after it"
         reasons.setdefault(reason, []).append(f"{one.path} ({size:.3g} MiB)")
     told = [f"Without data, {reason}: {', '.join(paths)}." for reason, paths in reasons.items()]
     if len(without) == len(tensors):
         needed = "a smaller launch (--launch N), or a greater --data-limit"
-        if not capture.environment.gpu:
-            needed = "a machine with a GPU, or a script that gives the tensors values (torch.tensor, torch.arange)"
         raise UsageError("\n".join([f"No data of a tensor is there to store; what is needed: {needed}.", *told]))
     for text in told:
         say(text)
-    if without and capture.environment.gpu:
+    if without:
         say("So the file compares no results: that needs the data of all tensors.")
 
 

@@ -9,7 +9,7 @@ from irscope.cli.captures import check_plan
 from irscope.cli.launches import script_of
 from irscope.cli.on_machine import OnMachine
 from irscope.cli.output import Destination
-from irscope.cli.streams import echo, say
+from irscope.cli.streams import echo, progress, say
 from irscope.errors import NoDevice, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
@@ -69,8 +69,9 @@ def _checked(
 ) -> ScriptCheck:
     from irscope.record.gpu.on_machine import check_script_on_machine
     from irscope.record.gpu.session import check_script_on_device
+    from irscope.record.process.limits import run_limits
 
-    run = machine.run
+    run = replace(machine.run, limits=run_limits(options))
     if not machine.is_chosen and not options.targets:
         try:
             return check_script_on_device(
@@ -80,7 +81,8 @@ def _checked(
             say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
     if every:
         raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
-    return check_script_on_machine(request, run, launch=options.launch, echo=echo)
+    with progress() as tell:
+        return check_script_on_machine(request, run, launch=options.launch, progress=tell, echo=echo)
 
 
 def _as_json(checked: ScriptCheck, plan: PassPlan) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from irscope.errors import NotRun, UsageError, did_you_mean
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.control import Observer
-from irscope.machine.launch import Given, HostDescriptor, Pointer, run
+from irscope.machine.launch import NO_LIMITS, Given, HostDescriptor, Pointer, RunLimits, check_memory, run
 from irscope.machine.values import Array, narrow_float
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
@@ -28,9 +28,6 @@ StageOfRun = Literal["ttir", "ttgir"]
 _PLAIN = (
     "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
 )  # fmt: skip
-_MOST_BYTES = 4 << 30
-"""Of all tensors of a launch: a run holds them three times."""
-
 _SHORT = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
     "i16": "int16", "i8": "int8", "i1": "bool",
@@ -69,7 +66,9 @@ def _is_named(at: str, label: str, *names: str) -> bool:
     )
 
 
-def captured_inputs(capture: Capture, values: Mapping[str, Any] | None = None, seed: int = 0) -> Inputs:
+def captured_inputs(
+    capture: Capture, values: Mapping[str, Any] | None = None, seed: int = 0, limits: RunLimits = NO_LIMITS
+) -> Inputs:
     """The arguments of a capture's launch.
 
     Args:
@@ -77,6 +76,7 @@ def captured_inputs(capture: Capture, values: Mapping[str, Any] | None = None, s
         values: name → the elements of a tensor, or a number; what is not among them is as the capture says.
         seed: of the elements that nobody knows: floats of a standard normal distribution, integers of the range that
             the capture states, or 0 and 1.
+        limits: of memory.
 
     Raises UsageError without a record, for a name that is no argument, and for elements of another shape; NotRun for
     tensors that are too large.
@@ -90,11 +90,7 @@ def captured_inputs(capture: Capture, values: Mapping[str, Any] | None = None, s
         if name not in names:
             raise UsageError(f"{name!r} is no argument of {capture.name}.{did_you_mean(name, names)}")
     needed = sum(max(one.storage_bytes or 0, prod(one.shape)) for one in record.arguments)
-    if needed > _MOST_BYTES:
-        raise NotRun(
-            f"not run: the tensors of {capture.name} have {needed / 2**30:.1f} GiB, and irscope runs launches with at "
-            f"most {_MOST_BYTES >> 30} GiB on the CPU"
-        )
+    check_memory(needed, limits)
     random = np.random.default_rng(seed)
     constants = {name for name, kind in capture.launch.signature if kind == "constexpr"}
     rows: list[Given] = []
@@ -188,6 +184,7 @@ def run_text(
     on_progress: Callable[[int, int], None] | None = None,
     lands_late: bool = True,
     arithmetic: Arithmetic | None = None,
+    limits: RunLimits = NO_LIMITS,
 ) -> dict[str, Array]:
     """Run the kernel of a text; returns the tensors after it, each contiguous and of its own.
 
@@ -196,7 +193,7 @@ def run_text(
     module = parse_mlir(text)
     run(
         module, grid, inputs.given, programs=programs, observer=observer, on_progress=on_progress,
-        lands_late=lands_late, arithmetic=arithmetic,
+        lands_late=lands_late, arithmetic=arithmetic, limits=limits,
     )  # fmt: skip
     return {name: tensor.copy() for name, tensor in inputs.tensors.items()}
 
@@ -210,6 +207,7 @@ def run_capture(
     seed: int = 0,
     programs: Sequence[int] | None = None,
     observer: Observer | None = None,
+    limits: RunLimits = NO_LIMITS,
 ) -> dict[str, Array]:
     """Run a capture's kernel on NumPy; returns each tensor argument as the launch leaves it.
 
@@ -220,11 +218,12 @@ def run_capture(
         at: a pass, after which the IR is run in place of the stage's last one.
         programs: numbers of the programs; all by default.
         observer: is called with each operation that was executed.
+        limits: memory, time and threads.
 
     Raises NotRun for what the machine does not execute, WrongProgram for what no kernel may do, and UsageError.
     """
     grid = capture.launch.grid
     if grid is None:
         raise UsageError(f"{capture.name} was compiled without a launch: nothing says how many programs it has.")
-    inputs = captured_inputs(capture, values, seed)
-    return run_text(text_at(capture, stage, at), grid, inputs, programs=programs, observer=observer)
+    inputs = captured_inputs(capture, values, seed, limits)
+    return run_text(text_at(capture, stage, at), grid, inputs, programs=programs, observer=observer, limits=limits)

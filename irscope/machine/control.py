@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -207,6 +208,19 @@ Observer = Callable[["Machine", Step, Bindings, Sequence[Held]], None]
 """Is called with each operation that was executed, the programs that executed it, and its results."""
 
 
+class Budget:
+    """How many elements a run may still compute."""
+
+    def __init__(self, elements: int) -> None:
+        self.elements = elements
+
+    def spend(self, steps: Sequence[Step], programs: int) -> None:
+        """Take what the operations of a block compute; raises NotRun if nothing is left."""
+        self.elements -= programs * sum(prod(one.shape) for step in steps for one in step.types)
+        if self.elements < 0:
+            raise NotRun("not run: it computes more than the limit of this run")
+
+
 class Machine:
     """Executes a kernel for the programs of a part of a launch."""
 
@@ -220,6 +234,7 @@ class Machine:
         observer: Observer | None = None,
         lands_late: bool = True,
         arithmetic: Arithmetic | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """`programs`: the numbers of the programs, the first axis of the grid fastest; `lands_late`: of copies."""
         self.arithmetic = arithmetic or Arithmetic()
@@ -232,6 +247,7 @@ class Machine:
         """Address → what the tensor map there says: base, sizes and strides, the strides in bytes."""
         self.printed: list[str] = []
         self.program_ids = (programs % grid[0], programs // grid[0] % grid[1], programs // (grid[0] * grid[1]))
+        self._budget = budget
         self._executors = executors
         self._observer = observer
         self._steps: dict[int, tuple[Step, ...]] = {}
@@ -293,7 +309,10 @@ class Machine:
     def block(self, block: Block, frame: Bindings, arguments: Sequence[Held], keeps: bool = False) -> Step | None:
         """Run a block; returns the operation that ends it."""
         frame.assign(block.arguments, arguments)
-        for step in self.steps_of(block, keeps):
+        steps = self.steps_of(block, keeps)
+        if self._budget is not None:
+            self._budget.spend(steps, frame.count)
+        for step in steps:
             if step.operation.kind in ("yield", "return", "branch"):
                 return step
             if step.execute is None:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +25,7 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
 from irscope.machine.arithmetic import Arithmetic, convert_float
-from irscope.machine.control import Executor, Machine, Observer
+from irscope.machine.control import Budget, Executor, Machine, Observer
 from irscope.machine.elementwise import ELEMENTWISE
 from irscope.machine.flow import CONTROL
 from irscope.machine.gpu_operations import GPU_OPERATIONS
@@ -58,6 +60,22 @@ class HostDescriptor:
     fills_nan: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What a run may take."""
+
+    memory_bytes: int = 4 << 30
+    """Of the tensors of a launch: a run takes three times as much."""
+    seconds: float | None = None
+    """After so long it ends as not run; None for any time. The clock is read between groups of programs."""
+    elements: int | None = None
+    """Of results of operations, in all: with more a run ends as not run; None for any number. With one thread alone."""
+    jobs: int = 1
+    """Threads. Without atomics groups of programs run side by side; what programs that race leave is then open."""
+
+
+NO_LIMITS = RunLimits()
+"""But that of memory."""
 Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type at run time under 3.10)
 """An argument of a launch."""
 
@@ -82,6 +100,8 @@ def run(
     lands_late: bool = True,
     executors: Mapping[str, Executor] = EXECUTORS,
     arithmetic: Arithmetic | None = None,
+    limits: RunLimits = NO_LIMITS,
+    elsewhere: Mapping[int, NDArray[np.uint8]] | None = None,
 ) -> list[str]:
     """Run a module's kernel; what it stores is in the storages of its arguments afterwards.
 
@@ -96,6 +116,8 @@ def run(
         lands_late: whether an asynchronous copy takes effect when it is waited for; at once if not.
         executors: opcode → what executes it, where that is not the machine's own.
         arithmetic: of floats; ordinary by default.
+        limits: memory, time and threads. One thread runs all programs for an observer, and where they meet in atomics.
+        elsewhere: address → the storage there, of what tensors of pointers point to.
 
     Returns what the kernel printed. Raises NotRun for what the machine does not execute, WrongProgram for what no
     kernel may do; the storages are then as before.
@@ -104,27 +126,70 @@ def run(
     executors = {**executors, **arithmetic.executors}
     missing = _missing_operations(module, executors)
     if missing:
-        named = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
-        raise NotRun(f"not run: irscope does not execute {named}.")
-    at_once = _programs_at_once(module)
+        counts = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))
+        raise NotRun(f"not run: irscope does not execute {counts}.")
+    at_once = 1 if _may_wait(module) else _programs_at_once(module)
+    named = elsewhere or {}
     storages = _storages(arguments)
+    storages += [one for one in named.values() if not any(one is other for other in storages)]
+    check_memory(sum(storage.size for storage in storages), limits)
     memory = arithmetic.memory(storages, on_access)
+    for address, storage in named.items():
+        memory.name(next(number for number, one in enumerate(storages) if one is storage), address)
     held = held_arguments(module, arguments, storages, memory, arithmetic)
     chosen = np.arange(prod(grid)) if programs is None else np.asarray(programs, np.int64)
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < prod(grid):
         raise UsageError(f"the launch has the programs 0 to {prod(grid) - 1}, not {chosen.min()} to {chosen.max()}.")
+    end = time.monotonic() + limits.seconds if limits.seconds is not None else None
+
+    def run_part(part: Array) -> list[str]:
+        if end is not None and time.monotonic() > end:
+            raise NotRun(f"not run: its programs did not end within {limits.seconds:g} s")
+        machine = Machine(module, executors, memory, part, grid, observer, lands_late, arithmetic, budget)
+        machine.run(held)
+        return machine.printed
+
+    budget = None if limits.elements is None else Budget(limits.elements)
+    is_watched = observer is not None or on_access is not None or budget is not None
+    jobs = 1 if is_watched or any(map(_orders_programs, module.walk())) else limits.jobs
+    parts = [chosen[begin : begin + at_once] for begin in range(0, len(chosen), at_once)]
     printed: list[str] = []
-    for begin in range(0, len(chosen), at_once):
-        part = chosen[begin : begin + at_once]
-        machine = Machine(module, executors, memory, part, grid, observer, lands_late, arithmetic)
-        with _one_blas_thread():
-            machine.run(held)
-        printed += machine.printed
-        if on_progress is not None:
-            on_progress(begin + len(part), len(chosen))
+    ended = 0
+    with _one_blas_thread():
+        for part, lines in zip(parts, _mapped(run_part, parts, min(jobs, len(parts))), strict=True):
+            printed += lines
+            ended += len(part)
+            if on_progress is not None:
+                on_progress(ended, len(chosen))
     for number, storage in enumerate(storages if arithmetic.writes_back else ()):
         storage[:] = memory.contents(number)
     return printed
+
+
+def check_memory(needed_bytes: int, limits: RunLimits) -> None:
+    """Raise NotRun if the tensors of a launch need more memory than its limit."""
+    if needed_bytes > limits.memory_bytes:
+        raise NotRun(
+            f"not run: its tensors have {needed_bytes / 2**30:.1f} GiB, and the CPU runs launches with at most "
+            f"{limits.memory_bytes / 2**30:g} GiB (--values-memory)"
+        )
+
+
+def _mapped(run_part: Callable[[Array], list[str]], parts: Sequence[Array], jobs: int) -> Generator[list[str]]:
+    """The results of parts, in their order; of several errors the first part's is raised."""
+    if jobs < 2:
+        yield from map(run_part, parts)
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            yield from pool.map(run_part, parts)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _orders_programs(operation: Operation) -> bool:
+    """Whether programs that execute it must go one after another: they may meet, or it enlarges the memory."""
+    return _touches(operation) or operation.opcode == "global_scratch_alloc"
 
 
 @contextmanager
@@ -229,19 +294,22 @@ def _number(value: int | float | bool, kind: Type) -> Array:
 
 
 def _programs_at_once(module: MlirModule) -> int:
-    """How many programs run together: one where programs wait for one another in a loop, as with a lock."""
+    """How many programs run together."""
     largest = 1
     for operation in module.walk():
-        if operation.kind == "loop" and _may_spin(operation):
-            return 1
         largest = max([largest, *(prod(one.shape) for one in operation.result_types if one.form == "tensor")])
         memory = max((prod(one.shape) for one in operation.result_types if one.form == "memdesc"), default=0)
         if max(largest, memory) > _MOST_ELEMENTS:
             raise NotRun(f"not run: too large: line {operation.first_line} has more than {_MOST_ELEMENTS} elements")
-    kernel = module.kernel
-    if kernel is not None and len(kernel.regions[0].blocks) > 1 and any(map(_touches, kernel.walk())):
-        return 1
     return max(_ELEMENTS_AT_ONCE // largest, 1)
+
+
+def _may_wait(module: MlirModule) -> bool:
+    """Whether programs may wait for one another in a loop, as with a lock."""
+    if any(one.kind == "loop" and _may_spin(one) for one in module.walk()):
+        return True
+    kernel = module.kernel
+    return kernel is not None and len(kernel.regions[0].blocks) > 1 and any(map(_touches, kernel.walk()))
 
 
 def _may_spin(loop: Operation) -> bool:

@@ -49,6 +49,7 @@ class GlobalMemory:
 
     def __init__(self, storages: Sequence[NDArray[np.uint8]], on_access: OnAccess | None = None) -> None:
         """`storages`: the bytes of each, which are copied."""
+        self._elsewhere: list[tuple[int, int, int]] = []
         self._starts: list[int] = []
         self._sizes = [storage.size for storage in storages]
         end = _GAP
@@ -71,6 +72,11 @@ class GlobalMemory:
         if not self._starts:
             return _BASE, _BASE
         return _BASE + self._starts[0], _BASE + self._starts[-1] + self._sizes[-1]
+
+    def name(self, storage: int, address: int) -> None:
+        """Give a storage a second address, which tensors of pointers hold."""
+        start, size = self._starts[storage], self._sizes[storage]
+        self._elsewhere.append((address, address + size, _BASE + start - address))
 
     def contents(self, storage: int) -> NDArray[np.uint8]:
         """The bytes of a storage, which writes change."""
@@ -199,6 +205,8 @@ class GlobalMemory:
                 first = np.unravel_index(int(mask.argmax()), mask.shape)
                 some = np.broadcast_to(addresses, shape)[(0,) * (len(shape) - mask.ndim) + tuple(first)]
                 addresses = np.where(mask, addresses, some)
+        for first, end, distance in self._elsewhere:
+            addresses = np.where((addresses >= first) & (addresses < end), addresses + distance, addresses)
         places = addresses - _BASE
         self._check(kind, places, dtype.itemsize)
         shift = dtype.itemsize.bit_length() - 1

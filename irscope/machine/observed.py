@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from irscope.errors import UsageError, did_you_mean
+from irscope.errors import NotRun, UsageError, did_you_mean
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import StageOfRun, captured_inputs, run_text, text_at
 from irscope.machine.control import Bindings, Machine, Step
-from irscope.machine.values import Array, Held
+from irscope.machine.launch import RunLimits
+from irscope.machine.values import Array, Held, unsigned
 from irscope.model.capture import Capture
 
 _MOST_SHOWN = 64
@@ -63,6 +65,8 @@ class Nonfinite:
     element: tuple[int, ...]
     operands: tuple[float, ...]
     """What its operands are at that element, as far as they have it."""
+    is_loaded: bool = False
+    """Whether it stood in memory, and this operation read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,50 @@ def observe_values(
     if line is not None:
         found = [one for one in found if one.place.rpartition(":")[2] == str(line)]
     return Observation(stage, at, tuple(found), tuple(watch.nonfinite.values()), inputs.made_up)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNonfinite:
+    """NaNs or infinities that a launch leaves in memory, which held none before."""
+
+    arose: Nonfinite
+    tensor: str
+    """The first tensor that holds some."""
+    count: int
+    """Of its elements."""
+    programs: int
+    """How many programs were run."""
+
+
+def stored_nonfinite(capture: Capture, programs: Sequence[int] | None, limits: RunLimits) -> list[StoredNonfinite]:
+    """Run the TTGIR of a launch whose tensors the capture holds; returns what non-finite values it makes and stores.
+
+    Of a value that was loaded, or made of one, nothing is returned. `programs`: numbers of those that are run. Raises
+    NotRun where a tensor is not known or a limit is exceeded, WrongProgram and UsageError.
+    """
+    grid = capture.launch.grid
+    if grid is None:
+        raise UsageError(f"{capture.name} was compiled without a launch: nothing says how many programs it has.")
+    inputs = captured_inputs(capture, limits=limits)
+    if inputs.made_up:
+        raise NotRun(f"not run: the elements of {', '.join(inputs.made_up)} are not known")
+    before = {name: tensor.copy() for name, tensor in inputs.tensors.items() if is_float(tensor.dtype)}
+    text = text_at(capture, "ttgir")
+    after = run_text(text, grid, inputs, programs=programs, limits=limits)
+    stored: dict[str, tuple[str, int]] = {}
+    for name, old in before.items():
+        is_new = unsigned(np.ascontiguousarray(after[name])) != unsigned(np.ascontiguousarray(old))
+        for kind, is_such in _NONFINITE.items():
+            count = int((is_new & is_such(after[name].astype(np.float64))).sum())
+            if count:
+                stored.setdefault(kind, (name, count))
+    if not stored:
+        return []
+    watch = _Watch(text, capture)
+    run_text(text, grid, captured_inputs(capture), programs=programs, observer=watch.note, limits=limits)
+    ran = prod(grid) if programs is None else len(programs)
+    arose = [(watch.nonfinite[kind], row) for kind, row in stored.items() if kind in watch.nonfinite]
+    return [StoredNonfinite(one, *row, ran) for one, row in arose if not one.is_loaded]
 
 
 def _programs(grid: tuple[int, int, int], program: tuple[int, int, int] | None) -> list[int] | None:
@@ -202,6 +250,7 @@ class _Watch:
         self.nonfinite[kind] = Nonfinite(
             kind, line, self._place_at(line), step.results[place].name, step.operation.name,
             machine.program_at(frame, min(at[0], frame.count - 1)), at[1:], tuple(inputs),
+            step.operation.info is not None and step.operation.info.has_effect("reads", "global"),
         )  # fmt: skip
 
     def _place_at(self, line: int) -> str:

@@ -106,6 +106,17 @@ class RecordingOptions:
         "--values: Let the virtual GPU compute, on the CPU: tensors hold their data, and launches are run.",
         keyword="values",
     )
+    values_memory_gib: float = _option(
+        4.0,
+        "--values-memory GIB (0.001..): With --values, a launch whose tensors have more is recorded, and not run.",
+        keyword="values_memory_gib",
+    )
+    values_timeout_s: float | None = _option(
+        None,
+        "--values-timeout SECONDS (0..): With --values, end a launch after so long; its tensors stay as they were. "
+        "Default: never.",
+        keyword="values_timeout_s",
+    )
     signature: str | None = _option(
         None,
         "--signature TYPES: Compile FILE::KERNEL without running the script: '*fp16:16, i32, 64', as for "
@@ -165,7 +176,7 @@ class RecordingOptions:
     jobs: int | None = _option(
         None,
         "--jobs, -j N (1..): Compile N launches at a time while the script goes on. Default: one for each core. 1: one "
-        "after another, and a script stops at the first that fails.",
+        "after another, and a script stops at the first that fails. With --values: threads that run programs.",
         keyword="jobs",
     )
     resume: bool = _option(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+from threading import get_ident
+
 import numpy as np
 import pytest
 
 import irscope.api  # noqa: F401 (gives captures their method `run`)
-from irscope.errors import UsageError
-from irscope.machine.captured import captured_inputs
+from irscope.analysis.findings.find import findings_of
+from irscope.errors import NotRun, UsageError
+from irscope.machine import launch
+from irscope.machine.captured import captured_inputs, run_capture
+from irscope.machine.launch import RunLimits
 from irscope.machine.observed import observe_values
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 from tests.machine.recorded import small_examples
 
 pytest.importorskip("torch", reason="the examples are recorded with tensors of torch")
@@ -54,3 +63,58 @@ def test_a_capture_runs():
     capture = small_examples("cuda:90")["triton copy_kernel"]
     x = np.arange(70 * 150, dtype=np.float32).reshape(70, 150)
     assert np.array_equal(capture.run({"x_ptr": x}, stage="ttgir")["out_ptr"], x)
+
+
+def test_why_finds_what_makes_the_nan_that_a_launch_stores():
+    script = Path(__file__).with_name("nonfinite_kernels.py")
+    request = request_for(
+        script, targets=("cuda:90",), disassemble=False, layouts=False, snapshots="none", computes=True
+    )
+    planted, clean = record_request(request).captures
+    (found,) = [one for one in findings_of(planted) if one.code == "IRS702"]
+    here = next(at for at, line in enumerate(script.read_text().splitlines(), 1) if "# here: IRS702" in line)
+    assert [line for _, line in found.place] == [here]
+    assert (found.operation, found.cost) == ("arith.divf", "100 elements of y are NaN after the launch")
+    assert "in program (17, 0, 0), element [0]" in found.causes[0].text
+    assert not [one for one in findings_of(clean) if one.code == "IRS702"]
+    # A NaN that the input holds arises in no operation.
+    x = np.ones((24, 100), np.float32)
+    x[3, 5] = np.nan
+    first, *_ = observe_values(clean, {"x": x}).nonfinite
+    assert (first.operation, first.is_loaded, first.program, first.element) == ("tt.load", True, (3, 0, 0), (5,))
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (RunLimits(memory_bytes=1000), "its tensors have 0.0 GiB, and the CPU runs launches with at most"),
+        (RunLimits(seconds=-1.0), "its programs did not end within -1 s"),
+        (RunLimits(elements=1000), "it computes more than the limit"),
+    ],
+)
+def test_a_limit_ends_a_run(limits, told):
+    with pytest.raises(NotRun, match=told):
+        run_capture(small_examples("cuda:90")["triton add_kernel"], limits=limits)
+
+
+@pytest.mark.parametrize(
+    "kernel", ["triton softmax_kernel", "triton layer_norm_backward_kernel", "triton matmul_grouped_kernel"]
+)
+def test_threads_leave_what_one_thread_leaves(kernel, monkeypatch):
+    monkeypatch.setattr("irscope.machine.launch._ELEMENTS_AT_ONCE", 1)
+    threads = set()
+    part = launch.Machine.run
+
+    def run(machine, arguments):
+        threads.add(get_ident())
+        time.sleep(0.01)
+        part(machine, arguments)
+
+    monkeypatch.setattr(launch.Machine, "run", run)
+    capture = small_examples("cuda:90")[kernel]
+    one = run_capture(capture)
+    assert len(threads) == 1
+    two = run_capture(capture, limits=RunLimits(jobs=2))
+    assert len(threads) > 1
+    for name, values in one.items():
+        assert values.tobytes() == two[name].tobytes()

@@ -18,6 +18,7 @@ from irscope.analysis.findings.loops import (
     unexplained_loads,
 )
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.nonfinite import nonfinite_findings
 from irscope.analysis.findings.resources import occupancy_findings, register_findings, resource_findings
 from irscope.analysis.findings.shared import may_go_through_memory, shared_findings
 from irscope.analysis.findings.studied import Studied, makers
@@ -45,12 +46,16 @@ def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[
         found += [*loops, *dot_findings(studied, loops), *stage_findings(studied)]
         found += [*atomic_findings(studied), *precision_findings(studied), *arithmetic_findings(studied)]
         if evaluates:
-            found += [*shared_findings(studied), *studied.kept(_overflows)]
+            found += [*shared_findings(studied), *studied.kept(_overflows), *studied.kept(_nonfinite)]
     return worst(found)
 
 
 def _overflows(studied: Studied) -> tuple[Finding, ...]:
     return tuple(overflow_findings(studied))
+
+
+def _nonfinite(studied: Studied) -> tuple[Finding, ...]:
+    return tuple(nonfinite_findings(studied))
 
 
 def worst(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary", "predicted"]
-"""What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses that
-were evaluated, the arguments and options of the launch, the binary's own figures, or the model of the launch."""
+"""What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses or
+values that were evaluated, the arguments and options of the launch, the binary's own figures, or the model of the
+launch."""
 
 
 LEAST_SHARE = 0.03
@@ -75,6 +76,7 @@ KINDS = {
         _FindingKind("IRS604", "float64", 1),
         _FindingKind("IRS605", "atomic-contention", 2),
         _FindingKind("IRS701", "offset-overflow", 0),
+        _FindingKind("IRS702", "nonfinite-result", 0),
     )
 }
 

@@ -11,11 +11,13 @@ from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.errors import NotRun, UsageError, WrongProgram
 from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_runs
 from irscope.machine.captured import Inputs, StageOfRun, captured_inputs, run_text, sampled_programs, text_at
+from irscope.machine.launch import NO_LIMITS, RunLimits
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.gpu.messages import LaunchChecked, LaunchPlace
 from irscope.record.gpu.session import ScriptCheck
+from irscope.record.process.assembly import bar_of
 from irscope.record.process.child import warm_children
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Progress, record_request
@@ -35,6 +37,7 @@ class MachineRun:
     """At most so many programs of each launch, spread over its grid; None for all."""
     seed: int = 0
     """Of the elements that the script does not make."""
+    limits: RunLimits = NO_LIMITS
 
 
 def check_script_on_machine(
@@ -69,19 +72,17 @@ def check_script_on_machine(
         for number, capture in enumerate(recording.captures, 1):
             if launch not in (None, number):
                 continue
-            if progress is not None:
-                progress(f"runs {capture.name}")
             where = LaunchPlace(number, 1, capture.name, capture.launch.grid)
-            rows.append(LaunchChecked(where, _checked(capture, run)))
+            rows.append(LaunchChecked(where, _checked(capture, run, progress)))
     end = recording.script_ends[-1] if recording.script_ends else None
     return ScriptCheck(tuple(rows), tuple(recording.captures), end)
 
 
-def _checked(capture: Capture, run: MachineRun) -> Agreement:
+def _checked(capture: Capture, run: MachineRun, progress: Progress | None) -> Agreement:
     if capture.failure is not None:
         return Agreement("failed", detail=capture.failure.why_not_run)
     try:
-        return MachineSession(capture, run, _text_of_baseline(capture, run)).check(capture)
+        return MachineSession(capture, run, _text_of_baseline(capture, run), progress).check(capture)
     except (NotRun, UsageError) as error:
         return Agreement("failed", detail=str(error))
 
@@ -92,18 +93,22 @@ class MachineSession:
     As a session of `irscope.record.gpu.session`, but for times: it has none.
     """
 
-    def __init__(self, baseline: Capture, run: MachineRun = MachineRun(), text: str = "") -> None:
+    def __init__(
+        self, baseline: Capture, run: MachineRun = MachineRun(), text: str = "", progress: Progress | None = None
+    ) -> None:
         """Raises UsageError for a capture without a launch record.
 
         Args:
             baseline: the launch, with every pass on.
             run: what is run of each variant.
             text: the IR that is taken to be right; empty for the baseline's own.
+            progress: gets how many programs of a run ended.
         """
         if baseline.launch.grid is None or baseline.launch.record is None:
             raise UsageError(f"{baseline.name} was compiled without a launch: nothing says what it is run on.")
         self.baseline = baseline
         self._run = run
+        self._progress = progress
         self._grid = baseline.launch.grid
         self._programs = sampled_programs(self._grid, run.programs)
         self._text = text or text_at(baseline, run.stage, run.at)
@@ -117,7 +122,7 @@ class MachineSession:
     @cached_property
     def made_up(self) -> tuple[str, ...]:
         """The tensors whose elements are drawn at random."""
-        return captured_inputs(self.baseline, seed=self._run.seed).made_up
+        return self._inputs().made_up
 
     @cached_property
     def why_not_run(self) -> str:
@@ -139,7 +144,7 @@ class MachineSession:
         elements, reference, moved = self._reference
         try:
             text = text_at(capture, self._run.stage, self._run.at)
-            results = run_text(text, self._grid, self._inputs(), programs=self._programs)
+            results = self._left_by(text, self._inputs())
         except (NotRun, UsageError) as error:
             return Agreement("failed", detail=str(error))
         except WrongProgram as error:
@@ -158,15 +163,21 @@ class MachineSession:
         """The elements before the launch, what the baseline leaves, and what it leaves on moved inputs."""
         before = self._inputs()
         elements = {name: tensor.copy() for name, tensor in before.tensors.items()}
-        reference = run_text(self._text, self._grid, before, programs=self._programs)
-        moved = moved_runs(
-            lambda inputs: run_text(self._text, self._grid, inputs, programs=self._programs),
-            self._inputs, self._run.seed,
-        )  # fmt: skip
+        reference = self._left_by(self._text, before)
+        moved = moved_runs(lambda inputs: self._left_by(self._text, inputs), self._inputs, self._run.seed)
         return elements, reference, moved
 
     def _inputs(self) -> Inputs:
-        return captured_inputs(self.baseline, seed=self._run.seed)
+        return captured_inputs(self.baseline, seed=self._run.seed, limits=self._run.limits)
+
+    def _left_by(self, text: str, inputs: Inputs) -> dict[str, Array]:
+        return run_text(
+            text, self._grid, inputs, programs=self._programs, on_progress=self._tell, limits=self._run.limits
+        )
+
+    def _tell(self, ended: int, programs: int) -> None:
+        if self._progress is not None:
+            self._progress(f"{bar_of(ended, programs)} {ended} of {programs} programs of {self.baseline.name}")
 
 
 def _text_of_baseline(capture: Capture, run: MachineRun) -> str:

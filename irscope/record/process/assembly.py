@@ -240,11 +240,11 @@ class Tally:
         """`████░░░░ 12 of 28 variants of 2 kernels, 1 failed, about 40 s left`; empty before the second variant."""
         if self.begun < 2:
             return ""
-        filled = _BAR * self.ended // self._expected
-        bar = "█" * filled + "░" * (_BAR - filled)
         of = f" of {len(self.kernels)} kernels" if len(self.kernels) > 1 else ""
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{bar} {self.ended} of {self._expected} variants{of}{failed}{self._left()}"
+        return (
+            f"{bar_of(self.ended, self._expected)} {self.ended} of {self._expected} variants{of}{failed}{self._left()}"
+        )
 
     def _left(self) -> str:
         if not self.ended:
@@ -252,6 +252,12 @@ class Tally:
         each_s = (time.monotonic() - self._began_s) / self.ended
         left_s = each_s * (self._expected - self.ended)
         return f", about {left_s:.0f} s left" if left_s > _WORTH_SAYING_S else ""
+
+
+def bar_of(ended: int, expected: int) -> str:
+    """A bar as text: `████░░░░`."""
+    filled = _BAR * ended // expected
+    return "█" * filled + "░" * (_BAR - filled)
 
 
 class Assembly:

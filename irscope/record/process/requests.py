@@ -99,6 +99,8 @@ def _files_of(module: str, folder: Path) -> Iterator[Path]:
             yield path
 
 
+_COMPUTED_BYTES = 4 << 20
+"""Of a tensor of a virtual GPU that computes: the data of a larger one are recorded only where that is asked for."""
 _MLIR_SUFFIXES = ("mlir", *(stage.name for stage in STAGES if stage.kind == "mlir"))
 
 
@@ -238,6 +240,8 @@ def request_for(
         kernel = kernel or function.__name__
         source = str(function.__code__.co_filename)
     _refuse_wrong_names(record_options)
+    if record_options.computes and not record_options.data_limit_bytes:
+        record_options = replace(record_options, data_limit_bytes=_COMPUTED_BYTES)
     if record_options.test_filter is not None and not record_options.tests:
         raise UsageError("-k chooses among tests: give --pytest PATH too.")
     if (request := _other_program(str(source), record_options, kernel)) is not None:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.errors import UsageError
 from irscope.ir.logs.inductor import read_output_code
@@ -27,6 +27,9 @@ from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, configuration
 from irscope.record.triton.patches import AfterImport, Patches, replaced
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 from irscope.record.virtual.placeholders import current_following
+
+if TYPE_CHECKING:
+    from irscope.machine.launch import RunLimits
 
 
 def launch_contents(
@@ -189,15 +192,22 @@ def _watch_configurations(module: Any, patches: Patches, sink: EventSink, policy
 
 @contextmanager
 def virtual_launches(
-    target: Target, configs: str, sink: EventSink, assume: Mapping[str, str] | None = None, computes: bool = False
+    target: Target,
+    configs: str,
+    sink: EventSink,
+    assume: Mapping[str, str] | None = None,
+    limits: RunLimits | None = None,
+    data_limit_bytes: int = 0,
 ) -> Iterator[None]:
     """Run what follows on the virtual GPU for a target, and report its launches and tunings.
 
-    `assume`: what `--assume` says; `computes`: whether tensors hold data, and launches are run on the CPU.
+    `assume`: what `--assume` says; `limits`: tensors hold data, and launches are run on the CPU, within these;
+    `data_limit_bytes`: of each tensor whose data after a launch are reported then; 0 for none.
     """
     from irscope.record.virtual.gpu import virtual_gpu
 
     hashes: set[str] = set()
+    run_hashes: set[str] = set()
 
     def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
         assumptions = assumptions_under_way()
@@ -211,10 +221,19 @@ def virtual_launches(
     def noted(text: str) -> None:
         sink(events.Note(text))
 
+    def run(kernel: Any, arguments: tuple[Any, ...], launch: Callable[[], None]) -> None:
+        if not data_limit_bytes or kernel is None or kernel.hash in run_hashes:
+            return launch()
+        run_hashes.add(kernel.hash)
+        _, contents = launch_contents(kernel, arguments, data_limit_bytes, launch)
+        if contents:
+            sink(events.LaunchLeft(kernel.hash, contents))
+        return None
+
     policy = _config_policy(configs)
     with (
         _watched_graphs(sink, policy),
-        virtual_gpu(target, launched, assume, policy, _timed(sink), noted, computes) as following,
+        virtual_gpu(target, launched, assume, policy, _timed(sink), noted, limits, run) as following,
     ):
         try:
             yield

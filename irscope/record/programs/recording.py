@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irscope import __version__
 from irscope.errors import MissingTool
@@ -30,6 +31,9 @@ from irscope.record.triton.identity import check_architecture
 from irscope.record.triton.reasons import print_reasons
 from irscope.record.triton.versions import refusal_of, require_names, triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
+
+if TYPE_CHECKING:
+    from irscope.machine.launch import RunLimits
 
 DEFAULT_TARGET = "cuda:90"
 _MOST_SOURCE_BYTES = 4 << 20
@@ -147,10 +151,21 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
 
     request = watch.request
     if not real:
-        return virtual_launches(target, request.config, watch.report, dict(request.assume), request.computes)
+        return virtual_launches(
+            target, request.config, watch.report, dict(request.assume), _limits_of(request), request.data_limit_bytes
+        )
     if request.assume:
         watch.report(events.Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
     return real_launches(watch.report, request.data_limit_bytes)
+
+
+def _limits_of(request: RecordRequest) -> RunLimits | None:
+    """What the CPU may take to run a launch; None where no launch is run."""
+    if not request.computes:
+        return None
+    from irscope.record.process.limits import run_limits
+
+    return run_limits(request)
 
 
 def _prints_to(log: str) -> bool:

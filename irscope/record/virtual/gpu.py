@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from irscope.device.parts import part_of
 from irscope.model.capture import Target
@@ -28,6 +29,11 @@ from irscope.record.virtual.placeholders import Following, follow
 from irscope.record.virtual.rewrite import install_rewriting
 from irscope.record.virtual.torch.streams import BareInterface
 
+if TYPE_CHECKING:
+    from irscope.machine.launch import RunLimits
+
+OnRun = Callable[[Any, tuple[Any, ...], Callable[[], None]], None]
+
 
 @contextmanager
 def virtual_gpu(
@@ -37,7 +43,8 @@ def virtual_gpu(
     configs: ConfigPolicy = "first",
     on_timed: OnTimed | None = None,
     on_note: Callable[[str], None] | None = None,
-    computes: bool = False,
+    limits: RunLimits | None = None,
+    on_run: OnRun | None = None,
 ) -> Iterator[Following]:
     """Let the programs that run within see a GPU.
 
@@ -48,7 +55,8 @@ def virtual_gpu(
         configs: which configurations of an `@triton.autotune`d kernel are compiled.
         on_timed: called after each of them with the placeholder times.
         on_note: called with what a reader must know beside that.
-        computes: whether tensors hold data, and launches are run on the CPU.
+        limits: tensors hold data, and launches are run on the CPU, within these; None: neither.
+        on_run: is called in place of each such run, with the kernel, its arguments and what makes the run.
 
     Yields what the placeholder values decided. Everything is restored on leaving, after an exception too. torch is not
     imported: it is replaced if and when the program imports it.
@@ -70,11 +78,15 @@ def virtual_gpu(
 
         def open_torch(_: ModuleType) -> None:
             # Not above: it imports torch, which a program without torch must not be made to do.
-            if computes:
+            if limits is not None:
                 from irscope.record.virtual.torch.computing import ComputingSession
 
-                session = ComputingSession(part, patches, on_note)
+                session = ComputingSession(part, patches, limits, on_note)
                 driver.is_host_memory, driver.compute = session.is_host_memory, session.launch
+                if on_run is not None:
+                    driver.compute = lambda kernel, source, grid, arguments: on_run(
+                        kernel, arguments, lambda: session.launch(kernel, source, grid, arguments)
+                    )
                 return
             from irscope.record.virtual.torch.session import TorchSession, forget_written
 

@@ -579,5 +579,8 @@ def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
         return _part("no_launch", why=quoted(f"not launched: {reason}")), str(reason)
     arguments = "\n".join(f"        {text},  # {_in_comment(name)}" for name, text in rows.items())
     rows = _expected_rows(launch, launch.record)
-    check = _part("no_check") if rows is None else _part("check", rows="\n".join(f"    {row}," for row in rows))
+    result = "the recorded one" if capture.environment.gpu else "the one that irscope computed on the CPU"
+    check = _part("no_check")
+    if rows is not None:
+        check = _part("check", rows="\n".join(f"    {row}," for row in rows), result=quoted(result))
     return _part("launch", grid=launch.grid, arguments=arguments) + check, ""

@@ -45,4 +45,6 @@ def _nonfinite_text(found: Nonfinite) -> str:
     of = f" of {', '.join(_number(one) for one in found.operands)}" if found.operands else ""
     element = f", element {list(found.element)}" if found.element else ""
     program = ",".join(map(str, found.program))
+    if found.is_loaded:
+        return f"The first {what} is loaded: {found.operation} ({found.name}), {where}, in program {program}{element}."
     return f"The first {what} arises in {found.operation} ({found.name}), {where},{of} in program {program}{element}."

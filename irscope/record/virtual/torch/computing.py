@@ -7,6 +7,7 @@ the CPU report that; what is made of them alone does so too.
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,8 +19,8 @@ from torch.utils import _device as torch_default_device
 from irscope.device.parts import DevicePart
 from irscope.errors import NotRun, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.machine.launch import Given, HostDescriptor, Pointer, run
-from irscope.record.triton.driver import flat_arguments
+from irscope.machine.launch import Given, HostDescriptor, Pointer, RunLimits, run
+from irscope.record.triton.driver import CublasLt, flat_arguments
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory
@@ -32,8 +33,14 @@ _HOST = "_irscope_is_of_host"
 class ComputingSession:
     """The device side of torch, computing on the CPU."""
 
-    def __init__(self, part: DevicePart, patches: Patches, on_note: Callable[[str], None] | None = None) -> None:
-        """Put it in place for a part, until `patches` are closed; `on_note` gets what a reader must know of the run."""
+    def __init__(
+        self, part: DevicePart, patches: Patches, limits: RunLimits, on_note: Callable[[str], None] | None = None
+    ) -> None:
+        """Put it in place for a part, until `patches` are closed.
+
+        `limits`: of a launch that is run; `on_note` gets what a reader must know of the run.
+        """
+        self._limits = limits
         self._note = on_note or (lambda text: None)
         generator, load = torch.Generator, torch.load
         # Not torch.manual_seed, which seeds GPUs too.
@@ -46,6 +53,7 @@ class ComputingSession:
         for name in ("get_rng_state", "set_rng_state"):
             function = getattr(torch, name)
             patches.set(torch.cuda, name, lambda *values, function=function, **_: function(*values[:1]))
+        patches.set(CublasLt, "matmul", _matmul)
         mode = _Computing()
         mode.install(CPU, lambda outputs: mode.entered(), patches)
 
@@ -68,8 +76,10 @@ class ComputingSession:
             return
         with torch._C.DisableTorchFunction():
             try:
-                given = list(_given(source.signature, arguments, {}))
-                for line in run(parse_mlir(text), grid, given):
+                storages: dict[int, NDArray[np.uint8]] = {}
+                given = list(_given(source.signature, arguments, storages))
+                elsewhere = _pointed_to(arguments, storages)
+                for line in run(parse_mlir(text), grid, given, limits=self._limits, elsewhere=elsewhere):
                     print(line)
             except NotRun as error:
                 self._note(f"{name} was not run, so that its tensors stay as they were: {error}")
@@ -171,11 +181,30 @@ def _to_host(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
     return tensor if _is_of_host(tensor) else _marked(tensor.clone(), True)
 
 
+def _layer_norm(values: Any, *sizes: Any, **named: Any) -> Any:
+    """As a GPU sums: torch's own for narrow floats on the CPU adds up what `weight` gets in their precision."""
+    dtype = values.dtype
+    if dtype not in (torch.float16, torch.bfloat16):
+        return _torch_layer_norm(values, *sizes, **named)
+    rows = [one.float() if isinstance(one, torch.Tensor) else one for one in sizes]
+    named = {name: one.float() if isinstance(one, torch.Tensor) else one for name, one in named.items()}
+    return _torch_layer_norm(values.float(), *rows, **named).to(dtype)
+
+
+_torch_layer_norm = torch.nn.functional.layer_norm
+
+
+def _matmul(_: Any, left: torch.Tensor, right: torch.Tensor, out: torch.Tensor) -> None:
+    """As cuBLAS with a transposed right side."""
+    out.copy_(left.float() @ right.float().mT)
+
+
 _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.device.__get__: lambda tensor: CPU if _is_of_host(tensor) else CUDA,  # type: ignore[attr-defined]
     torch.Tensor.is_cuda.__get__: lambda tensor: not _is_of_host(tensor),  # type: ignore[attr-defined]
     torch.Tensor.is_cpu.__get__: _is_of_host,  # type: ignore[attr-defined]
     torch.Tensor.get_device: lambda tensor: -1 if _is_of_host(tensor) else 0,
+    torch.nn.functional.layer_norm: _layer_norm,
     torch.Tensor.cuda: _to_gpu,
     torch.Tensor.cpu: _to_host,
     torch.Tensor.pin_memory: lambda tensor, *_, **__: tensor,
@@ -206,10 +235,53 @@ def _given(
 def _pointer(argument: Any, storages: dict[int, NDArray[np.uint8]]) -> Pointer:
     if (tensor := tensor_behind(argument)) is None:
         raise NotRun(f"{type(argument).__name__} is passed as a pointer, whose memory is not known")
+    return Pointer(_bytes_of(tensor, storages), tensor.storage_offset() * tensor.element_size())
+
+
+def _bytes_of(tensor: torch.Tensor, storages: dict[int, NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """The storage of a tensor."""
     storage = tensor.untyped_storage()
     begin, size = storage.data_ptr(), storage.nbytes()
     known = storages.get(begin)
     if known is None:
         buffer = (ctypes.c_uint8 * max(size, 1)).from_address(begin) if size else (ctypes.c_uint8 * 1)()
         known = storages[begin] = np.frombuffer(buffer, np.uint8)[:size]
-    return Pointer(known, tensor.storage_offset() * tensor.element_size())
+    return known
+
+
+_MOST_POINTERS = 1 << 16
+"""Elements of a tensor that may hold addresses of others."""
+
+
+def _pointed_to(arguments: Sequence[Any], storages: dict[int, NDArray[np.uint8]]) -> dict[int, NDArray[np.uint8]]:
+    """Address → storage of the tensors whose addresses small tensors of 64-bit integers hold."""
+    tensors = [tensor for one in _flat(arguments) if (tensor := tensor_behind(one)) is not None]
+    integers = [
+        one for one in tensors if one.dtype in (torch.int64, torch.uint64) and 0 < one.numel() <= _MOST_POINTERS
+    ]
+    addresses = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.cpu().numpy().reshape(-1) for one in integers)]))
+    addresses = addresses[addresses >= _LEAST_ADDRESS]
+    if not addresses.size:
+        return {}
+    found: dict[int, NDArray[np.uint8]] = {}
+    for one in gc.get_objects():
+        # Not isinstance: it asks proxies for their class, which may import modules.
+        if not issubclass(type(one), torch.Tensor) or one.is_sparse or one.device.type != "cpu":
+            continue
+        storage = one.untyped_storage()
+        begin, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        if begin not in found and ((addresses >= begin) & (addresses < end)).any():
+            found[begin] = _bytes_of(one, storages)
+    return found
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    for one in values:
+        if isinstance(one, (list, tuple)):
+            yield from _flat(one)
+        else:
+            yield one
+
+
+_LEAST_ADDRESS = 1 << 32
+"""Below it, integers are taken for numbers."""
