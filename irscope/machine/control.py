@@ -208,7 +208,7 @@ Observer = Callable[["Machine", Step, Bindings, Sequence[Held]], None]
 """Is called with each operation that was executed, the programs that executed it, and its results."""
 
 
-class Budget:
+class ElementBudget:
     """How many elements a run may still compute."""
 
     def __init__(self, elements: int) -> None:
@@ -234,7 +234,7 @@ class Machine:
         observer: Observer | None = None,
         lands_late: bool = True,
         arithmetic: Arithmetic | None = None,
-        budget: Budget | None = None,
+        budget: ElementBudget | None = None,
     ) -> None:
         """`programs`: the numbers of the programs, the first axis of the grid fastest; `lands_late`: of copies."""
         self.arithmetic = arithmetic or Arithmetic()

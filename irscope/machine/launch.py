@@ -25,7 +25,7 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES
 from irscope.machine.arithmetic import Arithmetic, convert_float
-from irscope.machine.control import Budget, Executor, Machine, Observer
+from irscope.machine.control import ElementBudget, Executor, Machine, Observer
 from irscope.machine.elementwise import ELEMENTWISE
 from irscope.machine.flow import CONTROL
 from irscope.machine.gpu_operations import GPU_OPERATIONS
@@ -149,7 +149,7 @@ def run(
         machine.run(held)
         return machine.printed
 
-    budget = None if limits.elements is None else Budget(limits.elements)
+    budget = None if limits.elements is None else ElementBudget(limits.elements)
     is_watched = observer is not None or on_access is not None or budget is not None
     jobs = 1 if is_watched or any(map(_orders_programs, module.walk())) else limits.jobs
     parts = [chosen[begin : begin + at_once] for begin in range(0, len(chosen), at_once)]

@@ -128,7 +128,7 @@ def observe_values(
 
 
 @dataclass(frozen=True, slots=True)
-class StoredNonfinite:
+class _StoredNonfinite:
     """NaNs or infinities that a launch leaves in memory, which held none before."""
 
     arose: Nonfinite
@@ -140,7 +140,7 @@ class StoredNonfinite:
     """How many programs were run."""
 
 
-def stored_nonfinite(capture: Capture, programs: Sequence[int] | None, limits: RunLimits) -> list[StoredNonfinite]:
+def stored_nonfinite(capture: Capture, programs: Sequence[int] | None, limits: RunLimits) -> list[_StoredNonfinite]:
     """Run the TTGIR of a launch whose tensors the capture holds; returns what non-finite values it makes and stores.
 
     Of a value that was loaded, or made of one, nothing is returned. `programs`: numbers of those that are run. Raises
@@ -168,7 +168,7 @@ def stored_nonfinite(capture: Capture, programs: Sequence[int] | None, limits: R
     run_text(text, grid, captured_inputs(capture), programs=programs, observer=watch.note, limits=limits)
     ran = prod(grid) if programs is None else len(programs)
     arose = [(watch.nonfinite[kind], row) for kind, row in stored.items() if kind in watch.nonfinite]
-    return [StoredNonfinite(one, *row, ran) for one, row in arose if not one.is_loaded]
+    return [_StoredNonfinite(one, *row, ran) for one, row in arose if not one.is_loaded]
 
 
 def _programs(grid: tuple[int, int, int], program: tuple[int, int, int] | None) -> list[int] | None:

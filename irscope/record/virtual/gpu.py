@@ -32,7 +32,7 @@ from irscope.record.virtual.torch.streams import BareInterface
 if TYPE_CHECKING:
     from irscope.machine.launch import RunLimits
 
-OnRun = Callable[[Any, tuple[Any, ...], Callable[[], None]], None]
+_OnRun = Callable[[Any, tuple[Any, ...], Callable[[], None]], None]
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def virtual_gpu(
     on_timed: OnTimed | None = None,
     on_note: Callable[[str], None] | None = None,
     limits: RunLimits | None = None,
-    on_run: OnRun | None = None,
+    on_run: _OnRun | None = None,
 ) -> Iterator[Following]:
     """Let the programs that run within see a GPU.
 

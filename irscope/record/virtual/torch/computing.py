@@ -54,6 +54,7 @@ class ComputingSession:
             function = getattr(torch, name)
             patches.set(torch.cuda, name, lambda *values, function=function, **_: function(*values[:1]))
         patches.set(CublasLt, "matmul", _matmul)
+        _install_autocast(patches)
         mode = _Computing()
         mode.install(CPU, lambda outputs: mode.entered(), patches)
 
@@ -167,6 +168,26 @@ def _marked(result: Any, is_of_host: bool) -> Any:
 
 def _is_of_host(tensor: torch.Tensor) -> bool:
     return _HOST in getattr(tensor, "__dict__", {})
+
+
+def _install_autocast(patches: Patches) -> None:
+    """Let a block with the GPU's autocast cast what the CPU computes, too."""
+    enter, leave = torch.autocast.__enter__, torch.autocast.__exit__
+
+    def entered(cast: Any) -> Any:
+        result = enter(cast)
+        if cast.device == "cuda":
+            cast.on_cpu = torch.autocast("cpu", cast.fast_dtype, enabled=cast._enabled)
+            enter(cast.on_cpu)
+        return result
+
+    def left(cast: Any, *error: Any) -> Any:
+        if cast.device == "cuda":
+            leave(cast.on_cpu, *error)
+        return leave(cast, *error)
+
+    patches.set(torch.autocast, "__enter__", entered)
+    patches.set(torch.autocast, "__exit__", left)
 
 
 def _nothing(_: Any) -> None:
