@@ -54,6 +54,12 @@ class EditPlace:
         return self.snapshot is None and not self.stage
 
     @property
+    def is_above_llvm(self) -> bool:
+        """Whether the TTGIR is made of it."""
+        stage = self.snapshot.stage if self.snapshot is not None else self.stage
+        return stage in ("", "source", "ttir", "ttgir")
+
+    @property
     def label(self) -> str:
         """What messages call it: `ttgir:coalesce#1`, `ptx`, `source`."""
         return self.snapshot.label if self.snapshot is not None else self.stage or PYTHON

@@ -16,6 +16,7 @@ from irscope.api.edits import PYTHON, EditPlace, place_at
 from irscope.cli.captures import captures_of, only_one, run_request
 from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import kept_captures, refuse_untrusted
+from irscope.cli.launches import session_without_gpu
 from irscope.cli.output import Destination, emit, is_terminal
 from irscope.cli.recording import split_words
 from irscope.cli.streams import say
@@ -29,6 +30,7 @@ from irscope.store.recent import edits_folder, free_name, named, refuse_taken
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
+    from irscope.device.measurement import Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ def edit(
     trust: bool = False,
     stage: list[str] | None = None,
     stat: bool = False,
+    result: bool = False,
     context: Context = 3,
     *,
     at: str,
@@ -67,6 +70,7 @@ def edit(
         --trust: Run the Python text of a capture that was not recorded here.
         --stage, -s STAGE: Diff these stages. Default: the first that differs.
         --stat: Only the tables.
+        --result: Run both on the CPU, and compare what they leave.
         --at PASS|STAGE: The text: the IR after a pass, what a stage made, or with 'source' the kernel's Python text.
     """
     capture = only_one(captures_of(subject, replace(record_options, disassemble=False)), subject)
@@ -80,6 +84,11 @@ def edit(
         refuse_untrusted(capture, "--at source runs", "what --text prints")
     if name:
         refuse_taken(name)
+    judge = None
+    if result:
+        if not place.is_above_llvm:
+            raise UsageError(f"--result: the CPU runs the TTGIR, which is not made of {place.label}. Leave it out.")
+        judge = session_without_gpu(capture, "--result")
     # As the capture was compiled: what the options say of that is in it already.
     asked = RecordingOptions(
         plan=capture.plan, targets=(str(capture.target),), disassemble=False, timeout_s=record_options.timeout_s
@@ -87,11 +96,12 @@ def edit(
     made = _made(place, name, edited, asked)
     shown = split_words(stage)
     comparison = None if made.variant is None else _compared(made, shown)
+    agreement = judge.check(made.variant) if judge is not None and made.variant is not None else None
     to.emit(
-        lambda: _as_json(made, comparison, shown),
-        lambda width, color: _as_text(made, comparison, shown, width, color, stat=stat, context=context),
+        lambda: _as_json(made, comparison, shown, agreement),
+        lambda width, color: _as_text(made, comparison, shown, width, color, agreement, stat=stat, context=context),
     )
-    return int(bool(made.error))
+    return int(bool(made.error) or (agreement is not None and not agreement.passes))
 
 
 def _made(place: EditPlace, name: str, edited: Path | None, asked: RecordingOptions) -> _Edit:
@@ -159,10 +169,12 @@ def _as_text(
     stages: list[str],
     width: int | None,
     color: bool,
+    agreement: Agreement | None,
     *,
     stat: bool,
     context: int,
 ) -> str:
+    from irscope.render.text.bench import render_agreements
     from irscope.render.text.diff import render_comparison
 
     if made.error:
@@ -172,11 +184,17 @@ def _as_text(
     shown = _shown(comparison, stages)
     text = render_comparison(comparison, stages=shown, width=width, color=color, stat=stat, context=context)
     of = "the Python text" if made.place.label == PYTHON else made.place.label
+    if agreement is not None:
+        launch = made.place.capture.launch
+        row = (1, made.place.capture.name, launch.grid, 1, agreement)
+        text = f"{text}\n\n{render_agreements([row], width=width, color=color)}"
     kept = f"Kept as {made.name} ({made.variant.id[:8]}), edited at {of}: irscope show {made.name}\n"
     return f"{text}\n{kept}"
 
 
-def _as_json(made: _Edit, comparison: Comparison | None, stages: list[str]) -> dict[str, Any]:
+def _as_json(
+    made: _Edit, comparison: Comparison | None, stages: list[str], agreement: Agreement | None
+) -> dict[str, Any]:
     from irscope.render.text.diff import comparison_json
 
     return {
@@ -186,6 +204,7 @@ def _as_json(made: _Edit, comparison: Comparison | None, stages: list[str]) -> d
         "name": made.name,
         "variant": None if made.variant is None else made.variant.id,
         "error": made.error,
+        "result": None if agreement is None else agreement.as_json(),
         "comparison": None if comparison is None else comparison_json(comparison, _shown(comparison, stages)),
     }
 

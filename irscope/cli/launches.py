@@ -51,18 +51,23 @@ def why_no_gpu(subject: str | None, record_options: RecordingOptions, capture: C
     return ""
 
 
-def session_without_gpu(baseline: Capture) -> MachineSession:
-    """The launch of a capture, run by the CPU; notes what is run on what. Raises NoDevice where it cannot be."""
+def session_without_gpu(baseline: Capture, option: str = "") -> MachineSession:
+    """The launch of a capture, run by the CPU; notes what is run on what. Raises NoDevice where it cannot be.
+
+    `option`: what asked for the CPU, whether there is a GPU or not.
+    """
+    why = f"{option}:" if option else "There is no GPU here, and"
     from irscope.record.gpu.on_machine import session_on_machine
 
     try:
         session = session_on_machine(baseline)
     except UsageError as error:
-        raise NoDevice(f"There is no GPU here, and the CPU cannot judge the result: {error}") from None
+        raise NoDevice(f"{why} the CPU cannot judge the result: {error}") from None
     if session.why_not_run:
-        raise NoDevice(f"There is no GPU here, and the CPU cannot judge the result: {session.why_not_run}")
+        raise NoDevice(f"{why} the CPU cannot judge the result: {session.why_not_run}")
     drawn = f"; drawn at random: {', '.join(session.made_up)}" if session.made_up else ""
-    say(f"Without a GPU, {session.name} judges the result{drawn}. What LLVM and ptxas change is not seen.")
+    who = f"{option}: {session.name}" if option else f"Without a GPU, {session.name}"
+    say(f"{who} judges the result{drawn}. What LLVM and ptxas change is not seen.")
     return session
 
 

@@ -24,7 +24,7 @@ class OnMachine:
     """How `run` runs launches on the CPU.
 
     Options:
-        --cpu: Run on the CPU even if this machine has a GPU.
+        --cpu: Run on the CPU; with a GPU, compare what both compute.
         --stage ttir|ttgir: The IR that the CPU runs.
         --at PASS[#N]: Run the IR after a pass on the CPU.
         --programs (1..): Run a sample of the programs of each launch.

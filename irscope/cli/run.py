@@ -37,7 +37,8 @@ def run(
 
     Without a GPU, with --cpu or for a --target, the script runs on a virtual GPU that computes, and the CPU runs the
     IR of the first launch of each compiled kernel: under a plan against the IR of all passes, else against the IR
-    before any pass.
+    before any pass. --cpu on a machine with a GPU compares both: the GPU runs the script, and the CPU each of those
+    launches.
 
     Options:
         subject = FILE[::KERNEL]: The Python script that makes the launches.
@@ -81,8 +82,9 @@ def _checked(
             say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
     if every:
         raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
+    with_gpu = machine.cpu and not options.targets and not options.virtual
     with progress() as tell:
-        return check_script_on_machine(request, run, launch=options.launch, progress=tell, echo=echo)
+        return check_script_on_machine(request, run, launch=options.launch, with_gpu=with_gpu, progress=tell, echo=echo)
 
 
 def _as_json(checked: ScriptCheck, plan: PassPlan) -> dict[str, Any]:

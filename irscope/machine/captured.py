@@ -105,7 +105,7 @@ def captured_inputs(
         pointer, tensor = _storage(one)
         elements = given.get(one.path)
         if elements is None:
-            elements = _recorded(one)
+            elements = _recorded(one, one.data)
         if elements is None:
             elements = _drawn(one, random)
             made_up.append(one.path)
@@ -146,12 +146,20 @@ def _storage(one: Argument) -> tuple[Pointer, Array]:
     return Pointer(storage, first), tensor
 
 
-def _recorded(one: Argument) -> Array | None:
-    if not one.data:
+def recorded_results(capture: Capture) -> dict[str, Array]:
+    """What the recorded launch left in its tensors: those whose data the capture holds, before it and after it."""
+    record = capture.launch.record
+    tensors = [one for one in record.arguments if one.kind != "scalar"] if record is not None else []
+    found = {one.path: _recorded(one, one.result or one.data) for one in tensors if one.data}
+    return {path: elements for path, elements in found.items() if elements is not None}
+
+
+def _recorded(one: Argument, data: str) -> Array | None:
+    if not data:
         return None
     dtype = _dtype(one)
     try:
-        packed = zlib.decompressobj().decompress(base64.b85decode(one.data), prod(one.shape) * dtype.itemsize)
+        packed = zlib.decompressobj().decompress(base64.b85decode(data), prod(one.shape) * dtype.itemsize)
         return np.frombuffer(packed, dtype).reshape(one.shape)
     except (ValueError, zlib.error):
         return None

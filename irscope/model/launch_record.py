@@ -40,7 +40,7 @@ class Argument:
     data: str = ""
     """The elements in row-major order, where they were stored: packed by zlib, as base 85."""
     result: str = ""
-    """The same after the launch, on a GPU, where the launch changed them; empty else."""
+    """The same after the launch, on a GPU or as the CPU computed it, where the launch changed them; empty else."""
     is_unwritten: bool = False
     """Whether `torch.empty` made its memory, and nothing wrote to it before the launch; False where not known."""
     block_shape: tuple[int, ...] = ()

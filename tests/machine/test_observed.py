@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from threading import get_ident
 
@@ -16,6 +17,8 @@ from irscope.machine import launch
 from irscope.machine.captured import captured_inputs, run_capture
 from irscope.machine.launch import RunLimits
 from irscope.machine.observed import observe_values
+from irscope.model.launch_record import LaunchRecord
+from irscope.record.gpu.on_machine import MachineRun, MachineSession
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from tests.machine.recorded import small_examples
@@ -77,6 +80,13 @@ def test_why_finds_what_makes_the_nan_that_a_launch_stores():
     assert (found.operation, found.cost) == ("arith.divf", "100 elements of y are NaN after the launch")
     assert "in program (17, 0, 0), element [0]" in found.causes[0].text
     assert not [one for one in findings_of(clean) if one.code == "IRS702"]
+    # What the launch left is recorded, and compared with another run, as with what a GPU leaves.
+    left = planted.launch.record.argument("y")
+    assert MachineSession(planted, MachineRun()).check_recorded().verdict == "identical"
+    other = replace(left, result=clean.launch.record.argument("y").result)
+    rows = tuple(other if one is left else one for one in planted.launch.record.arguments)
+    changed = replace(planted, launch=replace(planted.launch, record=LaunchRecord(rows)))
+    assert MachineSession(changed, MachineRun()).check_recorded().verdict == "different"
     # A NaN that the input holds arises in no operation.
     x = np.ones((24, 100), np.float32)
     x[3, 5] = np.nan

@@ -10,7 +10,15 @@ from math import prod
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.errors import NotRun, UsageError, WrongProgram
 from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_runs
-from irscope.machine.captured import Inputs, StageOfRun, captured_inputs, run_text, sampled_programs, text_at
+from irscope.machine.captured import (
+    Inputs,
+    StageOfRun,
+    captured_inputs,
+    recorded_results,
+    run_text,
+    sampled_programs,
+    text_at,
+)
 from irscope.machine.launch import NO_LIMITS, RunLimits
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
@@ -45,19 +53,22 @@ def check_script_on_machine(
     run: MachineRun,
     *,
     launch: int | None = None,
+    with_gpu: bool = False,
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> ScriptCheck:
     """Record a script under its request's plan, and compare what its launches compute with what they should.
 
-    Under a plan, a launch is compared with the same IR under the empty plan; without a plan, with the IR that the
-    front end made, before any pass. The tensors of the script hold their data on the CPU, and it goes on with what the
-    launches under the plan leave there, so that its own checks count. A launch is compared on the data that its tensors
-    held, or where they are too large for the recording, on elements that are drawn at random.
+    With `with_gpu`, and a GPU, what the CPU computes of a launch is compared with what the GPU left. Else a launch under a
+    plan is compared with the same IR under the empty plan, and without one with the IR that the front end made, before
+    any pass. The tensors of the script hold their data on the CPU, and it goes on with what the launches under the plan
+    leave there, so that its own checks count. A launch is compared on the data that its tensors held, or where they are
+    too large for the recording, on elements that are drawn at random.
 
     Args:
         request: the script, as `requests.request_for` makes it.
         launch: only the launch of this compile, from 1.
+        with_gpu: whether a GPU that is there runs the script.
         progress, echo: as of `record_request`.
 
     Raises UsageError for what is no script, and RecordingError where nothing could be recorded.
@@ -65,7 +76,7 @@ def check_script_on_machine(
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
     level = "triton" if run.at else "none"
-    computing = replace(request, virtual=True, computes=True, snapshots=level, data_limit_bytes=_DATA_BYTES)
+    computing = replace(request, virtual=not with_gpu, computes=True, snapshots=level, data_limit_bytes=_DATA_BYTES)
     recording = record_request(computing, progress=progress, echo=echo)
     rows: list[LaunchChecked] = []
     with warm_children(persistent=False):
@@ -82,6 +93,8 @@ def _checked(capture: Capture, run: MachineRun, progress: Progress | None) -> Ag
     if capture.failure is not None:
         return Agreement("failed", detail=capture.failure.why_not_run)
     try:
+        if capture.environment.gpu:
+            return MachineSession(capture, replace(run, programs=None), progress=progress).check_recorded()
         return MachineSession(capture, run, _text_of_baseline(capture, run), progress).check(capture)
     except (NotRun, UsageError) as error:
         return Agreement("failed", detail=str(error))
@@ -151,6 +164,18 @@ class MachineSession:
             return Agreement("fault", detail=str(error))
         noise = f"{MOVED_RUNS} runs on inputs moved by one unit"
         return agreement_of(elements, reference, moved, results, noise)
+
+    def check_recorded(self) -> Agreement:
+        """Compare what the recorded launch left with what the CPU computes; raises NotRun where data are lacking."""
+        if self.why_not_run:
+            return Agreement("failed", detail=self.why_not_run)
+        elements, reference, moved = self._reference
+        left = recorded_results(self.baseline)
+        if self.made_up or set(left) != set(reference):
+            unknown = ", ".join(sorted(set(reference) - set(left)) or self.made_up)
+            raise NotRun(f"the data of {unknown} are not recorded: a smaller launch has them")
+        noise = f"{MOVED_RUNS} runs on inputs moved by one unit"
+        return agreement_of(elements, reference, moved, left, noise)
 
     def time(
         self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
