@@ -59,7 +59,7 @@ def check_script_on_machine(
 ) -> ScriptCheck:
     """Record a script under its request's plan, and compare what its launches compute with what they should.
 
-    With `with_gpu`, and a GPU, what the CPU computes of a launch is compared with what the GPU left. Else a launch under a
+    With `with_gpu`, and a GPU, what the CPU computes of a launch is compared with what that left. Else a launch under a
     plan is compared with the same IR under the empty plan, and without one with the IR that the front end made, before
     any pass. The tensors of the script hold their data on the CPU, and it goes on with what the launches under the plan
     leave there, so that its own checks count. A launch is compared on the data that its tensors held, or where they are

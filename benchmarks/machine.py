@@ -1,0 +1,284 @@
+"""What irscope's machine runs, how fast, and whether a GPU computes the same: `python -m benchmarks.machine COMMAND`.
+
+`speed` times three launches on the CPU. `coverage CAPTURE...` runs every text of the captures in TTIR and TTGIR, before
+and after each pass, with two programs of their launches, and lists what is not run by name and count. `hardware` runs
+some 60 kernels on the GPU of this machine, and compares what each launch leaves with what the CPU computes of it;
+without a GPU it compares with the IR before any pass, which shows that the scripts are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from irscope.errors import IrscopeError, NotRun, UsageError, WrongProgram
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.captured import captured_inputs, run_text, sampled_programs
+from irscope.machine.launch import NO_LIMITS, RunLimits
+from irscope.model.capture import Capture
+from irscope.record.gpu.on_machine import MachineRun, check_script_on_machine
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.store.file import load
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = (ROOT / "tests/machine/small_examples.py", ROOT / "tests/machine/more_kernels.py")
+
+_SPEED = """
+import sys
+sys.path.insert(0, {examples!r})
+import torch
+import flash_attention, matmul, softmax
+half = dict(device="cuda", dtype=torch.float16)
+matmul.matmul_naive(torch.randn(1024, 1024, **half), torch.randn(1024, 1024, **half))
+softmax.softmax(torch.randn(8192, 8192, device="cuda"))
+flash_attention.attention(*torch.randn(3, 4, 8, 1024, 64, **half).unbind())
+"""
+
+
+def _recorded(text: str, **options: object) -> list[Capture]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernels.py")
+        path.write_text(text)
+        request = request_for(path, targets=("cuda:90",), disassemble=False, layouts=False, snapshots="none")
+        return list(record_request(replace(request, **options)).captures)
+
+
+def speed() -> None:
+    """Time a matmul of 1024³, a softmax of 8192 × 8192 and attention of 4 × 8 × 1024 × 64, with one thread and two."""
+    for capture in _recorded(_SPEED.format(examples=str(ROOT / "examples"))):
+        for jobs in (1, 2):
+            inputs = captured_inputs(capture)
+            begun, burnt = time.perf_counter(), time.process_time()
+            run_text(capture.text("ttgir"), capture.launch.grid or (1, 1, 1), inputs, limits=RunLimits(jobs=jobs))
+            wall, cpu = time.perf_counter() - begun, time.process_time() - burnt
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(f"{capture.name} -j {jobs}: {wall:.2f} s, {cpu:.2f} s of a processor; {most:.0f} MiB so far")
+
+
+def _texts(capture: Capture) -> Iterator[str]:
+    yield capture.begun_text
+    for one in capture.passes():
+        if one.text and one.stage in ("ttir", "ttgir"):
+            yield one.text
+    yield from (capture.text(stage) for stage in ("ttir", "ttgir") if stage in capture.stages)
+
+
+def why_not_run(capture: Capture, text: str) -> str:
+    """Why the text is not run; empty if it is."""
+    grid = capture.launch.grid
+    if grid is None or capture.launch.record is None:
+        return "no launch was recorded"
+    try:
+        parse_mlir(text)
+        run_text(text, grid, captured_inputs(capture, limits=NO_LIMITS), programs=sampled_programs(grid, 2))
+    except (NotRun, UsageError) as error:
+        # `ttg.local_load, line 31: …`: the same reason in every text.
+        return re.sub(r", line \d+|\(\d+\)|0x[0-9a-f]+|\d{3,}", "", str(error))[:160]
+    except WrongProgram as error:
+        return f"wrong program: {re.sub('[0-9]+', 'N', str(error))[:120]}"
+    return ""
+
+
+def coverage(paths: list[Path]) -> None:
+    """Count texts and captures that run, and what the others are not run for."""
+    files = sorted(one for path in paths for one in ([path] if path.is_file() else path.rglob("*.irscope")))
+    whole = texts = ran = 0
+    reasons: Counter[str] = Counter()
+    seen: set[str] = set()
+    for file in files:
+        try:
+            capture = load(file)
+        except IrscopeError as error:
+            print(f"{file}: {error}")
+            continue
+        if capture.failure is not None or capture.id in seen or capture.launch.grid is None:
+            continue
+        seen.add(capture.id)
+        found = {text: why_not_run(capture, text) for text in dict.fromkeys(_texts(capture))}
+        texts += len(found)
+        ran += sum(not why for why in found.values())
+        whole += not any(found.values())
+        for why in {why for why in found.values() if why}:
+            reasons[f"{why}"] += 1
+            print(f"  {capture.name} ({capture.target}, {file.parent.name}): {why}", flush=True)
+    print(f"{whole} of {len(seen)} captures run in every text; {ran} of {texts} texts")
+    for why, count in reasons.most_common():
+        print(f"{count:6} {why}")
+
+
+# ── against a GPU ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_FLOATS = (
+    "x + y", "x * y - 1", "x / y", "tl.exp(x)", "tl.log(tl.abs(x) + 1)", "tl.sqrt(tl.abs(x))", "tl.sin(x)",
+    "tl.rsqrt(tl.abs(x) + 0.5)", "tl.sigmoid(x)", "tl.maximum(x, y)", "tl.where(x > y, x, -y)", "tl.floor(x * 8)",
+    "tl.fma(x, y, x)", "tl.erf(x)", "tl.exp2(x)", "(x * 100).to(tl.int32).to(tl.float32)",
+)  # fmt: skip
+_INTEGERS = (
+    "x + y", "x * y", "x // (y | 1)", "x % (y | 1)", "x << (y & 7)", "x >> (y & 7)", "(x & y) ^ ~x", "x // 3",
+    "tl.where(x < y, x, -y)", "tl.minimum(x, y)", "(x == y).to(x.dtype)", "x.to(tl.float32).to(x.dtype)",
+)  # fmt: skip
+_ROWS = (
+    "tl.sum(x, 1)", "tl.max(x, 1)", "tl.argmax(x, 1).to(x.dtype)", "tl.sum(tl.cumsum(x, 1) * 2, 1)",
+    "tl.min(tl.sort(x, 1), 1)", "tl.sum(tl.trans(tl.trans(x)), 1)",
+)  # fmt: skip
+_ELEMENTWISE = """
+@triton.jit
+def {name}(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=1){wide}
+    y = tl.load(y_ptr + at, mask=at < n, other=1){wide}
+    tl.store(out_ptr + at, ({expression}).to(out_ptr.dtype.element_ty), mask=at < n)
+"""
+_ROW = """
+@triton.jit
+def {name}(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    x = tl.load(x_ptr + rows[:, None] * COLUMNS + columns[None, :]){wide}
+    tl.store(out_ptr + rows, ({expression}).to(out_ptr.dtype.element_ty))
+"""
+_DRIVER = '''
+"""Kernels for the comparison of the CPU with a GPU."""
+
+import torch
+import triton
+import triton.language as tl
+{kernels}
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, SIZE: tl.constexpr, PRECISION: tl.constexpr):
+    i, j = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    c = tl.dot(tl.load(a_ptr + i * SIZE + j), tl.load(b_ptr + i * SIZE + j), input_precision=PRECISION)
+    tl.store(c_ptr + i * SIZE + j, c)
+
+
+@triton.jit
+def atomics(x_ptr, out_ptr, n, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0)
+    if KIND == "add":
+        tl.atomic_add(out_ptr + at % 37, x, mask=at < n)
+    elif KIND == "max":
+        tl.atomic_max(out_ptr + at % 37, x, mask=at < n)
+    else:
+        tl.atomic_xor(out_ptr + at % 37, x, mask=at < n)
+
+
+@triton.jit
+def gathered(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.load(index_ptr + at, mask=at < n, other=0)
+    tl.store(out_ptr + at, tl.load(x_ptr + index, mask=at < n), mask=at < n)
+
+
+torch.manual_seed(0)
+N = 1000
+FLOATS = [torch.float32, torch.float16, torch.bfloat16]
+INTEGERS = [torch.int32, torch.int64, torch.int16]
+
+
+def values(dtype, *shape):
+    if dtype.is_floating_point:
+        return torch.randn(shape, device="cuda").to(dtype)
+    return torch.randint(-1000, 1000, shape, device="cuda").to(dtype)
+
+
+for kernel in [{floats}]:
+    for dtype in FLOATS:
+        kernel[(4,)](values(dtype, N), values(dtype, N), torch.zeros(N, device="cuda", dtype=dtype), N, BLOCK=256)
+for kernel in [{integers}]:
+    for dtype in INTEGERS:
+        kernel[(4,)](values(dtype, N), values(dtype, N), torch.zeros(N, device="cuda", dtype=dtype), N, BLOCK=256)
+for kernel in [{rows}]:
+    for dtype in [torch.float32, torch.int32]:
+        kernel[(1,)](values(dtype, 8, 128), torch.zeros(8, device="cuda", dtype=dtype), ROWS=8, COLUMNS=128)
+for dtype, precision in [(torch.float16, "ieee"), (torch.bfloat16, "ieee"), (torch.float32, "tf32"),
+                         (torch.float32, "ieee"), (torch.float32, "tf32x3"), (torch.int8, "ieee")]:
+    for size in (32, 64):
+        out = torch.zeros(size, size, device="cuda", dtype=torch.int32 if dtype == torch.int8 else torch.float32)
+        product[(1,)](values(dtype, size, size), values(dtype, size, size), out, SIZE=size, PRECISION=precision)
+for kind in ("add", "max", "xor"):
+    atomics[(4,)](values(torch.int32, N), torch.zeros(37, device="cuda", dtype=torch.int32), N, KIND=kind, BLOCK=256)
+atomics[(4,)](values(torch.float32, N), torch.zeros(37, device="cuda"), N, KIND="add", BLOCK=256)
+for dtype in FLOATS + INTEGERS:
+    index = torch.randint(0, N, (N,), device="cuda")
+    gathered[(4,)](values(dtype, N), index, torch.zeros(N, device="cuda", dtype=dtype), N, BLOCK=256)
+'''
+
+
+def kernels_script() -> str:
+    """A script that launches 38 kernels, some 120 times."""
+    kernels: list[str] = []
+    names: dict[str, list[str]] = {}
+    for group, form, expressions in (
+        ("floats", _ELEMENTWISE, _FLOATS), ("integers", _ELEMENTWISE, _INTEGERS), ("rows", _ROW, _ROWS),
+    ):  # fmt: skip
+        for number, expression in enumerate(expressions):
+            name = f"{group}_{number}"
+            wide = ".to(tl.float32)" if group == "floats" else ""
+            kernels.append(form.format(name=name, expression=expression, wide=wide))
+            names.setdefault(group, []).append(name)
+    listed = {group: ", ".join(row) for group, row in names.items()}
+    return _DRIVER.format(kernels="\n".join(kernels), **listed)
+
+
+def hardware(target: str) -> int:
+    """Compare launches on a GPU with the CPU, and print what is not the same; returns the exit code."""
+    counts: Counter[str] = Counter()
+    kernels: set[str] = set()
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "kernels.py")
+        script.write_text(kernels_script())
+        for path in (script, *SCRIPTS):
+            request = request_for(path, targets=(target,) if target else (), disassemble=False, layouts=False)
+            checked = check_script_on_machine(request, MachineRun(), with_gpu=not target)
+            judges = {one.environment.gpu or "the CPU, before any pass" for one in checked.captures}
+            print(f"{path.name}: {len(checked.launches)} launches against {', '.join(judges)}", flush=True)
+            if checked.script_end is not None and checked.script_end.stopped:
+                print(f"  stopped: {checked.script_end.message}")
+            for row in checked.launches:
+                kernels.add(f"{path.name} {row.where.kernel}")
+                one = row.agreement
+                counts[one.verdict] += 1
+                if one.verdict != "identical":
+                    figures = f"max abs {one.max_abs_error}, of noise {one.over_noise}, {one.differing} differ"
+                    print(
+                        f"  {row.where.launch} {row.where.kernel}: {one.verdict}, {figures} {one.argument} {one.detail}"
+                    )
+    total = sum(counts.values())
+    found = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    print(f"{total} launches of {len(kernels)} kernels in {time.perf_counter() - began:.0f} s: {found}")
+    return int(bool(total - counts["identical"] - counts["close"]))
+
+
+def main() -> int:
+    """Run one command; returns the exit code."""
+    np.seterr(all="ignore")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.machine", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("speed")
+    commands.add_parser("coverage").add_argument("captures", nargs="+", type=Path)
+    commands.add_parser("hardware").add_argument("--target", default="", help="without a GPU: cuda:90")
+    given = parser.parse_args()
+    if given.command == "speed":
+        speed()
+    elif given.command == "coverage":
+        coverage(given.captures)
+    else:
+        return hardware(given.target)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
