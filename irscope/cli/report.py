@@ -41,6 +41,7 @@ def report(
             f"-o {str(output)!r} is a folder: give the name of the page, such as {str(output / 'report.html')!r}."
         )
     from irscope.render.report.page import render_report
+    from irscope.render.report.results import values_results
 
     captures = StoredCaptures(
         file for subject in subjects or ["last"] for file in captures_of(subject, record_options).files
@@ -49,7 +50,7 @@ def report(
         captures = StoredCaptures(file for file in captures.files if readable(file) is not None)
     for file in captures.files if operations else ():
         file.put(with_operations(file.load(), run=run_compile, tell=say), None)
-    page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
+    page = render_report(captures, title=title, results=values_results(captures)).encode("utf-8", "surrogateescape")
     write_output(output, page)
     count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"
     say(f"wrote {output}: {count}, {len(page) / 1e6:.2f} MB")

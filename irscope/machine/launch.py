@@ -76,6 +76,8 @@ class RunLimits:
 
 NO_LIMITS = RunLimits()
 """But that of memory."""
+SMALL_RUN = RunLimits(memory_bytes=256 << 20, elements=1 << 27)
+"""About a second."""
 Given = Union[Pointer, HostDescriptor, int, float, bool]  # noqa: UP007 (a type at run time under 3.10)
 """An argument of a launch."""
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from irscope.errors import NotRun, UsageError, did_you_mean
+from irscope.errors import NotRun, UsageError, WrongProgram, did_you_mean
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.machine.arithmetic import is_float
 from irscope.machine.captured import StageOfRun, captured_inputs, run_text, text_at
 from irscope.machine.control import Bindings, Machine, Step
-from irscope.machine.launch import RunLimits
+from irscope.machine.launch import NO_LIMITS, SMALL_RUN, RunLimits
 from irscope.machine.values import Array, Held, unsigned
 from irscope.model.capture import Capture
 
@@ -95,6 +95,7 @@ def observe_values(
     line: int | None = None,
     program: tuple[int, int, int] | None = None,
     seed: int = 0,
+    limits: RunLimits = NO_LIMITS,
 ) -> Observation:
     """Run a capture's kernel on the CPU, and note its values.
 
@@ -105,6 +106,7 @@ def observe_values(
         name: only this value, `%acc`, or those that a pass numbered after it, `%acc_41`.
         line: only what comes from this line of the kernel's file.
         program: only this program of the grid is run; all by default.
+        limits: memory and work.
 
     Raises NotRun, WrongProgram and UsageError.
     """
@@ -113,8 +115,8 @@ def observe_values(
         raise UsageError(f"{capture.name} was compiled without a launch: nothing says how many programs it has.")
     text = text_at(capture, stage, at)
     watch = _Watch(text, capture)
-    inputs = captured_inputs(capture, values, seed)
-    run_text(text, grid, inputs, programs=_programs(grid, program), observer=watch.note)
+    inputs = captured_inputs(capture, values, seed, limits)
+    run_text(text, grid, inputs, programs=_programs(grid, program), observer=watch.note, limits=limits)
     found = watch.values()
     if name:
         wanted = f"%{name.removeprefix('%')}"
@@ -125,6 +127,18 @@ def observe_values(
     if line is not None:
         found = [one for one in found if one.place.rpartition(":")[2] == str(line)]
     return Observation(stage, at, tuple(found), tuple(watch.nonfinite.values()), inputs.made_up)
+
+
+def recorded_observation(capture: Capture) -> Observation | None:
+    """The values of a small launch whose tensors the capture holds, in the TTGIR; None of another one."""
+    record = capture.launch.record
+    tensors = [one for one in record.arguments if one.kind != "scalar"] if record is not None else []
+    if not tensors or not all(one.data for one in tensors) or capture.launch.grid is None:
+        return None
+    try:
+        return observe_values(capture, stage="ttgir", limits=SMALL_RUN)
+    except (NotRun, UsageError, WrongProgram):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

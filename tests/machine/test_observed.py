@@ -21,6 +21,7 @@ from irscope.model.launch_record import LaunchRecord
 from irscope.record.gpu.on_machine import MachineRun, MachineSession
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.render.report.results import values_results
 from tests.machine.recorded import small_examples
 
 pytest.importorskip("torch", reason="the examples are recorded with tensors of torch")
@@ -80,6 +81,15 @@ def test_why_finds_what_makes_the_nan_that_a_launch_stores():
     assert (found.operation, found.cost) == ("arith.divf", "100 elements of y are NaN after the launch")
     assert "in program (17, 0, 0), element [0]" in found.causes[0].text
     assert not [one for one in findings_of(clean) if one.code == "IRS702"]
+    # The report shows the values of so small a launch, and where the NaN arose.
+    results = values_results([planted, clean])
+    assert results is not None
+    first, second = results.sections
+    assert (len(first.lines), len(second.lines)) == (1, 0)
+    assert "The first NaN arises in arith.divf" in first.lines[0]
+    assert first.table is not None
+    assert [row[7].text for row in first.table.rows if row[2].text == "arith.divf"][-1] == "128"
+    assert values_results([small_examples("cuda:90")["triton add_kernel"]]) is None
     # What the launch left is recorded, and compared with another run, as with what a GPU leaves.
     left = planted.launch.record.argument("y")
     assert MachineSession(planted, MachineRun()).check_recorded().verdict == "identical"

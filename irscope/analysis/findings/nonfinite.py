@@ -10,10 +10,6 @@ from irscope.analysis.findings.studied import Studied
 from irscope.errors import NotRun, UsageError, WrongProgram
 
 _MOST_PROGRAMS = 64
-_MOST_ELEMENTS = 1 << 27
-"""That the operations of all programs compute: about a second."""
-_MOST_BYTES = 256 << 20
-"""Of the launch's tensors."""
 _ADVICE = {
     "arith.divf": "keep the divisor from 0: add an epsilon, or tl.where on the divisor",
     "math.log": "keep the operand above 0: tl.maximum, or an epsilon",
@@ -35,13 +31,12 @@ def nonfinite_findings(studied: Studied) -> Iterator[Finding]:
         return
     # They import numpy, which takes a tenth of a second.
     from irscope.machine.captured import sampled_programs
-    from irscope.machine.launch import RunLimits
+    from irscope.machine.launch import SMALL_RUN
     from irscope.machine.observed import stored_nonfinite
 
     programs = sampled_programs(grid, _MOST_PROGRAMS)
-    limits = RunLimits(memory_bytes=_MOST_BYTES, elements=_MOST_ELEMENTS)
     try:
-        found = stored_nonfinite(capture, programs, limits)
+        found = stored_nonfinite(capture, programs, SMALL_RUN)
     except (NotRun, UsageError, WrongProgram):
         return
     for one in found:

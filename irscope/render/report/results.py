@@ -5,15 +5,20 @@ The dataclasses are the page's data: `frontend/src/data/results.ts` has the same
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from math import isfinite
 from typing import Literal
 
 from irscope.analysis.passes.ablation import Ablation, AblationRow, SortKey
 from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
+from irscope.machine.observed import ObservedValue, recorded_observation
 from irscope.model.capture import Capture
 from irscope.render.text.bench import Bench, BenchRow, bench_columns, bench_notes, bench_title, row_cells
 from irscope.render.text.searches import about, cell, column_title, columns, idle, measured, outcome
 from irscope.render.text.upgrade import changes_text, explanation, headline, sorted_rows, stages_text
+from irscope.render.text.values import COLUMNS, elements_text, nonfinite_text, value_cells
 
 _Tone = Literal["", "better", "worse", "idle", "bad"]
 """How a row or a cell is meant: `idle` changes nothing, `bad` fails or computes something else."""
@@ -149,6 +154,44 @@ def _judged_of_bench(row: BenchRow) -> _Tone:
     if row.ratio is None or not row.ratio.different:
         return ""
     return "worse" if row.ratio.value > 1 else "better"
+
+
+_MOST_VALUES = 400
+"""Of a launch, in a page."""
+_MOST_LAUNCHES = 8
+_MOST_ELEMENTS = 16
+
+
+def values_results(captures: Sequence[Capture]) -> Results | None:
+    """The values of the first small launches whose tensors their captures hold; None without any."""
+    sections = tuple(filter(None, map(_values_section, islice(captures, _MOST_LAUNCHES))))
+    if not sections:
+        return None
+    about = "What each operation of the TTGIR gave, with the launch's own tensors, as the CPU computes it."
+    return Results("Values", (about,), sections)
+
+
+def _values_section(capture: Capture) -> _Section | None:
+    observed = recorded_observation(capture)
+    if observed is None:
+        return None
+    rows = tuple(tuple(_cells_of_value(one)) for one in observed.values[:_MOST_VALUES])
+    tones = tuple[_Tone, ...]("bad" if one.nans or one.infinities else "" for one in observed.values[:_MOST_VALUES])
+    lines = [nonfinite_text(one) for one in observed.nonfinite]
+    if len(observed.values) > _MOST_VALUES:
+        lines.append(f"{len(observed.values) - _MOST_VALUES} more values: irscope show {capture.id[:8]} --values")
+    table = Table((*COLUMNS, "first elements"), rows, tones)
+    return _Section(f"{capture.name} {capture.target} {capture.id[:8]}", tuple(lines), table=table)
+
+
+def _cells_of_value(value: ObservedValue) -> Iterator[Cell]:
+    numbers = (value.minimum, value.maximum, value.nans, value.infinities)
+    keys = (value.line, value.name, value.operation, value.type, value.executions, *numbers)
+    for text, key in zip(value_cells(value), keys, strict=True):
+        # JSON has no infinity.
+        is_odd = isinstance(key, float) and not isfinite(key)
+        yield Cell(str(text), key=str(key) if is_odd else key)
+    yield Cell(elements_text(value, _MOST_ELEMENTS))
 
 
 _SHOWN_LINES = 5

@@ -7,22 +7,23 @@ from math import prod
 from irscope.machine.observed import Nonfinite, Observation, ObservedValue
 from irscope.render.text.tables import table
 
+COLUMNS = ("line", "value", "operation", "type", "times", "minimum", "maximum", "NaN", "infinite")
 _FEW_VALUES = 4
 """Up to so many values, their elements are shown too."""
 
 
 def render_values(observed: Observation, *, width: int | None = None, color: bool = False) -> str:
     """The values of a run, in the order of the IR."""
-    columns = ["line", "value", "operation", "type", "times", "minimum", "maximum", "NaN", "infinite"]
-    rows = [_cells(one) for one in observed.values]
-    parts = [table(columns, rows, width=width, color=color)]
+    rows = [value_cells(one) for one in observed.values]
+    parts = [table(COLUMNS, rows, width=width, color=color)]
     if len(observed.values) <= _FEW_VALUES:
-        parts += [f"{one.name} = {_elements(one)}" for one in observed.values]
-    parts += [_nonfinite_text(one) for one in observed.nonfinite]
+        parts += [f"{one.name} = {elements_text(one)}" for one in observed.values]
+    parts += [nonfinite_text(one) for one in observed.nonfinite]
     return "\n".join(parts)
 
 
-def _cells(value: ObservedValue) -> list[object]:
+def value_cells(value: ObservedValue) -> list[object]:
+    """A row under `COLUMNS`."""
     return [
         value.place.rpartition("/")[2] or f"IR:{value.line}", value.name, value.operation, value.type,
         value.executions, _number(value.minimum), _number(value.maximum), value.nans or "", value.infinities or "",
@@ -33,12 +34,13 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.6g}"
 
 
-def _elements(value: ObservedValue) -> str:
-    shown = " ".join(_number(one) for one in value.elements)
-    return shown if prod(value.shape) <= len(value.elements) else f"{shown} …"
+def elements_text(value: ObservedValue, most: int = 64) -> str:
+    """The first elements of a value's last execution."""
+    shown = " ".join(_number(one) for one in value.elements[:most])
+    return shown if prod(value.shape) <= min(len(value.elements), most) else f"{shown} …"
 
 
-def _nonfinite_text(found: Nonfinite) -> str:
+def nonfinite_text(found: Nonfinite) -> str:
     """Where the first NaN or infinity arose, in one sentence."""
     what = "NaN" if found.kind == "nan" else "infinity"
     where = found.place.rpartition("/")[2] or f"line {found.line} of the IR"
