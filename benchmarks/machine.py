@@ -200,7 +200,7 @@ for kernel in [{integers}]:
     for dtype in INTEGERS:
         kernel[(4,)](values(dtype, N), values(dtype, N), torch.zeros(N, device="cuda", dtype=dtype), N, BLOCK=256)
 for kernel in [{rows}]:
-    for dtype in [torch.float32, torch.int32]:
+    for dtype in [torch.float32, torch.int32, torch.int64]:
         kernel[(1,)](values(dtype, 8, 128), torch.zeros(8, device="cuda", dtype=dtype), ROWS=8, COLUMNS=128)
 for dtype, precision in [(torch.float16, "ieee"), (torch.bfloat16, "ieee"), (torch.float32, "tf32"),
                          (torch.float32, "ieee"), (torch.float32, "tf32x3"), (torch.int8, "ieee")]:
@@ -217,7 +217,7 @@ for dtype in FLOATS + INTEGERS:
 
 
 def kernels_script() -> str:
-    """A script that launches 38 kernels, some 120 times."""
+    """A script that launches 37 kernels, 124 times."""
     kernels: list[str] = []
     names: dict[str, list[str]] = {}
     for group, form, expressions in (

@@ -243,6 +243,10 @@ class Machine:
         self.shared = SharedMemory(len(programs), lands_late, self.arithmetic)
         self.grid = grid
         self.partitions = Partitions()
+        self.partition_threads: tuple[int, ...] = ()
+        """Of each partition of the specialised warps that run."""
+        self.named_barriers: dict[int, tuple[Array, Array]] = {}
+        """Number → by program: the threads that arrived, and how often all did."""
         self.tensormaps: dict[int, tuple[Array, tuple[Array, ...], tuple[Array, ...]]] = {}
         """Address → what the tensor map there says: base, sizes and strides, the strides in bytes."""
         self.printed: list[str] = []

@@ -361,8 +361,39 @@ def _specialize(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
         found.extend(machine.region(main, frame, ()))
 
     parts = [partial(machine.region, region, frame.part(everyone), captured) for region in others]
+    each = [machine.module.option("num-warps"), *step.operation.partition_warps[1:]]
+    lanes = machine.module.option("threads-per-warp")
+    width = lanes if isinstance(lanes, int) else 32
+    machine.partition_threads = tuple(one * width if isinstance(one, int) else 0 for one in each)
     machine.partitions.run([run_main, *parts])
     return found
+
+
+def _arrive_named(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """Count the partition's threads at a named barrier; each time that as many came as it waits for, it opens."""
+    place, numbers = machine.partitions.number, np.unique(step.array(frame, "bar"))
+    threads = machine.partition_threads[place] if place is not None and place < len(machine.partition_threads) else 0
+    if not threads or numbers.size != 1:
+        raise step.not_run("it is not known which threads meet at it")
+    programs = len(machine.program_ids[0])
+    nobody = (np.zeros(programs, np.int64), np.zeros(programs, np.int64))
+    arrived, opened = machine.named_barriers.setdefault(int(numbers[0]), nobody)
+    arrived[frame.rows] += threads
+    full_rows = frame.rows[arrived[frame.rows] >= step.array(frame, "numThreads")]
+    arrived[full_rows] = 0
+    opened[full_rows] += 1
+    return ()
+
+
+def _wait_named(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    number = int(step.array(frame, "bar").reshape(-1)[0])
+    known = machine.named_barriers.get(number)
+    before = np.zeros(frame.count, np.int64) if known is None else known[1][frame.rows].copy()
+    _arrive_named(machine, step, frame)
+    opened = machine.named_barriers[number][1]
+    what = f"{step.operation.name}, line {step.operation.first_line}"
+    machine.partitions.wait(lambda: bool((opened[frame.rows] > before).all()), what)
+    return ()
 
 
 def _masked(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -403,6 +434,7 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "async_tma_gather": partial(_begin_tile, gathers=True), "async_tma_copy_local_to_global": _store_tile,
     "async_tma_scatter": _scatter_tile, "async_tma_reduce": _reduce_tile, "init_barrier": _init_barrier,
     "barrier_expect": _expect, "arrive_barrier": _arrive, "async_copy_mbarrier_arrive": _arrive_after_copies,
+    "arrive_barrier_named": _arrive_named, "wait_barrier_named": _wait_named,
     "wait_barrier": _wait_barrier, "tc_gen5_commit": _commit_matrix, "warp_group_dot": _warp_group_dot,
     "tc_gen5_mma": _tensor_dot, "tc_gen5_mma_scaled": _tensor_dot_scaled, "warp_specialize": _specialize,
     "mask": _masked, "predicate_stage": _stage_predicate,

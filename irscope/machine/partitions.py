@@ -26,6 +26,11 @@ class Partitions:
         """Turns in a row in which nothing was done."""
         self._error: BaseException | None = None
 
+    @property
+    def number(self) -> int | None:
+        """The partition that runs; None outside of specialised warps."""
+        return getattr(self._own, "number", None)
+
     def run(self, tasks: Sequence[Callable[[], object]]) -> None:
         """Run all tasks to their ends; raises what the first one that fails raises."""
         self._alive, self._idle, self._error = list(range(len(tasks))), 0, None
@@ -65,7 +70,7 @@ class Partitions:
 
         Raises NeverEnds if that never comes: every partition waits.
         """
-        number = getattr(self._own, "number", None)
+        number = self.number
         while not is_ready():
             if number is None or self._idle > len(self._alive):
                 raise NeverEnds(f"{what}: it waits for what never comes")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.errors import NotRun, WrongProgram
+from irscope.errors import NeverEnds, NotRun, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.launch import Pointer, run
 
@@ -182,3 +182,37 @@ def test_assembly_rounds_to_tf32_with_ties_away_from_zero(bits, expected):
     tt.store %p1, %r : !tt.ptr<f32>"""  # noqa: E501
     launched(body, [values, out], ["f32", "f32"], programs=1)
     assert int(out.view(np.uint32)[0]) == expected
+
+
+_NAMED = """module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @kernel(%out: !tt.ptr<i32>) {
+    %seven = arith.constant 7 : i32
+    %one = arith.constant 1 : i32
+    %bar = arith.constant 2 : i32
+    %threads = arith.constant THREADS : i32
+    ttg.warp_specialize(%out, %bar, %threads, %seven)
+    default {
+      ttng.wait_barrier_named %bar, %threads : i32, i32
+      %value = tt.load %out : !tt.ptr<i32>
+      %next = tt.addptr %out, %one : !tt.ptr<i32>, i32
+      %sum = arith.addi %value, %one : i32
+      tt.store %next, %sum : !tt.ptr<i32>
+      ttg.warp_yield
+    }
+    partition0(%p: !tt.ptr<i32>, %b: i32, %t: i32, %v: i32) num_warps(4) {
+      tt.store %p, %v : !tt.ptr<i32>
+      ttng.arrive_barrier_named %b, %t : i32, i32
+      ttg.warp_return
+    } : (!tt.ptr<i32>, i32, i32, i32) -> ()
+    tt.return
+  }
+}
+"""
+
+
+def test_a_named_barrier_opens_when_as_many_threads_came_as_it_waits_for():
+    out = np.zeros(2, np.int32)
+    run(parse_mlir(_NAMED.replace("THREADS", "256")), (1, 1, 1), [Pointer(out.view(np.uint8))])
+    assert out.tolist() == [7, 8]
+    with pytest.raises(NeverEnds, match="wait_barrier_named, line 9: it waits for what never comes"):
+        run(parse_mlir(_NAMED.replace("THREADS", "384")), (1, 1, 1), [Pointer(out.view(np.uint8))])
