@@ -91,12 +91,11 @@ def test_why_finds_what_makes_the_nan_that_a_launch_stores():
     assert [row[7].text for row in first.table.rows if row[2].text == "arith.divf"][-1] == "128"
     assert values_results([small_examples("cuda:90")["triton add_kernel"]]) is None
     # What the launch left is recorded, and compared with another run, as with what a GPU leaves.
-    left = planted.launch.record.argument("y")
-    assert MachineSession(planted, MachineRun()).check_recorded().verdict == "identical"
-    other = replace(left, result=clean.launch.record.argument("y").result)
-    rows = tuple(other if one is left else one for one in planted.launch.record.arguments)
-    changed = replace(planted, launch=replace(planted.launch, record=LaunchRecord(rows)))
-    assert MachineSession(changed, MachineRun()).check_recorded().verdict == "different"
+    assert MachineSession(planted, MachineRun()).check_recorded().verdict == "nan"
+    assert MachineSession(clean, MachineRun()).check_recorded().verdict == "identical"
+    rows = tuple(replace(one, result="") for one in clean.launch.record.arguments)
+    unchanged = replace(clean, launch=replace(clean.launch, record=LaunchRecord(rows)))
+    assert MachineSession(unchanged, MachineRun()).check_recorded().verdict == "different"
     # A NaN that the input holds arises in no operation.
     x = np.ones((24, 100), np.float32)
     x[3, 5] = np.nan
