@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 PAIRS: list[Pair] = []
+DEVICE = ["cuda"]
+"""Where arguments are made; `meta` where a launch is only described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,10 @@ def pair(
 def tensor(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Uniform values, in [-1, 1) or all of eight bits, on the GPU."""
     if dtype.is_floating_point:
-        return (torch.rand(shape, device="cuda") * 2 - 1).to(dtype)
-    return torch.randint(0, 100, shape, device="cuda", dtype=dtype)
+        return (torch.rand(shape, device=DEVICE[0]) * 2 - 1).to(dtype)
+    return torch.randint(0, 100, shape, device=DEVICE[0], dtype=dtype)
 
 
 def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Zeros on the GPU."""
-    return torch.zeros(shape, device="cuda", dtype=dtype)
+    return torch.zeros(shape, device=DEVICE[0], dtype=dtype)
