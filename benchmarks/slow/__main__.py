@@ -91,15 +91,15 @@ def judge(one: Pair, slow: Capture, fast: Capture, measured: dict[str, float]) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recording", metavar="FILE.irscope")
+    parser.add_argument("recordings", nargs="+", metavar="FILE.irscope")
     parser.add_argument("--times", metavar="JSON", help="what `python -m benchmarks.slow.timed` wrote")
     parser.add_argument("--only", default="", help="pairs whose name has this in it")
     given = parser.parse_args()
     times = {}
     if given.times:
         times = {row["name"]: row for row in json.loads(Path(given.times).read_text())["pairs"]}
-    collection = PackedCollection(given.recording)
-    captures = list(collection.captures(collection.entries()))
+    collections = [PackedCollection(file) for file in given.recordings]
+    captures = [one for each in collections for one in each.captures(each.entries())]
     DEVICE[0] = "meta"
     verdicts = []
     for one in PAIRS:

@@ -13,7 +13,7 @@ HALF = torch.float16
 def product(
     a, b, c, M, N, K, B_K, B_N,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr = 8, WIDEN: tl.constexpr = False,
-    PRECISION: tl.constexpr = "tf32", STAGES: tl.constexpr = 0,
+    PRECISION: tl.constexpr = "tf32", STAGES: tl.constexpr = None,
 ):  # fmt: skip
     rows, columns = tl.num_programs(0), tl.num_programs(1)
     m, n = tl.program_id(0), tl.program_id(1)
