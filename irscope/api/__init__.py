@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.api.explain import Explanation
     from irscope.record.programs.in_process import Recorded
+    from irscope.record.programs.listening import Listening
     from irscope.verify.bits import BitsVerdict
     from irscope.verify.meaning import MeaningVerdict
     from irscope.verify.proof import ArgumentsVerdict
@@ -36,6 +37,7 @@ __all__ = [
     "diff",
     "findings",
     "layout",
+    "listen",
     "load",
     "meaning",
     "record",
@@ -163,6 +165,31 @@ def capture(plan: str | PassPlan = "", snapshots: SnapshotLevel = "triton") -> I
         raise UsageError(f"snapshots={snapshots!r}: write 'triton', 'all' or 'none'.")
     with capture_in_process(plan if isinstance(plan, PassPlan) else PassPlan.parse(plan), snapshots) as recorded:
         yield recorded
+
+
+def listen(folder: str | Path, *, plan: str | PassPlan = "", max_bytes: int = 256 << 20) -> Listening:
+    """Record what this process compiles from now on into a collection, until `close()` or the end of a `with` block.
+
+    By Triton's compilation listener, beside those of others: launches of compiled kernels cost nothing, a compile less
+    than 3 % of its time. A capture has the stages, options, signature and source of a compile; its passes and layouts
+    are made from these when they are asked for. The launch's arguments and grid are not known: state them (`--size`,
+    `--grid`). What other processes compile, such as TorchInductor's workers, is not recorded, and kernels from Triton's
+    cache are not either.
+
+    Args:
+        folder: of the collection, which may be read, and which other processes may write to, at any time.
+        plan: passes to switch off, such as `-combine`, in what is compiled from now on (Triton 3.7 and later); kernels
+            that were compiled before are compiled again under it.
+        max_bytes: how much this process keeps; the oldest captures go first.
+
+    Returns what is under way; `count` and `problem` say what became of it. Raises PlanError for a text that is not a
+    plan, UsageError for less than one byte, MissingTool for a Triton that cannot, OSError for the folder.
+    """
+    from irscope.record.programs.listening import Listening
+
+    if max_bytes < 1:
+        raise UsageError(f"max_bytes={max_bytes!r}: give how many bytes of captures to keep, at least 1.")
+    return Listening(folder, plan if isinstance(plan, PassPlan) else PassPlan.parse(plan), max_bytes)
 
 
 @contextmanager

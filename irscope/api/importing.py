@@ -1,9 +1,9 @@
-"""Captures of files: of IR, and of what Triton, TorchInductor or tritonparse printed or cached."""
+"""Captures of files: of IR, and of what Triton, torch, tritonparse, vLLM or SGLang printed or cached."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -66,7 +66,8 @@ def imported(
         except ParseError as error:
             errors.append(error)
     if inductor:
-        captures += read_inductor(inductor, tell)
+        of_inductor = list(read_inductor(inductor, tell))
+        captures += of_inductor if read else _with_kernels(of_inductor, ", ".join(str(one.root) for one in inductor))
     if errors and not captures:
         raise errors[0]
     for error in errors:
@@ -84,8 +85,8 @@ def _read_folder(path: Path, variant: str | None, tell: Tell) -> list[Capture]:
     if variant is None:
         raise ParseError(
             f"{str(path)!r} holds no Triton kernel: give Triton's cache (~/.triton/cache), a variant's folder in it, "
-            "a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir, or one of TorchInductor's or of "
-            "tritonparse's traces."
+            "a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir, or one of TorchInductor's, of "
+            "TORCH_TRACE, of tlparse, or of tritonparse's traces."
         )
     raise ParseError(
         f"{str(path)!r} holds no variant that begins with {variant!r}."
@@ -98,6 +99,9 @@ def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> li
     from irscope.ir.logs.cache import utc_date
     from irscope.ir.logs.dump import captures_from_log
     from irscope.ir.logs.files import FileRefused, read_at_most, read_regular, unpacked
+    from irscope.ir.logs.inductor import traced_captures
+    from irscope.ir.logs.jit_monitor import captures_of_jit_log
+    from irscope.ir.logs.torch_trace import is_torch_trace
     from irscope.ir.logs.tritonparse import captures_from_trace, is_trace
 
     if variant is not None:
@@ -118,20 +122,34 @@ def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> li
             f"{name} has more than {_MAX_LOG_BYTES:,} bytes of text, the most that is read: import parts of it."
         )
     text = data.decode("utf-8", "replace")
+    if is_torch_trace(text):
+        return _with_kernels(traced_captures(text), name)
     if is_trace(text):
         captures = captures_from_trace(text, name)
         if not captures:
             raise ParseError(f"{name} is a trace of tritonparse with no compile in it: run with TRITON_TRACE=FOLDER.")
         return list(captures)
-    captures = captures_from_log(text, name)
+    captures = captures_from_log(text, name) or captures_of_jit_log(text, name)
     if not captures:
         raise ParseError(
-            f"{name} holds no IR dump: run the program with MLIR_ENABLE_DUMP=1 and MLIR_DUMP_PATH=FILE (and with a "
+            f"{name} holds no IR dump, and no kernel of vLLM's or SGLang's JIT monitor: run the program with MLIR_ENABLE_DUMP=1 and MLIR_DUMP_PATH=FILE (and with a "
             "fresh TRITON_CACHE_DIR: on a cache hit nothing is compiled), and import FILE."
         )
     if seconds is None:
         return list(captures)
     return [replace(capture, environment=Environment(date=utc_date(seconds))) for capture in captures]
+
+
+def _with_kernels(captures: Iterable[Capture], name: str) -> list[Capture]:
+    """The captures; raises ParseError if there is none."""
+    found = list(captures)
+    if not found:
+        raise ParseError(
+            f"{name} is of torch, with no Triton kernel of TorchInductor's in it: it has one where torch.compile made "
+            "code for a GPU (TORCH_TRACE=FOLDER, TORCH_COMPILE_DEBUG=1), and not what the FX graph cache held already "
+            "(TORCHINDUCTOR_FORCE_DISABLE_CACHES=1)."
+        )
+    return found
 
 
 def _with_resources(capture: Capture) -> Capture:

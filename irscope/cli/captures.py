@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +143,7 @@ def _recorded_by(
     with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
         if record_options.resume:
             request = replace(request, stored=_resumed_ids(record_options))
+        began_ns = time.time_ns()
         recording = run_request(request, keep)
         stored = keep.adopted(recording.stored)
         captures = StoredCaptures((*stored.files, *recording.captures.files))
@@ -152,7 +154,23 @@ def _recorded_by(
         if stored:
             say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
         check_plan(request.plan, captures)
+    if folder := os.environ.get("TORCH_TRACE"):
+        _add_to_traces(Path(folder), began_ns, captures)
     return captures
+
+
+def _add_to_traces(folder: Path, began_ns: int, captures: StoredCaptures) -> None:
+    """Add findings and a page to the traces that torch wrote of the program, if it wrote any."""
+    from irscope.api.torch_trace import add_to_traces, traces_since
+
+    if traces := traces_since(folder, began_ns):
+        try:
+            page = add_to_traces(traces, captures, say)
+        except OSError as error:
+            say(f"The findings could not be added to the trace in {folder}: {error}.")
+        else:
+            if page is not None:
+                say(f"added the findings to {traces[0]}, with a link to {page}: tlparse {traces[0]}")
 
 
 def _resumed_ids(record_options: RecordingOptions) -> tuple[str, ...]:

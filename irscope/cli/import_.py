@@ -1,4 +1,4 @@
-"""`irscope import`: makes captures of others' data: logs, traces, Triton's caches, TorchInductor's folders."""
+"""`irscope import`: makes captures of others' data: logs, traces, Triton's caches, torch's folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def import_(paths: list[Path], kernel: str | None = None, variant: str | None = 
     Options:
         paths = PATH…: A log of MLIR_ENABLE_DUMP or LLVM_IR_ENABLE_DUMP (- for standard input), Triton's cache, one of
             its variants, a folder written by TRITON_KERNEL_DUMP, a trace of tritonparse (.ndjson) or a folder of them,
-            TorchInductor's cache, or torch_compile_debug.
+            TorchInductor's cache, torch_compile_debug, a trace of TORCH_TRACE or its folder, tlparse's output, or a log
+            of vLLM or SGLang with kernels compiled while they served.
         --kernel NAME: Only this kernel.
         --variant HASH: Only this variant of a cache (see irscope ls --cache).
     """

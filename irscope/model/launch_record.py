@@ -11,6 +11,13 @@ from irscope.model.plain import ANY_VALUE
 _MOST_PACKED = 8 << 20
 """Characters of all data of a launch before it, and as many after it: the description of a capture may have 24 MiB."""
 
+DTYPES = {
+    "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i1": "bool", "i8": "int8",
+    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz",
+}  # fmt: skip
+"""Element types by Triton's name, as torch names them."""
+
 ArgumentKind = Literal["tensor", "scalar", "descriptor"]
 
 

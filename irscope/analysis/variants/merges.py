@@ -11,6 +11,7 @@ from typing import Any, Literal
 from irscope.analysis.variants.site import KernelVariant, Key, Site, VariantCause
 from irscope.ir.mlir import edits
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.model.launch_record import DTYPES
 from irscope.model.plain import constant_value
 from irscope.model.telling import DIVISIBLE
 
@@ -243,11 +244,6 @@ def effects(before: Sequence[tuple[str, int]], after: Sequence[tuple[str, int]])
             yield f"{was.get(name, 0)} → {now.get(name, 0)} {name}"
 
 
-_DTYPES = {
-    "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i1": "bool", "i8": "int8",
-    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
-    "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz",
-}  # fmt: skip
 _SET_BY_TRITON = frozenset({"debug", "instrumentation_mode", "fpsan_homomorphic_casts", "arch", "backend_name"})
 
 _HEAD = '''"""Compiles what was compiled while this was recorded, before the first launch needs it."""
@@ -278,6 +274,9 @@ def warmup_code(sites: Iterable[Site]) -> str:
     for site in sites:
         kernel = site.kernel
         module = Path(kernel.file).stem
+        if not kernel.file:
+            parts.append(_of_a_log(site))
+            continue
         if not (module.isidentifier() and kernel.name.isidentifier()):
             parts.append(f"\n# {kernel.name} of {kernel.file}: not a module that can be imported.")
             continue
@@ -290,8 +289,24 @@ def warmup_code(sites: Iterable[Site]) -> str:
     return "\n".join(parts) + "\n"
 
 
+def _of_a_log(site: Site) -> str:
+    """What is known of a kernel that a log of a server names: neither its module nor, often, its arguments."""
+    name = site.kernel.name
+    known = [one for one in site.variants if one.launch.signature]
+    if not known:
+        return f"\n# {name}: its module and its arguments are not known (vLLM: --jit-monitor-verbose)."
+    calls = (_call(name, one) for one in known)
+    return "\n".join(["", f"# from … import {name}  # its module is not known", *map(_commented, calls)])
+
+
+def _commented(call: str) -> str:
+    return call if call.startswith("#") else f"# {call}"
+
+
 def _call(name: str, variant: KernelVariant) -> str:
     launch = variant.launch
+    # A log has the parameters in the order of their names, or without names.
+    by_name = not launch.kernel.source and not launch.signature[0][0].startswith("arg0")
     constants, attributes = dict(launch.constants), dict(launch.attributes)
     words: list[str] = []
     unknown: list[str] = []
@@ -299,7 +314,7 @@ def _call(name: str, variant: KernelVariant) -> str:
         text = _argument(variant, parameter, kind, constants.get(parameter), attributes.get(parameter, ""))
         if text is None:
             unknown.append(f"{parameter}: {kind} {constants.get(parameter, '')}".rstrip())
-        words.append(text or "...")
+        words.append(f"{parameter}={text or '...'}" if by_name else text or "...")
     options = dict(launch.set_options or ())
     if launch.set_options is None or launch.autotuning is not None:
         options |= {key: value for key, value in launch.options if key in ("num_warps", "num_stages", "num_ctas")}
@@ -316,7 +331,7 @@ def _argument(variant: KernelVariant, name: str, kind: str, constant: str | None
         return _constant(constant)
     aligned = DIVISIBLE in attributes
     if kind.startswith("*"):
-        dtype = _DTYPES.get(kind.removeprefix("*").removeprefix("k"))
+        dtype = DTYPES.get(kind.removeprefix("*").removeprefix("k"))
         if dtype is None:
             return None
         return f"torch.{dtype}" if aligned else f"Unaligned(torch.{dtype})"
@@ -338,5 +353,5 @@ def _constant(text: str | None) -> str | None:
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         pass
     # fp16: an element type
-    dtype = _DTYPES.get(text.removeprefix("triton.language."))
+    dtype = DTYPES.get(text.removeprefix("triton.language."))
     return f"triton.language.{dtype}" if dtype else None

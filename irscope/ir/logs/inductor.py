@@ -1,4 +1,4 @@
-"""Reads what TorchInductor leaves on disk: its cache, and the folders of TORCH_COMPILE_DEBUG.
+"""Reads what TorchInductor leaves on disk: its cache, the folders of TORCH_COMPILE_DEBUG, the traces of TORCH_TRACE.
 
 The cache has the code of graphs and of kernels as `xy/cxyz….py`, and Triton's own cache in `triton/DEVICE`; a debug
 folder has an `output_code.py` and the FX graph for each graph. The code names the file of each kernel after its
@@ -11,13 +11,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from irscope.ir.logs.cache import read_cache
 from irscope.ir.logs.files import FileRefused, inside, read_regular
-from irscope.ir.logs.launch_text import UNKNOWN_TARGET
-from irscope.model.capture import Capture, Environment, Kernel, Launch, SourceFile
+from irscope.ir.logs.inductor_launch import Buffer, KernelCall, launch_of_code, note_buffer, split_arguments
+from irscope.model.capture import Capture, Environment, Kernel, SourceFile
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin, GraphPart
 
 # ── Reads an FX graph as torch prints it, with the line of Python that each of its nodes comes from ─────────────────
@@ -77,6 +78,11 @@ class _GeneratedKernel:
     """Without the lines of Python, which the code does not name."""
     path: str = ""
     """The file that it was written to."""
+    call: KernelCall | None = None
+    """Its first call; None where there is none."""
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The constants and options of its configuration, where a trace says that."""
+    compile_us: int | None = None
 
 
 @dataclass(slots=True)
@@ -99,6 +105,8 @@ def read_output_code(text: str) -> tuple[_GeneratedKernel, ...]:
     launches: Counter[str] = Counter()
     others: Counter[tuple[str, tuple[str, ...]]] = Counter()
     comment = _Comment()
+    buffers: dict[str, Buffer] = {}
+    called: dict[str, KernelCall] = {}
     at = 0
     while at < len(lines):
         line = lines[at].strip()
@@ -114,14 +122,20 @@ def read_output_code(text: str) -> tuple[_GeneratedKernel, ...]:
             comment, path, at = _Comment(), "", end + 1
         elif (found := _RUN.match(line)) and found[1] in defined:
             launches[found[1]] += 1
+            called.setdefault(found[1], KernelCall(tuple(split_arguments(line[found.end() :])), dict(buffers)))
             comment = _Comment()
         elif found := _CALL.match(line):
             others[found[1], comment.operators] += 1
             comment = _Comment()
+        else:
+            note_buffer(line, buffers)
     calls = tuple(GraphCall(callee, operators, count) for (callee, operators), count in others.items())
     shared = GraphOrigin(graph, part, kernels=len(defined), others=calls)
     return tuple(
-        _kernel(name, path, code, said, replace(shared, kernel=number, launches=launches[name]))
+        replace(
+            _kernel(name, path, code, said, replace(shared, kernel=number, launches=launches[name])),
+            call=called.get(name),
+        )
         for number, (name, (path, code, said)) in enumerate(defined.items(), 1)
     )
 
@@ -177,6 +191,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 _MAX_CODE_BYTES = 1 << 25
+_MAX_TRACE_BYTES = 1 << 30
 _MAX_FILES = 200_000
 _MAX_DEPTH = 8
 _OUTPUT = "output_code.py"
@@ -198,13 +213,17 @@ class InductorFiles:
     """Code of graphs and kernels in a cache."""
     caches: tuple[Path, ...]
     """Folders of Triton's own cache."""
+    traces: tuple[Path, ...] = ()
+    """Traces of TORCH_TRACE."""
 
     def __bool__(self) -> bool:
-        return bool(self.outputs or self.code)
+        return bool(self.outputs or self.code or self.traces)
 
 
 def find_inductor_files(folder: Path) -> InductorFiles:
     """What a folder holds of TorchInductor's, at most some levels deep; links are not followed."""
+    from irscope.ir.logs.torch_trace import trace_files
+
     outputs: list[Path] = []
     code: list[Path] = []
     caches: list[Path] = []
@@ -221,7 +240,7 @@ def find_inductor_files(folder: Path) -> InductorFiles:
         folders.sort()
         outputs += [here / name for name in sorted(files) if name == _OUTPUT]
         code += [here / name for name in sorted(files) if _CODE.fullmatch(name)]
-    return InductorFiles(folder, tuple(outputs), tuple(code), tuple(caches))
+    return InductorFiles(folder, tuple(outputs), tuple(code), tuple(caches), tuple(trace_files(folder)))
 
 
 def read_inductor(folders: Sequence[InductorFiles], skipped: Callable[[str], None]) -> Iterator[Capture]:
@@ -235,11 +254,21 @@ def read_inductor(folders: Sequence[InductorFiles], skipped: Callable[[str], Non
     compiled = [capture for cache in caches for capture in read_cache(cache, skipped=skipped)]
     yield from _joined(compiled, kernels, sources)
     known = {(capture.name, _file_name(capture.launch.kernel.file)) for capture in compiled}
-    left: dict[tuple[str, str, str], list[_GeneratedKernel]] = {}
+    yield from _each_once(kernel for kernel in kernels if (kernel.name, _file_name(kernel.path)) not in known)
+
+
+def traced_captures(text: str) -> Iterator[Capture]:
+    """The captures of a trace of TORCH_TRACE alone."""
+    return _each_once(_traced_kernels(text))
+
+
+def _each_once(kernels: Iterable[_GeneratedKernel]) -> Iterator[Capture]:
+    """A capture of each kernel; of one whose configuration a trace says, that."""
+    rows: dict[tuple[str, str, str], list[_GeneratedKernel]] = {}
     for kernel in kernels:
-        if (kernel.name, _file_name(kernel.path)) not in known:
-            left.setdefault((kernel.name, kernel.path, kernel.code), []).append(kernel)
-    yield from (_uncompiled(rows) for rows in left.values())
+        rows.setdefault((kernel.name, kernel.path, kernel.code), []).append(kernel)
+    for same in rows.values():
+        yield _uncompiled(sorted(same, key=lambda one: one.compile_us is None))
 
 
 def _joined(
@@ -269,9 +298,11 @@ def _uncompiled(kernels: Sequence[_GeneratedKernel]) -> Capture:
     first = kernels[0]
     start = first.code.find("@triton_heuristics")
     line = first.code.count("\n", 0, max(start, 0)) + 1
+    kernel = Kernel(first.name, first.path, 0, first.code[max(start, 0) :], line)
+    launch, target = launch_of_code(kernel, first.code, first.call, first.config)
     return Capture(
-        launch=Launch(Kernel(first.name, first.path, 0, first.code[max(start, 0) :], line)),
-        target=UNKNOWN_TARGET,
+        launch=launch,
+        target=target,
         environment=Environment(),
         sources=(SourceFile(first.path, first.code),) if first.path else (),
         notes=(
@@ -280,6 +311,7 @@ def _uncompiled(kernels: Sequence[_GeneratedKernel]) -> Capture:
         ),
         graphs=_origins(kernels),
         snapshot_level="none",
+        compile_us=first.compile_us,
     )
 
 
@@ -298,6 +330,25 @@ def _generated(files: InductorFiles, skipped: Callable[[str], None]) -> Iterator
             yield replace(kernel, origin=replace(kernel.origin, nodes=nodes))
 
 
+    for path in files.traces:
+        yield from _traced_kernels(_text(path, files.root, skipped, _MAX_TRACE_BYTES))
+
+
+def _traced_kernels(text: str) -> Iterator[_GeneratedKernel]:
+    """The kernels of a trace of TORCH_TRACE."""
+    from irscope.ir.logs.torch_trace import graphs_of_trace
+
+    for graph in graphs_of_trace(text):
+        for kernel in read_output_code(graph.code):
+            nodes = tuple(replace(graph.lines.get(one.name, one), operator=one.operator) for one in kernel.origin.nodes)
+            yield replace(
+                kernel,
+                origin=replace(kernel.origin, nodes=nodes),
+                config=graph.configs.get(kernel.name, {}),
+                compile_us=graph.compile_us.get(kernel.name),
+            )
+
+
 def _sources(files: InductorFiles, skipped: Callable[[str], None]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in files.code:
@@ -307,9 +358,9 @@ def _sources(files: InductorFiles, skipped: Callable[[str], None]) -> dict[str, 
     return found
 
 
-def _text(path: Path, root: Path, skipped: Callable[[str], None]) -> str:
+def _text(path: Path, root: Path, skipped: Callable[[str], None], most: int = _MAX_CODE_BYTES) -> str:
     try:
-        return read_regular(path, _MAX_CODE_BYTES, root).decode("utf-8", "replace")
+        return read_regular(path, most, root).decode("utf-8", "replace")
     except FileRefused as error:
         skipped(f"{path.name} was passed over: it {error}.")
         return ""

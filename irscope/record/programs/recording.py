@@ -128,12 +128,13 @@ class SourceFiles:
         if not self._is_wanted:
             return
         if isinstance(event, events.CompileBegun):
-            self._report(event.launch.kernel.file)
+            self.report(event.launch.kernel.file)
         elif isinstance(event, events.ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
-                self._report(unescape_ir(path))
+                self.report(unescape_ir(path))
 
-    def _report(self, path: str) -> None:
+    def report(self, path: str) -> None:
+        """Report a file of Python, or what a notebook or standard input holds under that name, once."""
         if not path or path in self._files:
             return
         self._files.add(path)

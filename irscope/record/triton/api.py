@@ -445,6 +445,41 @@ def program_watches_compiles() -> bool:
     return any(getattr(hook, "calls", hook) for hook in (*hooks, *asked))
 
 
+def compilation_listener() -> Any:
+    """What Triton calls at the end of a compile, or None."""
+    from triton import knobs
+
+    return knobs.compilation.listener
+
+
+def set_compilation_listener(listener: Any) -> None:
+    """Have Triton call this at the end of a compile; None: nothing."""
+    from triton import knobs
+
+    knobs.compilation.listener = listener
+
+
+def stages_hook() -> Any:
+    """What Triton calls for its key and with the stages of a compile, or None."""
+    from triton import knobs
+
+    return knobs.runtime.add_stages_inspection_hook
+
+
+def set_stages_hook(hook: Any) -> None:
+    """Have Triton call this for its key and with the stages of a compile; None: nothing."""
+    from triton import knobs
+
+    knobs.runtime.add_stages_inspection_hook = hook
+
+
+def stages_are_in_the_key() -> bool:
+    """Whether Triton asks the hook for what the key of a kernel needs: 3.7 and later; 3.6 calls it for stages alone."""
+    from triton.compiler import compiler
+
+    return "add_stages_inspection_hook" in compiler.compile.__code__.co_names
+
+
 def compiler_state() -> Any:
     """What a program may change of the installed compiler; equal as long as it has not."""
     from triton import knobs

@@ -1,0 +1,208 @@
+"""Reads what TorchInductor's code says of a kernel's launch: signature, constants, target, options, grid, arguments."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irscope.ir.logs.launch_text import UNKNOWN_TARGET, target_named
+from irscope.model.capture import Kernel, Launch, Target
+from irscope.model.launch_record import DTYPES, Argument, LaunchRecord
+
+_MOST_CHARACTERS = 1 << 20
+_OPTIONS = ("num_warps", "num_stages", "num_ctas")
+
+# buf1 = empty_strided_cuda((8, 1), (1, 8), torch.float32)   |   buf4 = reinterpret_tensor(buf2, (8, 1), (1, 1), 0); del
+# assert_size_stride(primals_3, (256, ), (1, ), 'input')     |   buf4 = buf2; del buf2  # reuse
+_SIZES = r"\((?P<shape>[\d, ]{0,200})\), \((?P<strides>[\d, ]{0,200})\)"
+_BUFFER = re.compile(
+    rf"(?P<made>\w{{1,100}}) = (?:empty_strided\w{{0,40}}\(|reinterpret_tensor\(\w{{1,100}}, ){_SIZES}(?:, (?P<at>\d+)\))?"
+    rf"|assert_size_stride\((?P<checked>\w{{1,100}}), {_SIZES.replace('shape', 'size').replace('strides', 'stride')}"
+    r"|(?P<again>\w{1,100}) = (?P<other>\w{1,100})(?:;|$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor of the code that calls kernels: sizes and strides in elements, and where it begins in its storage."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """The first call of a kernel: the text of each argument, and the tensors that had names then."""
+
+    arguments: tuple[str, ...] = ()
+    buffers: Mapping[str, Buffer] | None = None
+
+
+def note_buffer(line: str, buffers: dict[str, Buffer]) -> None:
+    """Take the tensor that a line makes, names again or checks; sizes that are not numbers are not known."""
+    found = _BUFFER.match(line)
+    if found is None:
+        return
+    if found["again"]:
+        if found["other"] in buffers:
+            buffers[found["again"]] = buffers[found["other"]]
+        return
+    name = found["made"] or found["checked"]
+    shape, strides = found["shape"] or found["size"] or "", found["strides"] or found["stride"] or ""
+    buffers[name] = Buffer(_numbers(shape), _numbers(strides), int(found["at"] or 0))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def launch_of_code(
+    kernel: Kernel, code: str, call: KernelCall | None, config: Mapping[str, Any]
+) -> tuple[Launch, Target]:
+    """The launch that the text of a kernel's module and its first call state, and the target.
+
+    `config`: of the configuration that was chosen, its constants and options; empty if that is not known. What the
+    code does not state stays unknown: the grid without the configuration, the arguments where a size is symbolic.
+    """
+    meta, kind = _decorator(code)
+    signature = _texts(meta.get("signature"))
+    if not signature:
+        return Launch(kernel), UNKNOWN_TARGET
+    names = list(signature)
+    constants = {name: repr(value) for name, value in _literal(meta.get("constants"), dict).items() if name in signature}
+    constants |= {name: repr(value) for name, value in config.items() if signature.get(name) == "constexpr"}
+    options = tuple(sorted((name, config[name]) for name in _OPTIONS if type(config.get(name)) is int))
+    attributes: dict[str, str] = {}
+    for path, rows in _first_attributes(meta.get("configs")).items():
+        if isinstance(path, tuple) and len(path) == 1 and type(path[0]) is int and 0 <= path[0] < len(names):
+            attributes[names[path[0]]] = ", ".join(f"{key}={value}" for key, value in rows)
+    record = _record(signature, call) if call is not None else None
+    launch = Launch(
+        kernel,
+        signature=tuple(signature.items()),
+        constants=tuple(sorted(constants.items(), key=lambda row: names.index(row[0]))),
+        attributes=tuple(attributes.items()),
+        options=options,
+        grid=_grid(kind, record, config),
+        record=record,
+    )
+    return launch, _target(meta.get("device"))
+
+
+def _decorator(code: str) -> tuple[dict[str, ast.expr], str]:
+    """The `triton_meta` of a kernel's decorator, by key, and the kind of its grid; empty where there is none."""
+    if len(code) > _MOST_CHARACTERS:
+        return {}, ""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}, ""
+    for function in tree.body:
+        for one in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
+            keywords = {key.arg: key.value for key in one.keywords} if isinstance(one, ast.Call) else {}
+            if "triton_meta" in keywords:
+                kind = _entries(keywords.get("inductor_meta")).get("grid_type")
+                return _entries(keywords["triton_meta"]), str(_literal(kind, str))
+    return {}, ""
+
+
+def _entries(node: ast.expr | None) -> dict[str, ast.expr]:
+    if not isinstance(node, ast.Dict):
+        return {}
+    rows = zip(node.keys, node.values, strict=True)
+    return {key.value: value for key, value in rows if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+
+
+def _literal(node: ast.expr | None, kind: type) -> Any:
+    """The value of a literal of a type; an empty one of that type for anything else."""
+    if node is not None:
+        try:
+            value = ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            return kind()
+        if isinstance(value, kind):
+            return value
+    return kind()
+
+
+def _texts(node: ast.expr | None) -> dict[str, str]:
+    rows = _literal(node, dict)
+    return rows if all(isinstance(key, str) and isinstance(value, str) for key, value in rows.items()) else {}
+
+
+def _first_attributes(node: ast.expr | None) -> dict[Any, Any]:
+    rows = _literal(node, list)
+    first = rows[0] if rows and isinstance(rows[0], dict) else {}
+
+    def is_pair(row: Any) -> bool:
+        return isinstance(row, list) and len(row) == 2
+
+    return {path: found for path, found in first.items() if isinstance(found, list) and all(map(is_pair, found))}
+
+
+def _target(node: ast.expr | None) -> Target:
+    # DeviceProperties(type='cuda', index=0, multi_processor_count=132, cc=90, …, warp_size=32)
+    if not isinstance(node, ast.Call):
+        return UNKNOWN_TARGET
+    fields = {key.arg: key.value.value for key in node.keywords if isinstance(key.value, ast.Constant)}
+    size = fields.get("warp_size")
+    # gfx942:sramecc+:xnack-
+    arch = str(fields.get("cc")).partition(":")[0]
+    return target_named(f"{fields.get('type')}:{arch}", size if isinstance(size, int) else 0)
+
+
+def _record(signature: Mapping[str, str], call: KernelCall) -> LaunchRecord | None:
+    """What the call gives each parameter that is no constant; None where that cannot be read of one."""
+    names = [name for name, kind in signature.items() if kind != "constexpr"]
+    if len(names) != len(call.arguments):
+        return None
+    buffers = call.buffers or {}
+    rows: list[Argument] = []
+    for name, text in zip(names, call.arguments, strict=True):
+        kind = signature[name]
+        if not kind.startswith("*"):
+            try:
+                value = ast.literal_eval(text)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                return None
+            if not isinstance(value, (bool, int, float)):
+                return None
+            rows.append(Argument(name, "scalar", type(value).__name__, value))
+            continue
+        known = buffers.get(text)
+        dtype = DTYPES.get(kind.lstrip("*k"))
+        if known is None or dtype is None or len(known.shape) != len(known.strides):
+            return None
+        rows.append(
+            Argument(name, "tensor", dtype, shape=known.shape, strides=known.strides, storage_offset=known.offset)
+        )
+    return LaunchRecord(tuple(rows))
+
+
+_AXES = {"Grid1D": "x", "Grid2D": "xy", "Grid3D": "xyz", "BatchMatmulGrid3D": "zyx"}
+_MOST_Y = 65_535
+
+
+def _grid(kind: str, record: LaunchRecord | None, config: Mapping[str, Any]) -> tuple[int, int, int] | None:
+    """`ceil(xnumel / XBLOCK)` and so on, as `torch/_inductor/runtime/triton_heuristics.py` (2.13) has it."""
+    if record is None or kind not in _AXES or not config:
+        return None
+    sizes: list[int] = []
+    for axis in _AXES[kind]:
+        elements, block = record.argument(f"{axis}numel"), config.get(f"{axis.upper()}BLOCK", 1)
+        if elements is None or type(elements.value) is not int or type(block) is not int or block < 1:
+            return None
+        sizes.append(-(-elements.value // block))
+    x, y, z = (*sizes, 1, 1)[:3]
+    return (x, y, z) if max(y, z) <= _MOST_Y else None
+
+
+def split_arguments(text: str) -> Sequence[str]:
+    """The positional arguments of a call's text, `buf4, buf0, 8, 256, stream=…)`."""
+    given = text.rpartition(")")[0]
+    parts = [part.strip() for part in given.split(", ")]
+    return [part for part in parts if part and "=" not in part]

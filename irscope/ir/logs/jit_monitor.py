@@ -1,0 +1,146 @@
+"""Reads the lines of a server's log that name Triton kernels compiled after it was ready: vLLM's and SGLang's.
+
+vLLM (`vllm/utils/jit_monitor.py`, `vllm/triton_utils/jit_monitor.py` before July 2026) names the kernel, and with
+`--jit-monitor-verbose` or `VLLM_DEBUG_TRITON_RECOMPILE=1` its constants and types; SGLang
+(`python/sglang/srt/utils/triton_load_watch.py`) names the kernel, and how long it took to compile.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from irscope.ir.logs.launch_text import UNKNOWN_TARGET
+from irscope.ir.mlir.tokens import split_commas
+from irscope.model.capture import Capture, Environment, Kernel, Launch
+
+# … [jit_monitor.py:103] Triton kernel JIT compilation during inference: _zero_kv_blocks_kernel. This causes a latency …
+# … Triton kernel JIT compilation during inference: _fwd (constexprs={BLOCK=64}; signature={x_ptr='*bf16'}; …). This …
+# … Triton autotune/warmup candidate JIT compilation during inference: _fwd (key=[('*i32', 'D'), ('constexpr', 1)]{…}).
+_VLLM = re.compile(
+    r"Triton (?:kernel|autotune/warmup candidate) JIT compilation during inference: (?P<name>[A-Za-z_]\w{0,300})"
+    r"(?P<rest>[^\n]{0,100000})"
+)
+# … Triton kernel '_fwd_kernel' took 2.31 s to compile after serving started. Serving-time compilation can stall …
+# … Triton kernel '_fwd_kernel' device-loaded after serving started (free device mem: 0.66 GiB). Late loads run inside …
+_SGLANG = re.compile(
+    r"Triton kernel '(?P<name>[A-Za-z_]\w{0,300})' (?:took (?P<seconds>\d{1,9}\.\d{1,9}) s to compile|device-loaded)"
+    r" after serving started"
+)
+_PARTS = ("constexprs", "signature", "extra_compile_info", "key")
+_OPTIONS = ("num_warps", "num_stages", "num_ctas")
+_MOST_KERNELS = 10_000
+
+
+@dataclass(slots=True)
+class _Seen:
+    launch: Launch
+    line: int
+    count: int = 0
+    seconds: float | None = None
+
+
+def captures_of_jit_log(text: str, name: str) -> tuple[Capture, ...]:
+    """A capture, with no stage, of each kernel with the arguments that the log says, in the order of their first lines.
+
+    What vLLM cuts (each value after 120 characters) and what a line does not hold stays unknown.
+    """
+    seen: dict[Launch, _Seen] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if (found := _VLLM.search(line)) is not None:
+            launch, seconds = _launch(found["name"], _details(found["rest"])), None
+        elif (found := _SGLANG.search(line)) is not None:
+            launch, seconds = Launch(Kernel(found["name"])), found["seconds"]
+        else:
+            continue
+        if launch not in seen and len(seen) >= _MOST_KERNELS:
+            break
+        one = seen.setdefault(launch, _Seen(launch, number))
+        one.count += 1
+        if seconds is not None:
+            one.seconds = max(one.seconds or 0.0, float(seconds))
+    return tuple(_capture(one, name) for one in seen.values())
+
+
+def _capture(seen: _Seen, name: str) -> Capture:
+    lines = "1 line" if seen.count == 1 else f"{seen.count} lines"
+    notes = [f"Compiled or loaded while the server ran, by {lines} of {name}, the first of which is line {seen.line}."]
+    if not seen.launch.signature:
+        notes.append("The log does not hold its arguments: vLLM's does with --jit-monitor-verbose.")
+    return Capture(
+        launch=seen.launch,
+        target=UNKNOWN_TARGET,
+        environment=Environment(),
+        notes=tuple(notes),
+        snapshot_level="none",
+        compile_us=None if seen.seconds is None else int(seen.seconds * 1e6),
+    )
+
+
+def _details(rest: str) -> Mapping[str, str]:
+    """`constexprs`, `signature` and so on, by name, of ` (constexprs={…}; signature={…}; …). This causes …`."""
+    inner = rest.strip().partition(". This causes")[0].removesuffix(".")
+    if not inner.startswith("(") or not inner.endswith(")"):
+        return {}
+    parts: dict[str, str] = {}
+    for piece in re.split(rf"; (?=(?:{'|'.join(_PARTS)})=)", inner[1:-1]):
+        name, _, value = piece.partition("=")
+        if name in _PARTS:
+            parts[name] = value
+    return parts
+
+
+def _launch(name: str, details: Mapping[str, str]) -> Launch:
+    signature = {key: str(kind) for key, value in _pairs(details.get("signature", "")) if (kind := _value(value))}
+    if not signature:
+        return _launch_of_key(name, details.get("key", ""))
+    constants = dict(_pairs(details.get("constexprs", "")))
+    others = dict(_pairs(details.get("extra_compile_info", "")))
+    options = {key: _value(others[key]) for key in _OPTIONS if key in others}
+    return Launch(
+        Kernel(name),
+        signature=tuple(signature.items()),
+        constants=tuple(row for row in constants.items() if row[0].partition("[")[0] in signature),
+        options=tuple(sorted((key, value) for key, value in options.items() if type(value) is int)),
+    )
+
+
+def _launch_of_key(name: str, key: str) -> Launch:
+    """Of `[('i32', None), ('*i32', 'D'), ('constexpr', 1)]{…}`: types and constants in order, without names."""
+    rows = _value(key.partition("]{")[0] + "]" if "]{" in key else key)
+    if not isinstance(rows, list) or not all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+        return Launch(Kernel(name))
+    signature: dict[str, str] = {}
+    constants: dict[str, str] = {}
+    attributes: dict[str, str] = {}
+    for number, (kind, said) in enumerate(rows):
+        parameter = f"arg{number}"
+        signature[parameter] = str(kind)
+        if kind == "constexpr":
+            constants[parameter] = repr(said)
+        elif isinstance(said, str) and "D" in said:
+            attributes[parameter] = "tt.divisibility=16"
+    return Launch(
+        Kernel(name),
+        signature=tuple(signature.items()),
+        constants=tuple(constants.items()),
+        attributes=tuple(attributes.items()),
+    )
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """(name, value's text) of `{A=1, B='x'}`; what is cut in the middle is left out."""
+    if not text.startswith("{") or not text.endswith("}"):
+        return []
+    rows = (part.strip().partition("=") for part in split_commas(text[1:-1]))
+    return [(name, value) for name, equals, value in rows if equals and not value.endswith("...")]
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None

@@ -1,0 +1,144 @@
+"""Reads the trace that torch writes to TORCH_TRACE, which tlparse reads too, and writes artifacts into one.
+
+A line is `V1126 20:43:45.085000 2767 torch/_inductor/graph.py:2745] {"inductor_output_code": {…}, "has_payload": …}`;
+the lines of a payload follow it, each after a tab. tlparse copies the trace to `raw.log` in the folder that it writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from irscope.ir.logs.inductor import read_graph_lines
+from irscope.model.evidence import GraphNode
+
+FILES = ("dedicated_log_torch_trace_*.log", "raw.log")
+"""What torch and tlparse name such a file."""
+
+_LINE = re.compile(r"[A-Z]\d{4} \d{2}:\d{2}:\d{2}\.\d{6} \d{1,20} [^\n\]]{1,4096}\] (\{)")
+_MOST_CHARACTERS = 1 << 24
+"""Of the JSON of one event."""
+_CODE, _KERNELS = "inductor_output_code", "triton_kernel_info"
+_GRAPHS = ("inductor_post_grad_graph", "aot_forward_graph", "aot_backward_graph", "aot_inference_graph")
+"""The graphs whose nodes the comments of the code name, the best last: of an event or an artifact of that name."""
+_OF_COMPILE = ("rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt")
+
+
+@dataclass(slots=True)
+class TracedGraph:
+    """The code of one graph, and what the events of the same compile say of it."""
+
+    code: str
+    lines: dict[str, GraphNode]
+    """The nodes of its FX graph that have a line of Python, by name."""
+    compile: Mapping[str, Any]
+    """What its event says of which compile it is of: rank, frame, and how often that was compiled."""
+    configs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Of each kernel, the constants and options of its configuration, if it was chosen when it was compiled."""
+    compile_us: dict[str, int] = field(default_factory=dict[str, int])
+    """How long each kernel's compile took."""
+
+
+def is_torch_trace(text: str) -> bool:
+    """Whether a text begins like such a trace."""
+    return _LINE.match(text.lstrip()[:8192]) is not None
+
+
+def graphs_of_trace(text: str) -> tuple[TracedGraph, ...]:
+    """The graphs whose code a trace holds, in its order; a line that is cut, as at a kill, is passed over."""
+    graphs: list[TracedGraph] = []
+    lines: dict[str, dict[str, GraphNode]] = {}
+    for event, payload in _events(text):
+        of_compile = {key: event[key] for key in _OF_COMPILE if event.get(key) is not None}
+        key = json.dumps(of_compile, sort_keys=True, default=str)
+        artifact = event.get("artifact")
+        name = next((known for known in (_CODE, *_GRAPHS) if known in event), "")
+        name = name or (str(cast("dict[str, Any]", artifact).get("name", "")) if isinstance(artifact, dict) else "")
+        if name in _GRAPHS:
+            lines.setdefault(key, {}).update(read_graph_lines(payload))
+        elif name == _CODE:
+            graphs.append(TracedGraph(payload, dict(lines.get(key, {})), of_compile))
+        elif name == _KERNELS:
+            mine = [graph for graph in graphs if graph.compile == of_compile]
+            _note_kernels(payload, mine)
+    return tuple(graphs)
+
+
+def _events(text: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """(event, payload) of each event that may be one of those that are read."""
+    wanted = (f'"{_CODE}"', '"artifact"', *(f'"{name}"' for name in _GRAPHS))
+    rows = iter(text.split("\n"))
+    row: str | None = next(rows, None)
+    while row is not None:
+        found = _LINE.match(row)
+        payload: list[str] = []
+        line, row = row, next(rows, None)
+        while row is not None and row.startswith("\t"):
+            payload.append(row[1:])
+            row = next(rows, None)
+        if found is None or not line.startswith(wanted, found.start(1) + 1) or len(line) > _MOST_CHARACTERS:
+            continue
+        try:
+            event: Any = json.loads(line[found.start(1) :])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            yield cast("dict[str, Any]", event), "\n".join(payload)
+
+
+def _note_kernels(payload: str, graphs: Sequence[TracedGraph]) -> None:
+    """Take what Inductor says of its kernels' configurations and compile times."""
+    try:
+        known: Any = json.loads(payload)
+    except (ValueError, RecursionError):
+        return
+    for name, said in cast("dict[str, Any]", known).items() if isinstance(known, dict) else ():
+        graph = next((one for one in reversed(graphs) if f"{name} = async_compile.triton(" in one.code), None)
+        if graph is None or not isinstance(said, dict):
+            continue
+        values = cast("dict[str, Any]", said)
+        rows = values.get("best_config") or values.get("only_config")
+        pairs = cast("list[Any]", rows) if isinstance(rows, list) else []
+        graph.configs[name] = {str(row[0]): row[1] for row in pairs if isinstance(row, list) and len(row) == 2}
+        if type(took := values.get("compile_time_us")) is int:
+            graph.compile_us[name] = took
+
+
+def trace_files(folder: Path) -> list[Path]:
+    """The traces of a folder of TORCH_TRACE, one for each process, or of tlparse's output, one for each rank."""
+    for pattern in FILES:
+        if found := sorted((*folder.glob(pattern), *folder.glob(f"rank_*/{pattern}"))):
+            return found
+    return []
+
+
+# ── Artifacts written into a trace, which tlparse shows with the compile that they are of ───────────────────────────
+
+
+def artifact_event(name: str, text: str, like: str, compile_: Mapping[str, Any]) -> str:
+    """An artifact as lines of a trace.
+
+    Args:
+        name: without suffix: tlparse shows NAME_N.txt.
+        like: a line of the trace, whose time and thread it takes.
+        compile_: as of a TracedGraph.
+    """
+    digest = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+    event = {"artifact": {"name": name, "encoding": "string"}, **compile_, "has_payload": digest}
+    rows = "".join(f"\t{row}\n" for row in text.split("\n"))
+    return f"{_head(like)}{json.dumps(event)}\n{rows}"
+
+
+def link_event(name: str, url: str, like: str) -> str:
+    """A link as a line of a trace, which tlparse shows at its top."""
+    return f"{_head(like)}{json.dumps({'link': {'name': name, 'url': url}})}\n"
+
+
+def _head(like: str) -> str:
+    # V1126 20:43:45.085000 2767 torch/_logging/structured.py:28] {…
+    return " ".join([*like.split(" ", 3)[:3], "irscope/ir/logs/torch_trace.py:1] "])
