@@ -255,12 +255,12 @@ def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> Non
         say(f"wrote {output}")
 
 
-_TRACE = ".trace.json"
+TRACE = ".trace.json"
 
 
 def draws_or_traces(path: Path | None) -> bool:
     """Whether a command that times something writes a picture (.svg, .png) or a Chrome trace (.trace.json)."""
-    return path is not None and (path.suffix.lower() in (".svg", ".png") or path.name.endswith(_TRACE))
+    return path is not None and (path.suffix.lower() in (".svg", ".png") or path.name.endswith(TRACE))
 
 
 def draw_or_trace(
@@ -269,7 +269,7 @@ def draw_or_trace(
     """Write a picture or a Chrome trace of one launch, as the file's name says; raises UsageError for several."""
     if len(rows) != 1:
         raise UsageError(f"-o {str(path)!r} shows one launch, and there are {len(rows)}: --launch N chooses one.")
-    if path.name.endswith(_TRACE):
+    if path.name.endswith(TRACE):
         write_output(path, json.dumps(trace(rows[0])).encode())
         say(f"wrote {path}")
         return

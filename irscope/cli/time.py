@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.command import Part, Subject
-from irscope.cli.output import Destination, draw_or_trace, draws_or_traces
-from irscope.errors import UsageError
+from irscope.cli.output import TRACE, Destination, draw_or_trace, draws_or_traces, write_output
+from irscope.cli.streams import say
+from irscope.errors import ParseError, UsageError
+from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.ir.logs.proton import MeasuredKernel
+
+_MOST_BYTES = 1 << 30
 
 
 def time(
@@ -20,6 +31,7 @@ def time(
     grid: str | None = None,
     roofline: bool = False,
     calibrate: bool = False,
+    proton: Path | None = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -33,7 +45,11 @@ def time(
         --grid X[,Y[,Z]]: As if launched with so many CTAs.
         --roofline: Instead: what the launch computes and moves, and its minimum time at the part's peaks.
         --calibrate: Instead: measure this GPU's timing constants, for all predictions from now on.
+        --proton FILE: Next to what Proton measured of the same kernels and lines; with -o FILE.trace.json, in one
+            trace with the compile.
     """
+    if proton is not None and (roofline or calibrate):
+        raise UsageError("--proton is compared with a predicted time: leave out --roofline and --calibrate.")
     if calibrate:
         if subject is not None or roofline or size or grid or part is not None:
             raise UsageError("--calibrate measures the GPU that is there: it takes no capture and no other option.")
@@ -50,27 +66,58 @@ def time(
         return _roofline(captures_of(subject, record_options), part, to)
     from irscope.api.explain import read_grid, read_sizes
     from irscope.api.timing import predict, with_floor
+    from irscope.render.measured import measured_json, measured_text
     from irscope.render.timing import prediction_json, prediction_text
 
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
+    measured = _measured(proton) if proton is not None else None
     captures = captures_of(subject, replace(record_options, disassemble=True))
     compiled = [one for one in captures if one.failure is None]
     predicted = {
         one.id: predict(one, part=part, sizes=sizes, grid=programs, what_if=not draws_or_traces(to.path))
         for one in compiled
     }
+    if to.path is not None and measured is not None and to.path.name.endswith(TRACE):
+        from irscope.render.measured import joined_trace
+
+        write_output(to.path, json.dumps(joined_trace(compiled, predicted, measured)).encode())
+        say(f"wrote {to.path}")
+        return tell_incomplete(captures)
     if to.path is not None and draws_or_traces(to.path):
         from irscope.render.timing import prediction_svg, prediction_trace
 
         draw_or_trace(list(predicted.values()), to.path, prediction_svg, prediction_trace)
         return tell_incomplete(captures)
     floors = {one.id: with_floor(one, predicted[one.id])[1] for one in compiled}
-    to.emit_each(
-        compiled,
-        lambda one: prediction_json(predicted[one.id], floors[one.id]),
-        lambda one, width, color: prediction_text(predicted[one.id], floors[one.id], width=width, color=color),
-    )
+
+    def as_json(one: Capture) -> dict[str, Any]:
+        found = next((item for item in measured or () if item.is_of(one.name)), None)
+        row = prediction_json(predicted[one.id], floors[one.id])
+        return row | {"measured": measured_json(predicted[one.id], found)}
+
+    def text(one: Capture, width: int | None, color: bool) -> str:
+        found = prediction_text(predicted[one.id], floors[one.id], width=width, color=color)
+        if measured is None:
+            return found
+        kernel = next((item for item in measured if item.is_of(one.name)), None)
+        return f"{found}\n{measured_text(predicted[one.id], kernel, width=width, color=color)}"
+
+    to.emit_each(compiled, as_json, text)
     return tell_incomplete(captures)
+
+
+def _measured(path: Path) -> Sequence[MeasuredKernel]:
+    from irscope.ir.logs.files import FileRefused, read_regular
+    from irscope.ir.logs.proton import read_proton
+
+    try:
+        data = read_regular(path, _MOST_BYTES)
+    except FileRefused as error:
+        raise ParseError(f"--proton {str(path)!r} {error}.") from error
+    kernels, damaged = read_proton(data.decode("utf-8", "replace"), path.name)
+    if damaged:
+        say(f"{damaged} lines of {path.name} are no whole object, and were passed over.")
+    return kernels
 
 
 def _roofline(captures: StoredCaptures, part: str | None, to: Destination) -> int:

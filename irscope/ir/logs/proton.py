@@ -1,0 +1,143 @@
+"""Reads what Proton, Triton's profiler, writes: hatchet's JSON and Chrome traces, of launches, lines and scopes.
+
+Formats by `third_party/proton/csrc/lib/Data` and `third_party/proton/common/lib/TraceDataIO/TraceWriter.cpp`. A tree of
+hatchet has the sum of a kernel's launches, and with `pcsampling` the samples of its lines, as `FILE:FUNCTION@LINE`. A
+Chrome trace has each launch, or with `backend="instrumentation"` the scopes of each warp.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from irscope.errors import ParseError
+
+# /home/user/matmul.py:matmul_kernel@37
+_LINE = re.compile(r"(.{1,4096}):([^:@]{0,300})@(\d{1,9})$")
+_MOST_NODES = 1_000_000
+_MOST_DEPTH = 500
+_FORMS = "hatchet's JSON (data='tree') and Chrome traces (data='trace') are read"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSpan:
+    """A launch on a stream, or a scope of a warp: times in microseconds from the beginning of the trace."""
+
+    name: str
+    track: str
+    start_us: float
+    duration_us: float
+    process: str = ""
+    """Of a scope, `KERNEL CoreN CTAN`; empty for a launch."""
+
+
+@dataclass(slots=True)
+class MeasuredKernel:
+    """What Proton measured of a kernel."""
+
+    name: str
+    launches: int = 0
+    seconds: float = 0.0
+    """Of all launches."""
+    spans: list[MeasuredSpan] = field(default_factory=list[MeasuredSpan])
+    scopes: list[MeasuredSpan] = field(default_factory=list[MeasuredSpan])
+    samples: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    """Samples of the program counter, by file and line of Python."""
+
+    def is_of(self, kernel: str) -> bool:
+        """Whether this is a kernel of that name: a launch hook may have added words to it."""
+        return self.name.partition(" ")[0].partition("<")[0] == kernel
+
+
+def read_proton(text: str, name: str) -> tuple[Sequence[MeasuredKernel], int]:
+    """The kernels of a file of Proton's, and how many lines of it are none of its objects; raises ParseError."""
+    kernels: dict[str, MeasuredKernel] = {}
+    if text.lstrip().startswith("["):
+        _read_tree(_parsed(text, name), kernels)
+        damaged = 0
+    elif '"traceEvents"' in text:
+        damaged = _read_traces(text, kernels)
+    else:
+        raise ParseError(f"{name} is no output of Proton's: {_FORMS}.")
+    if not kernels:
+        raise ParseError(f"{name} holds no kernel that Proton measured: {_FORMS}.")
+    return tuple(kernels.values()), damaged
+
+
+def _parsed(text: str, name: str) -> list[Any]:
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"{name} is no whole JSON ({error}): was the program killed before proton.finalize()?") from error
+    return cast("list[Any]", found) if isinstance(found, list) else []
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
+    waiting = [(_object(root), "", 0) for root in roots]
+    seen = 0
+    while waiting and seen < _MOST_NODES:
+        node, parent, depth = waiting.pop()
+        seen += 1
+        title, metrics = str(_object(node.get("frame")).get("name", "")), _object(node.get("metrics"))
+        found = _LINE.fullmatch(title)
+        samples = _number(metrics.get("num_samples"))
+        if found is not None and samples and parent:
+            key = found[1], int(found[3])
+            kernel = kernels.setdefault(parent, MeasuredKernel(parent))
+            kernel.samples[key] = kernel.samples.get(key, 0) + int(samples)
+        elif title and title != "ROOT" and (nanoseconds := _number(metrics.get("time (ns)"))):
+            kernel = kernels.setdefault(title, MeasuredKernel(title))
+            kernel.launches += int(_number(metrics.get("count")) or 1)
+            kernel.seconds += nanoseconds / 1e9
+        children = node.get("children")
+        if depth < _MOST_DEPTH and isinstance(children, list):
+            own = parent if found is not None else title
+            waiting += [(_object(child), own, depth + 1) for child in cast("list[Any]", children)]
+
+
+def _read_traces(text: str, kernels: dict[str, MeasuredKernel]) -> int:
+    damaged = 0
+    for row in text.splitlines():
+        if not row.strip():
+            continue
+        try:
+            events: Any = _object(json.loads(row)).get("traceEvents")
+        except (ValueError, RecursionError):
+            damaged += 1
+            continue
+        for event in map(_object, cast("list[Any]", events) if isinstance(events, list) else []):
+            _take(event, kernels)
+    return damaged
+
+
+def _take(event: dict[str, Any], kernels: dict[str, MeasuredKernel]) -> None:
+    start, duration = _number(event.get("ts")), _number(event.get("dur"))
+    name, category = event.get("name"), event.get("cat")
+    if event.get("ph") != "X" or start is None or duration is None or not isinstance(name, str):
+        return
+    if category == "kernel":
+        kernel = kernels.setdefault(name, MeasuredKernel(name))
+        kernel.launches += 1
+        kernel.seconds += duration / 1e6
+        kernel.spans.append(MeasuredSpan(name, f"stream {event.get('tid')}", start, duration))
+    elif isinstance(category, str) and isinstance(event.get("pid"), str):
+        kernel = kernels.setdefault(category, MeasuredKernel(category))
+        kernel.scopes.append(MeasuredSpan(name, str(event.get("tid")), start, duration, str(event.get("pid"))))
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and 0 <= value < 1e18 else None
+
+
+def shares_of_lines(kernel: MeasuredKernel) -> Iterator[tuple[str, int, float]]:
+    """(file, line, its part of the samples), the greatest first."""
+    whole = sum(kernel.samples.values())
+    for (file, line), count in sorted(kernel.samples.items(), key=lambda row: (-row[1], row[0])):
+        yield file, line, count / whole
