@@ -1,8 +1,8 @@
 """What recording costs over the plain compile in the same process, and what a capture weighs.
 
-Each case runs in a process of its own, in which plain compiles, those with MLIR_ENABLE_DUMP to a file recorded ones and those
-that `irscope.listen` listens to take turns, each with an empty cache. Processor time, of the process and of ptxas.
-`irscope` in another interpreter: `PYTHON -m benchmarks recording`.
+Each case runs in a process of its own, in which plain compiles, those with MLIR_ENABLE_DUMP to a file, recorded ones
+and those that `irscope.listen` listens to take turns, each with an empty cache. Processor time, of the process and of
+ptxas. `irscope` in another interpreter: `PYTHON -m benchmarks recording`.
 """
 
 from __future__ import annotations

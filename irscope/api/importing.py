@@ -132,7 +132,8 @@ def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> li
     captures = captures_from_log(text, name) or captures_of_jit_log(text, name)
     if not captures:
         raise ParseError(
-            f"{name} holds no IR dump, and no kernel of vLLM's or SGLang's JIT monitor: run the program with MLIR_ENABLE_DUMP=1 and MLIR_DUMP_PATH=FILE (and with a "
+            f"{name} holds no IR dump, and no kernel of vLLM's or SGLang's JIT monitor: "
+            "run the program with MLIR_ENABLE_DUMP=1 and MLIR_DUMP_PATH=FILE (and with a "
             "fresh TRITON_CACHE_DIR: on a cache hit nothing is compiled), and import FILE."
         )
     if seconds is None:

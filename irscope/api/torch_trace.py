@@ -85,9 +85,11 @@ def _explained(captures: Iterable[Capture], tell: Tell) -> Iterator[tuple[Captur
 
 def _place(capture: Capture, known: Mapping[Path, Sequence[TracedGraph]]) -> tuple[Path, Mapping[str, Any]]:
     """The trace that a capture belongs to, and which compile of it."""
-    source = capture.launch.kernel.source.strip()
+    kernel = capture.launch.kernel
+    # Many graphs have a kernel of one name; what Triton's cache holds names the file alone.
+    mark = kernel.source.strip() or kernel.file.rpartition("/")[2]
     for path, graphs in known.items():
         for graph in graphs:
-            if source and f"{capture.name} = async_compile.triton(" in graph.code and source in graph.code:
+            if mark and f"{capture.name} = async_compile.triton(" in graph.code and mark in graph.code:
                 return path, graph.compile
     return next(iter(known)), {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -205,13 +207,26 @@ def _write_baseline(against: Against, report: Report) -> None:
     )
 
 
+def _address() -> str:
+    """Where irscope is described: by its package, or else the repository of the action that runs."""
+    import importlib.metadata
+
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for row in importlib.metadata.metadata("irscope").get_all("Project-URL") or ():
+            name, _, address = row.partition(", ")
+            if name.lower() in ("documentation", "homepage", "repository"):
+                return address
+    repository, server = os.environ.get("GITHUB_ACTION_REPOSITORY"), os.environ.get("GITHUB_SERVER_URL")
+    return f"{server}/{repository}" if server and repository else ""
+
+
 def _emit(report: Report, also: Sequence[str], to: Destination) -> None:
     from irscope.render.checks import render_github, render_markdown, render_report, report_json, sarif_log
 
     root = Path.cwd()
     for name in also:
         if name.endswith(".sarif"):
-            text = f"{json.dumps(sarif_log(report, root, __version__), indent=2)}\n"
+            text = f"{json.dumps(sarif_log(report, root, __version__, _address()), indent=2)}\n"
             write_output(Path(name), text.encode())
         elif name != "github":
             write_output(Path(name), render_markdown(report, root).encode("utf-8", "replace"))

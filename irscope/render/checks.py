@@ -234,8 +234,11 @@ RULES = {
 """The kinds of breaches; of findings their codes."""
 
 
-def sarif_log(report: Report, root: Path, version: str) -> dict[str, Any]:
-    """The log: one run with a result for each breach. `root`: what paths are relative to."""
+def sarif_log(report: Report, root: Path, version: str, address: str = "") -> dict[str, Any]:
+    """The log: one run with a result for each breach.
+
+    `root`: what paths are relative to. `address`: where irscope is described; empty if that has no address.
+    """
     used = list(dict.fromkeys(_rule(group.breach) for group in report.groups))
     return {
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
@@ -246,6 +249,7 @@ def sarif_log(report: Report, root: Path, version: str) -> dict[str, Any]:
                     "driver": {
                         "name": "irscope",
                         "semanticVersion": version,
+                        **({"informationUri": address} if address else {}),
                         "rules": [{"id": one, "shortDescription": {"text": RULES[one]}} for one in used],
                     }
                 },

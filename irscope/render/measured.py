@@ -1,4 +1,4 @@
-"""What Proton measured of a kernel beside its prediction: as text, as JSON, and with its compile as one Chrome trace."""
+"""What Proton measured of a kernel next to its prediction: as text, as JSON, and in one Chrome trace with both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def measured_text(one: Prediction, measured: MeasuredKernel | None, *, width: in
     text = ""
     if measured.launches:
         mean = measured.seconds / measured.launches
-        text = f"Proton: {measured.launches:,} launches of {duration_text(mean)}, {mean / one.seconds:.2f} of the predicted time.\n"
+        ratio = f"{mean / one.seconds:.2f} of the predicted time"
+        text = f"Proton: {measured.launches:,} launches of {duration_text(mean)}, {ratio}.\n"
     if measured.scopes:
         totals: dict[str, float] = {}
         for span in measured.scopes:
@@ -68,9 +69,9 @@ def joined_trace(
 ) -> dict[str, Any]:
     """One Chrome trace: of each capture its compile and one predicted CTA, and what Proton measured of its kernel.
 
-    Each is a process with a clock of its own, which begins at 0. A measured span has the capture, its predicted time and
-    a line's predicted share as arguments. Of a tree of hatchet, which has no times of launches, each launch takes the
-    mean, one after another, and lines follow by their samples.
+    Each is a process with a clock of its own, which begins at 0. A measured span has the capture, its predicted time
+    and a line's predicted share as arguments. Of a tree of hatchet, which has no times of launches, each launch takes
+    the mean, one after another, and lines follow by their samples.
     """
     events: list[dict[str, Any]] = []
     processes = 0
@@ -92,9 +93,7 @@ def joined_trace(
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def _measured_rows(
-    capture: Capture, one: Prediction, kernel: MeasuredKernel
-) -> list[tuple[str, list[dict[str, Any]]]]:
+def _measured_rows(capture: Capture, one: Prediction, kernel: MeasuredKernel) -> list[tuple[str, list[dict[str, Any]]]]:
     joined = {"capture": capture.id[:16], "predicted_us": one.seconds * 1e6}
     found: list[tuple[str, list[dict[str, Any]]]] = []
     spans = kernel.spans or _spread(kernel)

@@ -86,6 +86,7 @@ DRIVER = closed(
     "name",
     name=TEXT,
     semanticVersion={"type": "string", "pattern": r"^\d+\.\d+\.\d+"},
+    informationUri={"type": "string", "pattern": r"^https?://"},
     rules=listed(closed("id", id=TEXT, shortDescription=MESSAGE), uniqueItems=True),
 )
 RUN = closed(

@@ -329,7 +329,6 @@ def _generated(files: InductorFiles, skipped: Callable[[str], None]) -> Iterator
             nodes = tuple(replace(lines.get(node.name, node), operator=node.operator) for node in kernel.origin.nodes)
             yield replace(kernel, origin=replace(kernel.origin, nodes=nodes))
 
-
     for path in files.traces:
         yield from _traced_kernels(_text(path, files.root, skipped, _MAX_TRACE_BYTES))
 

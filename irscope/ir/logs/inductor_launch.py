@@ -19,7 +19,8 @@ _OPTIONS = ("num_warps", "num_stages", "num_ctas")
 # assert_size_stride(primals_3, (256, ), (1, ), 'input')     |   buf4 = buf2; del buf2  # reuse
 _SIZES = r"\((?P<shape>[\d, ]{0,200})\), \((?P<strides>[\d, ]{0,200})\)"
 _BUFFER = re.compile(
-    rf"(?P<made>\w{{1,100}}) = (?:empty_strided\w{{0,40}}\(|reinterpret_tensor\(\w{{1,100}}, ){_SIZES}(?:, (?P<at>\d+)\))?"
+    rf"(?P<made>\w{{1,100}}) = (?:empty_strided\w{{0,40}}\(|reinterpret_tensor\(\w{{1,100}}, ){_SIZES}"
+    r"(?:, (?P<at>\d+)\))?"
     rf"|assert_size_stride\((?P<checked>\w{{1,100}}), {_SIZES.replace('shape', 'size').replace('strides', 'stride')}"
     r"|(?P<again>\w{1,100}) = (?P<other>\w{1,100})(?:;|$)"
 )
@@ -73,7 +74,9 @@ def launch_of_code(
     if not signature:
         return Launch(kernel), UNKNOWN_TARGET
     names = list(signature)
-    constants = {name: repr(value) for name, value in _literal(meta.get("constants"), dict).items() if name in signature}
+    constants = {
+        name: repr(value) for name, value in _literal(meta.get("constants"), dict).items() if name in signature
+    }
     constants |= {name: repr(value) for name, value in config.items() if signature.get(name) == "constexpr"}
     options = tuple(sorted((name, config[name]) for name in _OPTIONS if type(config.get(name)) is int))
     attributes: dict[str, str] = {}

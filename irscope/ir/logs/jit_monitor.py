@@ -31,7 +31,8 @@ _SGLANG = re.compile(
     r" after serving started"
 )
 _PARTS = ("constexprs", "signature", "extra_compile_info", "key")
-_OPTIONS = ("num_warps", "num_stages", "num_ctas")
+# …, device=0, num_warps=8}: what stands before it may be cut, and its brackets open.
+_OPTION = re.compile(r"\b(num_warps|num_stages|num_ctas)=(\d{1,4})\b")
 _MOST_KERNELS = 10_000
 
 
@@ -98,13 +99,12 @@ def _launch(name: str, details: Mapping[str, str]) -> Launch:
     if not signature:
         return _launch_of_key(name, details.get("key", ""))
     constants = dict(_pairs(details.get("constexprs", "")))
-    others = dict(_pairs(details.get("extra_compile_info", "")))
-    options = {key: _value(others[key]) for key in _OPTIONS if key in others}
+    options = _OPTION.findall(details.get("extra_compile_info", ""))
     return Launch(
         Kernel(name),
         signature=tuple(signature.items()),
         constants=tuple(row for row in constants.items() if row[0].partition("[")[0] in signature),
-        options=tuple(sorted((key, value) for key, value in options.items() if type(value) is int)),
+        options=tuple(sorted((key, int(value)) for key, value in options)),
     )
 
 
@@ -135,8 +135,15 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     """(name, value's text) of `{A=1, B='x'}`; what is cut in the middle is left out."""
     if not text.startswith("{") or not text.endswith("}"):
         return []
-    rows = (part.strip().partition("=") for part in split_commas(text[1:-1]))
-    return [(name, value) for name, equals, value in rows if equals and not value.endswith("...")]
+    try:
+        call = ast.parse(f"f({text[1:-1]})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # A path such as `sizes[0]`, an object that has no form in Python.
+        rows = (part.strip().partition("=") for part in split_commas(text[1:-1]))
+        return [(name, value) for name, equals, value in rows if equals and not value.endswith("...")]
+    if not isinstance(call, ast.Call):
+        return []
+    return [(one.arg, ast.unparse(one.value)) for one in call.keywords if one.arg is not None]
 
 
 def _value(text: str) -> Any:

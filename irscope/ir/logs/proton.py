@@ -71,7 +71,9 @@ def _parsed(text: str, name: str) -> list[Any]:
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"{name} is no whole JSON ({error}): was the program killed before proton.finalize()?") from error
+        raise ParseError(
+            f"{name} is no whole JSON ({error}): was the program killed before proton.finalize()?"
+        ) from error
     return cast("list[Any]", found) if isinstance(found, list) else []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import sys
 import threading
 import warnings
 from collections import deque
@@ -46,8 +47,8 @@ class Listening:
         require_names(virtual=False)
         if plan and not triton_api.stages_are_in_the_key():
             raise MissingTool(
-                f"Triton {triton_version()} has no key for changed stages, so kernels of a plan would stay in its cache "
-                "as if they were others: listen without plan=, or use Triton 3.7 or later."
+                f"Triton {triton_version()} has no key for changed stages, so kernels of a plan would stay in its "
+                "cache as if they were others: listen without plan=, or use Triton 3.7 or later."
             )
         self.folder = Path(folder)
         self.count = 0
@@ -200,7 +201,8 @@ class Listening:
         if target not in self._environments:
             begun = describe_environment(target, real=triton_api.present_gpu() is not None).environment
             parts = compiler_parts(target, type(backend), libraries.items())
-            self._environments[target] = replace(begun, parts=parts, is_trusted=self._request.is_trusted)
+            command, trusted = " ".join(sys.argv), self._request.is_trusted
+            self._environments[target] = replace(begun, command=command, parts=parts, is_trusted=trusted)
         return replace(
             self._environments[target],
             variables=code_variables(target.backend),
