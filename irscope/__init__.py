@@ -8,6 +8,7 @@
 >>> with irscope.capture() as recording:         # around launches in one's own process
 ...     kernel[grid](x, y, n)
 >>> recording[0].ptx
+>>> irscope.listen("seen")                       # in a server: what it compiles from now on, until close()
 >>> with irscope.recording_session():            # many recordings, without starting Triton for each
 ...     captures = [irscope.record("matmul.py", target=target) for target in ("cuda:80", "cuda:90")]
 >>> irscope.table(captures)                      # a list of dicts, for pandas

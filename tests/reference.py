@@ -28,6 +28,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         (
             "record_all",
             "capture",
+            "listen",
             "recording_session",
             "findings",
             "why",
@@ -56,6 +57,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("Comparison", "Change", "StageChange", "LineChange", "PassTime"),
     ),
     ("", "", "irscope.record.programs.in_process", ("Recorded",)),
+    ("", "", "irscope.record.programs.listening", ("Listening",)),
     ("irscope.analysis.findings.model", "What is slow, and its fixes.", "irscope.analysis.findings.model", ()),
     ("irscope.verify.verdict", "Whether a launch is right.", "irscope.verify.verdict", ()),
     (

@@ -56,6 +56,7 @@ from tests.memory.cases import too_large
 from tests.record.reasons import DATA as REASONS
 from tests.record.reasons import stored_logs
 
+HATCHET = Path(__file__).parents[1] / "data" / "proton" / "matmul.hatchet"
 DATA = ROOT / "tests" / "data"
 FLASH = DATA / "layouts" / "flash_attention-cuda-90.irscope"
 MATMUL = DATA / "layouts" / "matmul-cuda-80.irscope"
@@ -360,6 +361,10 @@ def _predictions(reference: Reference, irscope: Run) -> None:
     for name in ("shared_columns", "liger_cross_entropy_kernel", "matmul_naive_kernel"):
         (found,) = check(reference, irscope, "time", "time", next(folder.rglob(f"{name}.irscope")))
         assert found["interval_s"][0] < found["seconds"] < found["interval_s"][1]
+    assert found["measured"] is None
+    path = next(folder.rglob("matmul_naive_kernel.irscope"))
+    (found,) = check(reference, irscope, "time", "time", path, "--proton", HATCHET)
+    assert (found["measured"]["launches"], len(found["measured"]["lines"])) == (10, 2)
     found = check(reference, irscope, "tune", "tune", next(folder.rglob("matmul_naive_kernel.irscope")))
     assert found["configs"][0]["triton"].startswith("triton.Config(")
 

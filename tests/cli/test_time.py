@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -162,3 +163,74 @@ def test_what_is_calibrated_is_used_and_named(irscope: Run) -> None:
         calibrate("python", lambda _: {"device": "Unheard Of 1", "constants": constants})
     with pytest.raises(NoDevice, match="could not be measured"):
         calibrate("/nonexistent/python")
+
+
+PROTON = ROOT / "tests" / "data" / "proton"
+
+
+def tracks(path: Path) -> dict[str, list[tuple[str, float, float]]]:
+    """The spans of a Chrome trace by process and thread.
+
+    Checked by the trace event format: Perfetto needs spans of one thread to nest, and drops those that do not.
+    """
+    events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    named = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    found: dict[str, list[tuple[str, float, float]]] = {}
+    for event in events:
+        assert event["ph"] in ("M", "X")
+        assert isinstance(event["pid"], int)
+        if event["ph"] == "X":
+            assert event["dur"] >= 0 <= event["ts"]
+            row = event["name"], float(event["ts"]), float(event["ts"] + event["dur"])
+            found.setdefault(f"{named[event['pid']]} / {event['tid']}", []).append(row)
+    for spans in found.values():
+        open_until: list[float] = []
+        for _, start, end in sorted(spans, key=lambda span: (span[1], -span[2])):
+            while open_until and open_until[-1] <= start + 1e-9:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1] + 1e-9
+            open_until.append(end)
+    return found
+
+
+def test_what_proton_measured_stands_beside_the_prediction(irscope: Run, tmp_path: Path) -> None:
+    code, out, _ = irscope("time", MATMUL, "--proton", PROTON / "matmul.hatchet")
+    assert code == 0
+    assert "Proton: 10 launches of 205 µs" in out
+    # 700 of 1,000 samples.
+    assert "matmul.py:37             70.0%" in out
+    code, out, _ = irscope("time", MATMUL, "--proton", PROTON / "matmul.chrome_trace")
+    assert "Proton: 3 launches of 12 µs" in out
+    assert re.search(r"load +75.0%", out)
+    for name, expected in (
+        ("matmul.hatchet", {"launches": [10], "lines": [2]}),
+        ("matmul.chrome_trace", {"launches": [2, 1], "scopes": [2]}),
+    ):
+        path = tmp_path / f"{name}.trace.json"
+        assert irscope("time", MATMUL, "--proton", PROTON / name, "-o", path)[0] == 0
+        found = tracks(path)
+        assert any("predicted" in track for track in found)
+        for kind, counts in expected.items():
+            assert [len(spans) for track, spans in found.items() if f": {kind}, measured" in track] == counts
+    events = json.loads((tmp_path / "matmul.hatchet.trace.json").read_text())["traceEvents"]
+    (line,) = (event["args"] for event in events if event["name"] == "matmul.py:37" and event.get("cat") == "line")
+    (share,) = (
+        row["share"] for row in json.loads(irscope("time", MATMUL, "--json")[1])[0]["lines"] if row["line"] == 37
+    )
+    assert line == {"file": "/home/user/matmul.py", "line": 37, "share": 0.7, "predicted_share": share}
+
+
+def test_other_files_than_protons_are_refused(irscope: Run, tmp_path: Path) -> None:
+    whole = (PROTON / "matmul.chrome_trace").read_text()
+    for name, text, status, said in (
+        ("half", whole[:-200], 0, "1 lines of half are no whole object"),
+        ("cut", (PROTON / "matmul.hatchet").read_text()[:200], 1, "is no whole JSON"),
+        ("other", '{"traceEvents": []}', 1, "holds no kernel that Proton measured"),
+        ("text", "kernel 12 us", 1, "is no output of Proton's"),
+        ("packed", "\x82\xa5frame", 1, "is no output of Proton's"),
+    ):
+        (tmp_path / name).write_text(text)
+        code, _, err = irscope("time", MATMUL, "--proton", tmp_path / name)
+        assert (code, said in err) == (status, True), (name, err)
+    code, _, err = irscope("time", MATMUL, "--proton", tmp_path / "half", "--roofline")
+    assert (code, "--roofline" in err) == (2, True)
