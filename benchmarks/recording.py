@@ -74,8 +74,8 @@ actions["dump"] = dumped
 for action in actions.values():
     timed(action)
 def listened():
-    # A server listens for long: what is found out of its Triton once is not counted, but printed. The listener's own time
-    # is a few milliseconds, less than that of a compile varies: it is measured itself.
+    # A server listens for long: what is found out of its Triton once is not counted, but printed. The listener's own
+    # time is a few milliseconds, less than that of a compile varies: it is measured itself.
     spent = []
     with tempfile.TemporaryDirectory() as folder, irscope.listen(folder):
         ours = triton_api.compilation_listener()

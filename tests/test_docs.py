@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,6 +119,7 @@ def test_every_command_runs(
     for name, launch in LAUNCHES.items():
         copy = without_torch(ROOT / "examples" / f"{name}.py", tmp_path / "examples")
         copy.write_text(copy.read_text("utf-8").partition("\nif __name__")[0] + BUFFER + launch + "\n", "utf-8")
+    shutil.copy(ROOT / "tests" / "data" / "proton" / "matmul.hatchet", tmp_path / "proton.hatchet")
     store = CaptureStore()
     matmul = load(path)
     recorded_here = store.add(matmul)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def run_pages(folder: Path, some: Sequence[Path] = (README, *SAMPLE)) -> None:
     """Run the commands of pages in a folder, and write what differs from what they show."""
     (folder / "dump.log").write_bytes(lzma.decompress((DATA / "dumps" / "3.9.0.cuda90.mlir.xz").read_bytes()))
     shutil.copy(DATA / "tritonparse" / "softmax.bin.ndjson", folder / "trace.ndjson")
+    with tarfile.open(DATA / "inductor" / "mlp.tar.xz") as archive:
+        archive.extractall(folder, [one for one in archive if one.name.startswith("trace/")], filter="data")
+    (folder / "server.log").write_text("Triton kernel JIT compilation during inference: _zero_kv_blocks_kernel.\n")
     found: dict[str, list[str]] = {}
     with workplace(folder):
         for page in some:

@@ -102,6 +102,9 @@ SARIF = closed("version runs", **{"$schema": TEXT, "version": {"const": "2.1.0"}
 def test_sarif() -> None:
     log = sarif_log(REPORT, ROOT, "0.1.0")
     jsonschema.Draft7Validator(SARIF).validate(log)
+    addressed = sarif_log(REPORT, ROOT, "0.1.0", "https://irscope.example")
+    jsonschema.Draft7Validator(SARIF).validate(addressed)
+    assert addressed["runs"][0]["tool"]["driver"]["informationUri"] == "https://irscope.example"
     (run,) = log["runs"]
     rules = [one["id"] for one in run["tool"]["driver"]["rules"]]
     first, second = run["results"]

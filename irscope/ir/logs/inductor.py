@@ -17,7 +17,8 @@ from typing import Any
 
 from irscope.ir.logs.cache import read_cache
 from irscope.ir.logs.files import FileRefused, inside, read_regular
-from irscope.ir.logs.inductor_launch import Buffer, KernelCall, launch_of_code, note_buffer, split_arguments
+from irscope.ir.logs.inductor_launch import CallTensor, KernelCall, launch_of_code, note_tensor, split_arguments
+from irscope.ir.logs.torch_trace import graphs_of_trace, trace_files
 from irscope.model.capture import Capture, Environment, Kernel, SourceFile
 from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin, GraphPart
 
@@ -105,7 +106,7 @@ def read_output_code(text: str) -> tuple[_GeneratedKernel, ...]:
     launches: Counter[str] = Counter()
     others: Counter[tuple[str, tuple[str, ...]]] = Counter()
     comment = _Comment()
-    buffers: dict[str, Buffer] = {}
+    buffers: dict[str, CallTensor] = {}
     called: dict[str, KernelCall] = {}
     at = 0
     while at < len(lines):
@@ -128,7 +129,7 @@ def read_output_code(text: str) -> tuple[_GeneratedKernel, ...]:
             others[found[1], comment.operators] += 1
             comment = _Comment()
         else:
-            note_buffer(line, buffers)
+            note_tensor(line, buffers)
     calls = tuple(GraphCall(callee, operators, count) for (callee, operators), count in others.items())
     shared = GraphOrigin(graph, part, kernels=len(defined), others=calls)
     return tuple(
@@ -222,8 +223,6 @@ class InductorFiles:
 
 def find_inductor_files(folder: Path) -> InductorFiles:
     """What a folder holds of TorchInductor's, at most some levels deep; links are not followed."""
-    from irscope.ir.logs.torch_trace import trace_files
-
     outputs: list[Path] = []
     code: list[Path] = []
     caches: list[Path] = []
@@ -335,11 +334,10 @@ def _generated(files: InductorFiles, skipped: Callable[[str], None]) -> Iterator
 
 def _traced_kernels(text: str) -> Iterator[_GeneratedKernel]:
     """The kernels of a trace of TORCH_TRACE."""
-    from irscope.ir.logs.torch_trace import graphs_of_trace
-
     for graph in graphs_of_trace(text):
+        lines = {name: node for one in graph.graphs for name, node in read_graph_lines(one).items()}
         for kernel in read_output_code(graph.code):
-            nodes = tuple(replace(graph.lines.get(one.name, one), operator=one.operator) for one in kernel.origin.nodes)
+            nodes = tuple(replace(lines.get(one.name, one), operator=one.operator) for one in kernel.origin.nodes)
             yield replace(
                 kernel,
                 origin=replace(kernel.origin, nodes=nodes),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,19 +14,9 @@ from irscope.model.launch_record import DTYPES, Argument, LaunchRecord
 _MOST_CHARACTERS = 1 << 20
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
 
-# buf1 = empty_strided_cuda((8, 1), (1, 8), torch.float32)   |   buf4 = reinterpret_tensor(buf2, (8, 1), (1, 1), 0); del
-# assert_size_stride(primals_3, (256, ), (1, ), 'input')     |   buf4 = buf2; del buf2  # reuse
-_SIZES = r"\((?P<shape>[\d, ]{0,200})\), \((?P<strides>[\d, ]{0,200})\)"
-_BUFFER = re.compile(
-    rf"(?P<made>\w{{1,100}}) = (?:empty_strided\w{{0,40}}\(|reinterpret_tensor\(\w{{1,100}}, ){_SIZES}"
-    r"(?:, (?P<at>\d+)\))?"
-    rf"|assert_size_stride\((?P<checked>\w{{1,100}}), {_SIZES.replace('shape', 'size').replace('strides', 'stride')}"
-    r"|(?P<again>\w{1,100}) = (?P<other>\w{1,100})(?:;|$)"
-)
-
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class CallTensor:
     """A tensor of the code that calls kernels: sizes and strides in elements, and where it begins in its storage."""
 
     shape: tuple[int, ...]
@@ -40,25 +29,48 @@ class KernelCall:
     """The first call of a kernel: the text of each argument, and the tensors that had names then."""
 
     arguments: tuple[str, ...] = ()
-    buffers: Mapping[str, Buffer] | None = None
+    tensors: Mapping[str, CallTensor] | None = None
 
 
-def note_buffer(line: str, buffers: dict[str, Buffer]) -> None:
-    """Take the tensor that a line makes, names again or checks; sizes that are not numbers are not known."""
-    found = _BUFFER.match(line)
-    if found is None:
+_TENSORS = ("empty_strided", "assert_size_stride(", "reinterpret_tensor(", " = buf", " = primals")
+
+
+def note_tensor(line: str, tensors: dict[str, CallTensor]) -> None:
+    """Take the tensor that a line of code makes, names again or checks; sizes that are not numbers are not known."""
+    # buf1 = empty_strided_cuda((8, 1), (1, 8), torch.float32)   |   buf4 = reinterpret_tensor(buf2, (8, 1), (1, 1), 0)
+    # assert_size_stride(primals_3, (256, ), (1, ), 'input')     |   buf4 = buf2; del buf2  # reuse
+    if not any(word in line for word in _TENSORS):
         return
-    if found["again"]:
-        if found["other"] in buffers:
-            buffers[found["again"]] = buffers[found["other"]]
+    statements = _parsed(line)
+    first = statements[0] if statements else None
+    name = ""
+    if isinstance(first, ast.Assign) and isinstance(first.targets[0], ast.Name):
+        name = first.targets[0].id
+        if isinstance(first.value, ast.Name) and first.value.id in tensors:
+            tensors[name] = tensors[first.value.id]
+    call = first.value if isinstance(first, (ast.Assign, ast.Expr)) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return
-    name = found["made"] or found["checked"]
-    shape, strides = found["shape"] or found["size"] or "", found["strides"] or found["stride"] or ""
-    buffers[name] = Buffer(_numbers(shape), _numbers(strides), int(found["at"] or 0))
+    given = call.args
+    if call.func.id in ("assert_size_stride", "reinterpret_tensor") and isinstance(given[0], ast.Name):
+        name, given = name or given[0].id, given[1:]
+    elif not call.func.id.startswith("empty_strided"):
+        return
+    shape, strides = (_literal(one, tuple) for one in (*given[:2], None, None)[:2])
+    is_known = all(type(size) is int and size >= 0 for size in (*shape, *strides))
+    offset = _literal(given[2], int) if call.func.id == "reinterpret_tensor" and len(given) > 2 else 0
+    if name and is_known and len(given) > 1:
+        tensors[name] = CallTensor(shape, strides, offset)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+def _parsed(code: str) -> list[ast.stmt]:
+    """The statements of a text; none where it is no Python, or too much of it."""
+    if len(code) > _MOST_CHARACTERS:
+        return []
+    try:
+        return ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
 
 
 def launch_of_code(
@@ -98,13 +110,7 @@ def launch_of_code(
 
 def _decorator(code: str) -> tuple[dict[str, ast.expr], str]:
     """The `triton_meta` of a kernel's decorator, by key, and the kind of its grid; empty where there is none."""
-    if len(code) > _MOST_CHARACTERS:
-        return {}, ""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}, ""
-    for function in tree.body:
+    for function in _parsed(code):
         for one in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
             keywords = {key.arg: key.value for key in one.keywords} if isinstance(one, ast.Call) else {}
             if "triton_meta" in keywords:
@@ -163,7 +169,7 @@ def _record(signature: Mapping[str, str], call: KernelCall) -> LaunchRecord | No
     names = [name for name, kind in signature.items() if kind != "constexpr"]
     if len(names) != len(call.arguments):
         return None
-    buffers = call.buffers or {}
+    tensors = call.tensors or {}
     rows: list[Argument] = []
     for name, text in zip(names, call.arguments, strict=True):
         kind = signature[name]
@@ -176,7 +182,7 @@ def _record(signature: Mapping[str, str], call: KernelCall) -> LaunchRecord | No
                 return None
             rows.append(Argument(name, "scalar", type(value).__name__, value))
             continue
-        known = buffers.get(text)
+        known = tensors.get(text)
         dtype = DTYPES.get(kind.lstrip("*k"))
         if known is None or dtype is None or len(known.shape) != len(known.strides):
             return None

@@ -8,7 +8,6 @@ vLLM (`vllm/utils/jit_monitor.py`, `vllm/triton_utils/jit_monitor.py` before Jul
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,22 +16,9 @@ from irscope.ir.logs.launch_text import UNKNOWN_TARGET
 from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Capture, Environment, Kernel, Launch
 
-# … [jit_monitor.py:103] Triton kernel JIT compilation during inference: _zero_kv_blocks_kernel. This causes a latency …
-# … Triton kernel JIT compilation during inference: _fwd (constexprs={BLOCK=64}; signature={x_ptr='*bf16'}; …). This …
-# … Triton autotune/warmup candidate JIT compilation during inference: _fwd (key=[('*i32', 'D'), ('constexpr', 1)]{…}).
-_VLLM = re.compile(
-    r"Triton (?:kernel|autotune/warmup candidate) JIT compilation during inference: (?P<name>[A-Za-z_]\w{0,300})"
-    r"(?P<rest>[^\n]{0,100000})"
-)
-# … Triton kernel '_fwd_kernel' took 2.31 s to compile after serving started. Serving-time compilation can stall …
-# … Triton kernel '_fwd_kernel' device-loaded after serving started (free device mem: 0.66 GiB). Late loads run inside …
-_SGLANG = re.compile(
-    r"Triton kernel '(?P<name>[A-Za-z_]\w{0,300})' (?:took (?P<seconds>\d{1,9}\.\d{1,9}) s to compile|device-loaded)"
-    r" after serving started"
-)
+_VLLM, _SGLANG = " JIT compilation during inference: ", "Triton kernel '"
 _PARTS = ("constexprs", "signature", "extra_compile_info", "key")
-# …, device=0, num_warps=8}: what stands before it may be cut, and its brackets open.
-_OPTION = re.compile(r"\b(num_warps|num_stages|num_ctas)=(\d{1,4})\b")
+_OPTIONS = ("num_warps", "num_stages", "num_ctas")
 _MOST_KERNELS = 10_000
 
 
@@ -51,19 +37,44 @@ def captures_of_jit_log(text: str, name: str) -> tuple[Capture, ...]:
     """
     seen: dict[Launch, _Seen] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        if (found := _VLLM.search(line)) is not None:
-            launch, seconds = _launch(found["name"], _details(found["rest"])), None
-        elif (found := _SGLANG.search(line)) is not None:
-            launch, seconds = Launch(Kernel(found["name"])), found["seconds"]
-        else:
+        launch, seconds = _of_vllm(line), None
+        if launch is None:
+            launch, seconds = _of_sglang(line)
+        if launch is None:
             continue
         if launch not in seen and len(seen) >= _MOST_KERNELS:
             break
         one = seen.setdefault(launch, _Seen(launch, number))
         one.count += 1
         if seconds is not None:
-            one.seconds = max(one.seconds or 0.0, float(seconds))
+            one.seconds = max(one.seconds or 0.0, seconds)
     return tuple(_capture(one, name) for one in seen.values())
+
+
+def _of_vllm(line: str) -> Launch | None:
+    # … [jit_monitor.py:103] Triton kernel JIT compilation during inference: _zero_kv_blocks_kernel. This causes a …
+    # … Triton kernel JIT compilation during inference: _fwd (constexprs={BLOCK=64}; signature={x='*bf16'}; …). This …
+    # … Triton autotune/warmup candidate JIT compilation during inference: _fwd (key=[('*i32', 'D'), …]{…}).
+    before, _, after = line.partition(_VLLM)
+    name = after.partition(" ")[0].rstrip(".")
+    if not before.endswith(("Triton kernel", "Triton autotune/warmup candidate")) or not name.isidentifier():
+        return None
+    return _launch(name, _details(after[len(name) :]))
+
+
+def _of_sglang(line: str) -> tuple[Launch | None, float | None]:
+    """The kernel, and how many seconds its compile took, if the line says that."""
+    # … Triton kernel '_fwd' took 2.31 s to compile after serving started. Serving-time compilation can stall the …
+    # … Triton kernel '_fwd' device-loaded after serving started (free device mem: 0.66 GiB). Late loads run inside …
+    name, _, rest = line.partition(_SGLANG)[2].partition("' ")
+    if not name.isidentifier():
+        return None, None
+    if rest.startswith("device-loaded after serving started"):
+        return Launch(Kernel(name)), None
+    number, found, _ = rest.removeprefix("took ").partition(" s to compile after serving started")
+    if not found or not number.replace(".", "", 1).isdecimal() or len(number) > 12:
+        return None, None
+    return Launch(Kernel(name)), float(number)
 
 
 def _capture(seen: _Seen, name: str) -> Capture:
@@ -87,10 +98,13 @@ def _details(rest: str) -> Mapping[str, str]:
     if not inner.startswith("(") or not inner.endswith(")"):
         return {}
     parts: dict[str, str] = {}
-    for piece in re.split(rf"; (?=(?:{'|'.join(_PARTS)})=)", inner[1:-1]):
-        name, _, value = piece.partition("=")
-        if name in _PARTS:
-            parts[name] = value
+    last = ""
+    for piece in inner[1:-1].split("; "):
+        name, found, value = piece.partition("=")
+        if found and name in _PARTS:
+            parts[name], last = value, name
+        elif last:
+            parts[last] += f"; {piece}"
     return parts
 
 
@@ -99,7 +113,9 @@ def _launch(name: str, details: Mapping[str, str]) -> Launch:
     if not signature:
         return _launch_of_key(name, details.get("key", ""))
     constants = dict(_pairs(details.get("constexprs", "")))
-    options = _OPTION.findall(details.get("extra_compile_info", ""))
+    # What stands before an option may be cut, and its brackets open.
+    others = (part.partition("=") for part in details.get("extra_compile_info", "").strip("{}").split(", "))
+    options = [(key, value) for key, _, value in others if key in _OPTIONS and value.isdecimal() and len(value) < 5]
     return Launch(
         Kernel(name),
         signature=tuple(signature.items()),

@@ -8,15 +8,12 @@ Chrome trace has each launch, or with `backend="instrumentation"` the scopes of 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from irscope.errors import ParseError
 
-# /home/user/matmul.py:matmul_kernel@37
-_LINE = re.compile(r"(.{1,4096}):([^:@]{0,300})@(\d{1,9})$")
 _MOST_NODES = 1_000_000
 _MOST_DEPTH = 500
 _FORMS = "hatchet's JSON (data='tree') and Chrome traces (data='trace') are read"
@@ -88,12 +85,11 @@ def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
         node, parent, depth = waiting.pop()
         seen += 1
         title, metrics = str(_object(node.get("frame")).get("name", "")), _object(node.get("metrics"))
-        found = _LINE.fullmatch(title)
+        found = _place(title)
         samples = _number(metrics.get("num_samples"))
         if found is not None and samples and parent:
-            key = found[1], int(found[3])
             kernel = kernels.setdefault(parent, MeasuredKernel(parent))
-            kernel.samples[key] = kernel.samples.get(key, 0) + int(samples)
+            kernel.samples[found] = kernel.samples.get(found, 0) + int(samples)
         elif title and title != "ROOT" and (nanoseconds := _number(metrics.get("time (ns)"))):
             kernel = kernels.setdefault(title, MeasuredKernel(title))
             kernel.launches += int(_number(metrics.get("count")) or 1)
@@ -102,6 +98,13 @@ def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
         if depth < _MOST_DEPTH and isinstance(children, list):
             own = parent if found is not None else title
             waiting += [(_object(child), own, depth + 1) for child in cast("list[Any]", children)]
+
+
+def _place(title: str) -> tuple[str, int] | None:
+    """File and line of `/home/user/matmul.py:matmul_kernel@37`; None for another title."""
+    before, _, line = title.rpartition("@")
+    file, _, _ = before.rpartition(":")
+    return (file, int(line)) if file and line.isdecimal() and len(line) < 10 else None
 
 
 def _read_traces(text: str, kernels: dict[str, MeasuredKernel]) -> int:

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from irscope.ir.logs.inductor import read_graph_lines
-from irscope.model.evidence import GraphNode
-
-FILES = ("dedicated_log_torch_trace_*.log", "raw.log")
+_FILES = ("dedicated_log_torch_trace_*.log", "raw.log")
 """What torch and tlparse name such a file."""
 
-_LINE = re.compile(r"[A-Z]\d{4} \d{2}:\d{2}:\d{2}\.\d{6} \d{1,20} [^\n\]]{1,4096}\] (\{)")
 _MOST_CHARACTERS = 1 << 24
 """Of the JSON of one event."""
 _CODE, _KERNELS = "inductor_output_code", "triton_kernel_info"
 _GRAPHS = ("inductor_post_grad_graph", "aot_forward_graph", "aot_backward_graph", "aot_inference_graph")
-"""The graphs whose nodes the comments of the code name, the best last: of an event or an artifact of that name."""
+"""The graphs whose nodes the comments of the code name: of an event or an artifact of that name."""
 _OF_COMPILE = ("rank", "compiled_autograd_id", "frame_id", "frame_compile_id", "attempt")
 
 
@@ -34,8 +29,8 @@ class TracedGraph:
     """The code of one graph, and what the events of the same compile say of it."""
 
     code: str
-    lines: dict[str, GraphNode]
-    """The nodes of its FX graph that have a line of Python, by name."""
+    graphs: tuple[str, ...]
+    """The texts of its FX graph at several stages, which have lines of Python; the last is the most like the code."""
     compile: Mapping[str, Any]
     """What its event says of which compile it is of: rank, frame, and how often that was compiled."""
     configs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -46,13 +41,13 @@ class TracedGraph:
 
 def is_torch_trace(text: str) -> bool:
     """Whether a text begins like such a trace."""
-    return _LINE.match(text.lstrip()[:8192]) is not None
+    return _start_of_event(text.lstrip()[:8192].partition("\n")[0]) is not None
 
 
 def graphs_of_trace(text: str) -> tuple[TracedGraph, ...]:
     """The graphs whose code a trace holds, in its order; a line that is cut, as at a kill, is passed over."""
     graphs: list[TracedGraph] = []
-    lines: dict[str, dict[str, GraphNode]] = {}
+    texts: dict[str, list[str]] = {}
     for event, payload in _events(text):
         of_compile = {key: event[key] for key in _OF_COMPILE if event.get(key) is not None}
         key = json.dumps(of_compile, sort_keys=True, default=str)
@@ -60,9 +55,9 @@ def graphs_of_trace(text: str) -> tuple[TracedGraph, ...]:
         name = next((known for known in (_CODE, *_GRAPHS) if known in event), "")
         name = name or (str(cast("dict[str, Any]", artifact).get("name", "")) if isinstance(artifact, dict) else "")
         if name in _GRAPHS:
-            lines.setdefault(key, {}).update(read_graph_lines(payload))
+            texts.setdefault(key, []).append(payload)
         elif name == _CODE:
-            graphs.append(TracedGraph(payload, dict(lines.get(key, {})), of_compile))
+            graphs.append(TracedGraph(payload, tuple(texts.get(key, ())), of_compile))
         elif name == _KERNELS:
             mine = [graph for graph in graphs if graph.compile == of_compile]
             _note_kernels(payload, mine)
@@ -75,20 +70,28 @@ def _events(text: str) -> Iterator[tuple[dict[str, Any], str]]:
     rows = iter(text.split("\n"))
     row: str | None = next(rows, None)
     while row is not None:
-        found = _LINE.match(row)
+        found = _start_of_event(row)
         payload: list[str] = []
         line, row = row, next(rows, None)
         while row is not None and row.startswith("\t"):
             payload.append(row[1:])
             row = next(rows, None)
-        if found is None or not line.startswith(wanted, found.start(1) + 1) or len(line) > _MOST_CHARACTERS:
+        if found is None or not line.startswith(wanted, found + 1) or len(line) > _MOST_CHARACTERS:
             continue
         try:
-            event: Any = json.loads(line[found.start(1) :])
+            event: Any = json.loads(line[found:])
         except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
             yield cast("dict[str, Any]", event), "\n".join(payload)
+
+
+def _start_of_event(line: str) -> int | None:
+    """Where the JSON of a line begins; None for a line that is no event."""
+    head, found, _ = line.partition("] {")
+    parts = head.split(" ", 3)
+    is_event = bool(found) and len(parts) == 4 and len(parts[0]) == 5 and parts[0][1:].isdecimal()
+    return len(head) + 2 if is_event and parts[1].count(":") == 2 and parts[2].isdecimal() else None
 
 
 def _note_kernels(payload: str, graphs: Sequence[TracedGraph]) -> None:
@@ -111,7 +114,7 @@ def _note_kernels(payload: str, graphs: Sequence[TracedGraph]) -> None:
 
 def trace_files(folder: Path) -> list[Path]:
     """The traces of a folder of TORCH_TRACE, one for each process, or of tlparse's output, one for each rank."""
-    for pattern in FILES:
+    for pattern in _FILES:
         if found := sorted((*folder.glob(pattern), *folder.glob(f"rank_*/{pattern}"))):
             return found
     return []
