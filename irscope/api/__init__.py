@@ -170,11 +170,11 @@ def capture(plan: str | PassPlan = "", snapshots: SnapshotLevel = "triton") -> I
 def listen(folder: str | Path, *, plan: str | PassPlan = "", max_bytes: int = 256 << 20) -> Listening:
     """Record what this process compiles from now on into a collection, until `close()` or the end of a `with` block.
 
-    By Triton's compilation listener, beside those of others: launches of compiled kernels cost nothing, a compile less
-    than 3 % of its time. A capture has the stages, options, signature and source of a compile; its passes and layouts
-    are made from these when they are asked for. The launch's arguments and grid are not known: state them (`--size`,
-    `--grid`). What other processes compile, such as TorchInductor's workers, is not recorded, and kernels from Triton's
-    cache are not either.
+    By Triton's compilation listener, beside those of others: launches of compiled kernels cost nothing, and a thread
+    writes what a compile made. A capture has the stages, options, signature and source of a compile; its passes and
+    layouts are made from these when they are asked for. The launch's arguments and grid are not known: state them
+    (`--size`, `--grid`). What other processes compile, such as TorchInductor's workers, is not recorded, and kernels
+    from Triton's cache are not either.
 
     Args:
         folder: of the collection, which may be read, and which other processes may write to, at any time.

@@ -1,8 +1,9 @@
 """Records what a running process compiles, by Triton's own hooks and beside those of others: `irscope.listen(folder)`.
 
 Triton calls its listener at the end of a compile and at no cached launch. What it made lies in its cache then, from
-where it is copied into a capture; nothing is compiled, printed or disassembled for that. A plan needs the hook for
-stages too, whose answer enters Triton's keys: kernels of a plan and others are never taken for one another.
+where it is copied into a capture, which a thread writes; nothing is compiled, printed or disassembled for that. A plan
+needs the hook for stages too, whose answer enters Triton's keys: kernels of a plan and others are never taken for one
+another.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Listening:
         self._kept: deque[tuple[Path, int]] = deque()
         self._bytes = 0
         self._lock = threading.Lock()
+        self._writers: list[threading.Thread] = []
         self._active = True
         self._environments: dict[Target, Environment] = {}
         self._open = threading.local()
@@ -87,8 +89,14 @@ class Listening:
         state = "listening" if self._active else "ended"
         return f"<{state}: {self.count} captures in {str(self.folder)!r}{self.problem and f'; {self.problem}'}>"
 
+    def wait(self) -> None:
+        """Wait until all that was compiled so far is in the folder, where it is written while the program goes on."""
+        for writer in self._writers:
+            writer.join()
+
     def close(self) -> None:
         """End the recording; hooks that others set since then stay, and still call those that were there before."""
+        self.wait()
         if not self._active:
             return
         self._active = False
@@ -108,7 +116,12 @@ class Listening:
             return
         try:
             if not said["cache_hit"]:
-                self._keep(self._capture(said["src"], said["metadata"], said["metadata_group"], said["times"]))
+                capture = self._capture(said["src"], said["metadata"], said["metadata_group"], said["times"])
+                # A thread for each: one that waits for work would not be there in a process that is forked. Python
+                # itself waits for them at its end.
+                self._writers = [one for one in self._writers if one.is_alive()]
+                self._writers.append(threading.Thread(target=self._write, args=(capture,), name="irscope.listen"))
+                self._writers[-1].start()
         except Exception as error:
             # A server's compile does not fail because of a full disk, or of what irscope does not know.
             self._tell(f"{type(error).__name__}: {error}")
@@ -141,6 +154,12 @@ class Listening:
         """End this thread's compile, and one that failed before it, of which Triton says nothing."""
         while self._watch.current is not None:
             self._watch.end()
+
+    def _write(self, capture: Capture) -> None:
+        try:
+            self._keep(capture)
+        except Exception as error:
+            self._tell(f"{type(error).__name__}: {error}")
 
     def _tell(self, problem: str) -> None:
         if not self.problem:
@@ -210,10 +229,10 @@ class Listening:
         )
 
     def _keep(self, capture: Capture) -> None:
-        self._collection.add(capture)
-        path = self._collection.path_of(capture)
-        size = path.stat().st_size
         with self._lock:
+            self._collection.add(capture)
+            path = self._collection.path_of(capture)
+            size = path.stat().st_size
             self.count += 1
             for known in [row for row in self._kept if row[0] == path]:
                 self._kept.remove(known)

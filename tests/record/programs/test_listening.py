@@ -55,14 +55,21 @@ def compiled(path: Path, size: int) -> Any:
     return triton.compile(source, target=GPUTarget("cuda", 90, 32))
 
 
+def compiled_and_written(path: Path, listening: Any) -> None:
+    assert compiled(path, 32).asm["cubin"]
+    listening.wait()
+
+
 def test_a_compile_is_recorded_beside_other_listeners(kernel: Path, tmp_path: Path, knobs: Any) -> None:
     others: list[bool] = []
     other = knobs.compilation.listener = lambda **said: others.append(said["cache_hit"])
     with irscope.listen(tmp_path / "seen") as listening:
         made = compiled(kernel, 128)
+        listening.wait()
         (path,) = (tmp_path / "seen").glob("*.irscope")
         first = irscope.load(path)
         compiled(kernel, 128)
+        listening.wait()
         assert (listening.count, listening.problem) == (1, "")
         # Another sets itself before this one, as this one did, and stays.
         ours = knobs.compilation.listener
@@ -91,16 +98,18 @@ def test_a_plan_a_bound_and_a_full_disk(kernel: Path, tmp_path: Path, knobs: Any
     plain = compiled(kernel, 512)
     with irscope.listen(tmp_path / "planned", plan="-ttgir:coalesce", max_bytes=1) as listening:
         planned = compiled(kernel, 512)
+        listening.wait()
         (path,) = (tmp_path / "planned").glob("*.irscope")
         capture = irscope.load(path)
         compiled(kernel, 64)
+        listening.wait()
         # The oldest goes first, and what is being written never.
         (left,) = (tmp_path / "planned").glob("*.irscope")
         assert (left != path, listening.count) == (True, 2)
         shutil.rmtree(tmp_path / "planned")
         (tmp_path / "planned").touch()
         with pytest.warns(UserWarning, match="a compile was not recorded"):
-            assert compiled(kernel, 32).asm["cubin"]
+            compiled_and_written(kernel, listening)
         assert listening.problem
     assert knobs.runtime.add_stages_inspection_hook is hook
     assert 5 in hooked
