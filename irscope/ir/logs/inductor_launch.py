@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from irscope.ir.logs.launch_text import UNKNOWN_TARGET, target_named
 from irscope.model.capture import Kernel, Launch, Target
@@ -93,8 +93,9 @@ def launch_of_code(
     options = tuple(sorted((name, config[name]) for name in _OPTIONS if type(config.get(name)) is int))
     attributes: dict[str, str] = {}
     for path, rows in _first_attributes(meta.get("configs")).items():
-        if isinstance(path, tuple) and len(path) == 1 and type(path[0]) is int and 0 <= path[0] < len(names):
-            attributes[names[path[0]]] = ", ".join(f"{key}={value}" for key, value in rows)
+        at: Any = cast("tuple[Any, ...]", path)[0] if isinstance(path, tuple) and path else None
+        if type(at) is int and 0 <= at < len(names):
+            attributes[names[at]] = ", ".join(f"{key}={value}" for key, value in rows)
     record = _record(signature, call) if call is not None else None
     launch = Launch(
         kernel,
@@ -143,14 +144,17 @@ def _texts(node: ast.expr | None) -> dict[str, str]:
     return rows if all(isinstance(key, str) and isinstance(value, str) for key, value in rows.items()) else {}
 
 
-def _first_attributes(node: ast.expr | None) -> dict[Any, Any]:
-    rows = _literal(node, list)
-    first = rows[0] if rows and isinstance(rows[0], dict) else {}
+def _first_attributes(node: ast.expr | None) -> dict[Any, list[list[Any]]]:
+    rows: list[Any] = _literal(node, list)
+    first: Any = rows[0] if rows else None
+    if not isinstance(first, dict):
+        return {}
+    return {path: found for path, found in cast("dict[Any, Any]", first).items() if _are_pairs(found)}
 
-    def is_pair(row: Any) -> bool:
-        return isinstance(row, list) and len(row) == 2
 
-    return {path: found for path, found in first.items() if isinstance(found, list) and all(map(is_pair, found))}
+def _are_pairs(value: Any) -> bool:
+    rows = cast("list[Any]", value) if isinstance(value, list) else [None]
+    return all(isinstance(row, list) and len(cast("list[Any]", row)) == 2 for row in rows)
 
 
 def _target(node: ast.expr | None) -> Target:

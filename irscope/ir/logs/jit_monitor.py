@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from irscope.ir.logs.launch_text import UNKNOWN_TARGET
 from irscope.ir.mlir.tokens import split_commas
@@ -127,12 +127,13 @@ def _launch(name: str, details: Mapping[str, str]) -> Launch:
 def _launch_of_key(name: str, key: str) -> Launch:
     """Of `[('i32', None), ('*i32', 'D'), ('constexpr', 1)]{…}`: types and constants in order, without names."""
     rows = _value(key.partition("]{")[0] + "]" if "]{" in key else key)
-    if not isinstance(rows, list) or not all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+    given = cast("list[Any]", rows) if isinstance(rows, list) else []
+    if not all(isinstance(row, tuple) and len(cast("tuple[Any, ...]", row)) == 2 for row in given):
         return Launch(Kernel(name))
     signature: dict[str, str] = {}
     constants: dict[str, str] = {}
     attributes: dict[str, str] = {}
-    for number, (kind, said) in enumerate(rows):
+    for number, (kind, said) in enumerate(given):
         parameter = f"arg{number}"
         signature[parameter] = str(kind)
         if kind == "constexpr":

@@ -106,8 +106,9 @@ def _note_kernels(payload: str, graphs: Sequence[TracedGraph]) -> None:
             continue
         values = cast("dict[str, Any]", said)
         rows = values.get("best_config") or values.get("only_config")
-        pairs = cast("list[Any]", rows) if isinstance(rows, list) else []
-        graph.configs[name] = {str(row[0]): row[1] for row in pairs if isinstance(row, list) and len(row) == 2}
+        given = cast("list[Any]", rows) if isinstance(rows, list) else []
+        pairs = [cast("list[Any]", row) for row in given if isinstance(row, list)]
+        graph.configs[name] = {str(row[0]): row[1] for row in pairs if len(row) == 2}
         if type(took := values.get("compile_time_us")) is int:
             graph.compile_us[name] = took
 

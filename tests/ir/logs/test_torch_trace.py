@@ -111,6 +111,7 @@ def test_findings_are_artifacts_of_the_trace(folder: Path, tmp_path: Path) -> No
     path.write_text(framed)
     captures = list(read(folder / "cache").values())
     page = add_to_traces([path], captures)
+    assert page is not None
     assert page == tmp_path / "irscope-report.html"
     text = path.read_text()
     assert text.startswith(framed)

@@ -116,8 +116,8 @@ def test_a_plan_a_bound_and_a_full_disk(kernel: Path, tmp_path: Path, knobs: Any
     skipped = [one.label for one in capture.snapshots if one.outcome == "skipped"]
     assert skipped == ["ttgir:coalesce#1"]
     assert planned.asm["ttgir"] == capture.text("ttgir") != plain.asm["ttgir"]
-    arguments = {"kernel": "add", "signature": "*fp32:16, *fp32, i32, 512", "target": "cuda:90"}
-    recorded = irscope.record(kernel, plan="-ttgir:coalesce", **arguments)
+    signature = "*fp32:16, *fp32, i32, 512"
+    recorded = irscope.record(kernel, kernel="add", signature=signature, target="cuda:90", plan="-ttgir:coalesce")
     assert (capture.id, capture.texts["ptx"]) == (recorded.id, recorded.texts["ptx"])
     # Neither is taken for the other from Triton's cache.
     assert compiled(kernel, 512).asm["ttgir"] == plain.asm["ttgir"]
