@@ -19,8 +19,8 @@ __all__ = ["commands_page"]
 _HEAD = """# Every command
 
 Made from what `irscope COMMAND --help` says, with the commands that the other pages show. `irscope --help` lists the
-commands, and the section of `record` the options that every command takes that records. Every command that reads has
-`--json`; `-o` writes a file. The exit code is 0 if it is done, 1 if it failed and 2 for misuse.
+commands, and the section of `record` the recording options, which go with every command that records. Every command
+that reads has `--json`; `-o` writes a file. The exit code is 0 if it is done, 1 if it failed and 2 for misuse.
 """
 _EXAMPLES = 4
 

@@ -49,9 +49,9 @@ class _Options:
         --sort KEY: effect, time, pass, instructions, registers, spills, shared, occupancy or convert_layouts. Default:
             time if it was measured, else effect.
         every = --all: Also show the passes that change nothing.
-        --check CHECK: Find by halves the pass that flips this: registers=N or spills=N (at most), compiles, result (as
+        --check CHECK: Bisect for the pass that flips this: registers=N or spills=N (at most), compiles, result (as
             with every pass on), on a GPU time=RATIO (at most), or else a shell command that exits with 0. 125, or no
-            end within --timeout, means that it cannot judge; 1 to 124 is bad. {capture} and $IRSCOPE_CAPTURE are the
+            end within --timeout, means undecided; 1 to 124 means bad. {capture} and $IRSCOPE_CAPTURE are the
             variant's file, $IRSCOPE_PLAN its plan, $IRSCOPE_PASSES_OFF the passes that are off: 'irscope show {capture}
             --stage ptx | grep -q wgmma'.
         --mode off|first: With --check. off: find the fewest passes that flip it when they are off and all others on.
@@ -126,13 +126,13 @@ class _Options:
 def ablate(subject: Subject = None, *, asked: _Options, to: Destination, record_options: RecordingOptions) -> int:
     """Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.
 
-    The table shows what fails, what differs, the resources used, and whether the result is the same: as the CPU runs
-    the TTGIR, or for a script on a GPU as that does, with the time (--virtual only compiles). Compiled variants are
-    kept: after an interruption the same command continues. -o FILE.html writes a page, -o FILE.json JSON.
+    The table shows what fails, what differs, the resources used, and whether the result is the same: the CPU
+    executes the TTGIR, or for a script the GPU if there is one, which also gives the time (--virtual only compiles).
+    Compiled variants are kept: the same command resumes an interrupted run. -o FILE.html writes a page, -o FILE.json
+    JSON.
 
-    With --check, passes are switched off by halves, so that few compiles are needed; passes that the compile cannot do
-    without stay on. With a plan (--disable-pass, --plan, or the capture's own) the search is among the passes that it
-    switches off.
+    With --check, the passes are bisected, which takes few compiles; passes without which the compile fails stay on.
+    With a plan (--disable-pass, --plan, or the capture's own) only the passes that it switches off are searched.
     """
     if asked.check is None:
         return _tabulated(subject, asked, to, record_options)

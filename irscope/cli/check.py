@@ -44,8 +44,8 @@ class _Asserted:
         --min-width OP[@LINE]=BITS: Each access of tensors in global memory moves at least this many bits per thread:
             tl.load=128, of line 31 tl.store@31=64; repeatable.
         --pipelined: Loads that the dots of a loop read are issued in an earlier iteration.
-        --safe: `irscope verify` finds nothing wrong in the launch; what it cannot decide fails, too.
-        --no-finding CODE[,CODE]|any: `irscope why` finds nothing of these kinds: IRS101, or narrow-load; repeatable.
+        --safe: `irscope verify` finds no error in the launch; an undecided launch fails, too.
+        --no-finding CODE[,CODE]|any: `irscope why` reports none of these kinds: IRS101, or narrow-load; repeatable.
         --filecheck FILE:STAGE: FileCheck, of Triton's wheel, accepts the text of a stage by the patterns of FILE;
             repeatable.
         --golden FILE:STAGE: The text of a stage is that of FILE, but for names, numbers, locations and the order of

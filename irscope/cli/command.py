@@ -221,7 +221,7 @@ Annotations = Annotated[
 Context = Annotated[int, "--context, -U (0..): Unchanged lines around a change."]
 Part = Annotated[
     str | None,
-    "--part PART: Which part: h100, h100-pcie, h200, … Default: the GPU that doctor --gpu measured, or the first.",
+    "--part PART: The GPU model: h100, h100-pcie, h200, … Default: the GPU that doctor --gpu measured, or the first.",
 ]
 AsJson = Annotated[bool, "--json: Print JSON; docs/json.md describes it."]
 Color = Annotated[bool | None, "--color/--no-color (hidden): Default: colour on a terminal."]

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _HELP = "Show what the Triton compiler did to a GPU kernel, stage by stage and pass by pass, and change it."
 _EPILOG = (
-    "irscope help COMMAND shows the options of a command; irscope record --help lists those that every command takes "
-    "that records. Arguments after -- are for the script. --debug, anywhere before --, shows tracebacks; --color and "
-    "--no-color go with every command that prints text."
+    "irscope help COMMAND shows the options of a command; irscope record --help lists the recording options, "
+    "which go with every command that records. Arguments after -- are for the script. --debug, anywhere before --, "
+    "shows tracebacks; --color and --no-color go with every command that prints text."
 )
 
 

@@ -17,8 +17,8 @@ def export(
 ) -> int:
     """Write captures for another tool: --tritonparse, a trace that tritonparse's parser and viewer read.
 
-    It has the stages, the kernel's Python, options, grid and arguments; irscope import reads it again. Passes, layouts,
-    binaries and findings have no place in it: a .irscope file keeps them.
+    It holds the stages, the kernel's Python, options, grid and arguments; irscope import reads it again. The format has
+    no passes, layouts, binaries or findings: a .irscope file keeps them.
 
     Options:
         --tritonparse: A trace of tritonparse: an event in JSON per line (.ndjson).

@@ -58,9 +58,9 @@ def layout(
 ) -> int:
     """Show which thread holds which element, where it lies in shared memory, and what that costs.
 
-    With nothing chosen it lists every layout of the kernel. -o FILE.svg, .png or .html draws them; pictures take the
-    --format, --theme and --width of irscope draw. An encoding has the warps of --num-warps, and the threads per warp of
-    its text, of --option threads_per_warp=64, or of --target.
+    Without a choice it lists every layout of the kernel. -o FILE.svg, .png or .html draws them; pictures take the
+    --format, --theme and --width of irscope draw. For an encoding, --num-warps sets the warps; the threads per warp
+    come from its text, from --option threads_per_warp=64, or from --target.
 
     Options:
         subject = [FILE[::KERNEL]|CAPTURE|'#ENCODING']: A Python file with kernels, a capture, 'last', or an encoding as
@@ -70,12 +70,12 @@ def layout(
         --value %NAME: The layout of a value.
         operation = --op tt.dot: The layouts of an operation.
         --line (1..): The layouts of a Python line.
-        --after PASS[#N]: Layouts as a pass left them.
+        --after PASS[#N]: The layouts after a pass.
         --compare '#B': Compare the one of --layout, or the encoding that is given, with another layout of its shape:
             what moves, or its accesses of shared memory and their bank conflicts.
         --shape 128x64[xf16]: The shape and element type of an encoding given with --layout.
         aliases = --ttgir X.ttgir: Layouts of a TTGIR file, or its aliases for an encoding.
-        --costs: Rank global and shared accesses and conversions by what they waste.
+        --costs: Rank global and shared accesses and layout conversions by waste: excess sectors, bank conflicts.
         --memory: Shared and tensor memory over time: its buffers, and the peak.
         --callers: In tables, each line of Python with the lines that call it.
         --verify: Check the maps on the GPU, element by element.

@@ -53,7 +53,7 @@ class Values:
     """Which values `show` prints.
 
     Options:
-        --values: Run the launch on the CPU, and print what each operation gave, by line of Python.
+        --values: Run the launch on the CPU, and print the results of each operation, by line of Python.
         --value %NAME: Only this value, such as %acc, with its elements.
         --program X[,Y[,Z]]: Run only this program of the grid.
         --line (1..): Only what comes from this line of the file.

@@ -38,7 +38,7 @@ def passes(
 ) -> int:
     """List the passes: stage, number, name, MLIR argument and options, time, and what each changed.
 
-    With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
+    With --target and no file: the pipeline of that target, by compiling a small built-in kernel.
 
     Options:
         --changed: Hide the passes that changed nothing.
@@ -46,7 +46,7 @@ def passes(
             end of this stage.
         --match TEXT: Only passes whose name or MLIR argument contains this.
         --log: Show the compiler's own log, with its reasons; compiles again to get it.
-        operation = --op NAME: Which pass made each convert_layout (or other operation), which removed it.
+        operation = --op NAME: The passes that created and removed each convert_layout (or another operation).
         --line (1..): With --op: only those of this line of the Python.
         --value %V: Follow this value back to the pass that made it, and on to its end.
         --at PASS[#N]: Look after this pass. Default: at the end of TTGIR, or of --stage.

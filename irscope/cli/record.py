@@ -48,9 +48,9 @@ def record(
     with no standard input, and records the Python processes that it starts and forks. The exit code is 1 if a program
     or a compile failed.
 
-    A collection is a folder of captures with an index, or one file, which every command takes. What it holds stays;
-    the same compile replaces its capture, captures that are named are copied, and programs that fail do not stop the
-    others.
+    A collection is a folder of captures with an index, or one file, which every command takes. Its captures
+    are kept; a capture of the same compile is replaced, captures named as arguments are copied, and a program that
+    fails does not stop the others.
 
     Options:
         folder = --output, -o FOLDER|FILE.irscope: Record into a collection: a folder, or one file; made where it is

@@ -1,4 +1,4 @@
-"""`irscope reduce`: shrinks the IR of a capture while one thing stays true of it."""
+"""`irscope reduce`: shrinks the IR of a capture as long as a criterion holds."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def reduce(
 ) -> int:
     """Reduce a kernel to the smallest IR that still has a failure, a finding, or what a command checks.
 
-    Operations, regions, arguments, attributes and passes are removed while it stays true. Every candidate is verified
-    by MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
+    Operations, regions, arguments, attributes and passes are removed as long as the criterion holds. MLIR
+    verifies every candidate, and a separate process compiles it. Ctrl-C writes the smallest result so far.
 
     Options:
         --check CMD: This shell command exits with 0, as for ablate --check. {capture} and $IRSCOPE_CAPTURE are the
@@ -76,7 +76,7 @@ def reduce(
         --stage, -s source|ttir|ttgir: Reduce this stage's IR. Default: the IR before the pass that fails, else the
             latest from which it still does.
         --before PASS[#N]: Reduce the IR as this pass finds it.
-        --limit SECONDS (0.1..): Time limit of a candidate. Default: 20; of a hang 2, or ten times what the rest took.
+        --limit SECONDS (0.1..): Time limit of a candidate. Default: 20; for a hang 2, or ten times the longest compile.
         --fresh: Judge the candidates of an earlier call again.
         --markdown FILE: Write a text for an issue: IR, commands, versions.
         python = --python-output FILE: Also reduce the kernel's Python text, by the same rule, and write it here.

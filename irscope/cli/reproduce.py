@@ -38,8 +38,8 @@ def reproduce(
 
     Options:
         --verify: Compile with the file, and compare every artifact byte by byte: exit 1 if not.
-        --data: Store the launch's tensors in it, with what the launch left: a GPU's, or without one the CPU's.
-        --data-limit MIB (0.001..): With --data: the largest tensor. Default: 64; packed, all together may have 8.
+        --data: Store the launch's tensors in it, before and after the launch: the GPU's, or without one the CPU's.
+        --data-limit MIB (0.001..): With --data: the largest tensor. Default: 64; all tensors may have 8 when packed.
         --python PATH (default unsaid): The interpreter of --verify. Default: irscope's own.
         --trust: Let --verify run the Python text of a capture that was not recorded here.
     """

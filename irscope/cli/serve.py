@@ -12,8 +12,8 @@ def serve(kind: str) -> int:
 
     mcp: the Model Context Protocol on standard input and output, until the input ends. docs/agents.md lists the tools;
     needs pip install 'irscope[mcp]'.
-    lsp: the Language Server Protocol, likewise: findings, costs and IR of a Python file that is recorded, that is run,
-    whenever it is saved. docs/editors.md has the settings of editors; needs pip install 'irscope[lsp]'.
+    lsp: the Language Server Protocol, likewise: findings, costs and IR of a Python file, which is recorded (so it
+    runs) at each save. docs/editors.md has the settings of editors; needs pip install 'irscope[lsp]'.
 
     Options:
         kind = mcp|lsp: What is served.

@@ -35,7 +35,7 @@ def source(
 ) -> int:
     """Show the kernel's Python with, for each line, its operations at every stage, instructions and live registers.
 
-    --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
+    --stage shows below each line its code at that stage. Lines of Triton's library count for their caller.
 
     Options:
         --stage, -s STAGE: Show this stage between the lines of Python.

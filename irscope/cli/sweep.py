@@ -37,7 +37,7 @@ def sweep(
 ) -> int:
     """Compile captures in every combination of options and targets, on all cores or a cluster, into one table.
 
-    Each row is kept as soon as it is there: the same command goes on where it was ended, and compiles nothing twice.
+    Each row is written as soon as it is computed: the same command resumes a sweep, and compiles nothing twice.
 
     Options:
         subjects = [COLLECTION[::KERNEL]|CAPTURE|FILE]…: What is compiled again.

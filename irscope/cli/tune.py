@@ -37,7 +37,7 @@ def tune(
 ) -> int:
     """Compile the configurations of a kernel and rank them by predicted time; only --time runs any.
 
-    Those that do not compile or do not fit are listed. What is printed are triton.Config(...) of the fastest.
+    It lists configurations that do not compile or do not fit, and prints triton.Config(...) of the fastest.
 
     Options:
         versus = --vs KEY=VALUE[,VALUE]: BLOCK_M=64,128 of a tl.constexpr of a FILE's kernel, or an option such as

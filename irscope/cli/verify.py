@@ -31,11 +31,11 @@ def verify(
 ) -> int:
     """Find accesses out of bounds, races, passes that change what a kernel means, and variants that differ; no GPU.
 
-    The IR of each launch is executed on the CPU as far as that needs it. The exit code is 1 where something is wrong
-    or changed. docs/verify.md has the codes, and what is not checked.
+    The IR of each launch is executed on the CPU where a check needs values. The exit code is 1 for an error or a
+    changed meaning. docs/verify.md has the codes, and what is not checked.
 
     Options:
-        other = [FILE|CAPTURE]: Another compile of the same launches: do the two mean the same?
+        other = [FILE|CAPTURE]: Another compile of the same launches, whose meaning is compared.
         versus = --vs KEY=VALUE: Compare with a variant: plan=-pipeline (a pass off), target=hip:gfx942, num_warps=8,
             BLOCK_K=32, triton=PYTHON; repeatable.
         --passes: Name the first pass of TTIR or TTGIR that changed what the kernel means.

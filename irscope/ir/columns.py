@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import cast
 
-from irscope.ir.asm.operands import register_templates
 from irscope.ir.locations.strip import without_mlir_locations
-from irscope.ir.registers import RegisterReader
 from irscope.ir.syntax import (
     LABEL,
     VALUE,
@@ -159,7 +157,13 @@ def read_body(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> Body:
     resolver = Resolver(kind, (*head, *tail), ignore)
     templates, found = _templates(lines, syntax, kind)
     body = Body(kind, lines, numbers, head, tail, resolver)
-    (_ColumnReader if syntax.is_virtual else RegisterReader)(body, found).read(templates)
+    if syntax.is_virtual:
+        _ColumnReader(body, found).read(templates)
+    else:
+        # Not before: MLIR and PTX name values, and need none of it.
+        from irscope.ir.registers import RegisterReader
+
+        RegisterReader(body, found).read(templates)
     # Triton prints aliases that are never used; without locations, those of locations are never used either.
     used = resolver.used() if "locations" in ignore else None
     for definitions in (head, tail):
@@ -180,7 +184,12 @@ def _templates(lines: list[str], syntax: Syntax, kind: StageKind) -> tuple[list[
     # All lines at once: three passes of the regex engine are many times faster than a loop in Python.
     joined = "\n".join(lines)
     found = syntax.name.findall(joined)
-    template = syntax.value.sub(VALUE, joined) if syntax.is_virtual else register_templates(joined, kind)
+    if syntax.is_virtual:
+        template = syntax.value.sub(VALUE, joined)
+    else:
+        from irscope.ir.asm.operands import register_templates
+
+        template = register_templates(joined, kind)
     if syntax.label is not None:
         template = syntax.label.sub(LABEL, template)
     return template.split("\n") if lines else [], found

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from irscope.ir.asm.operands import RegisterAccess
 from irscope.ir.mlir.operations import intrinsic_info, operation_info
 from irscope.ir.mlir.tokens import ALIAS, STRING, AliasTable, attribute_spans, reachable
 from irscope.model.capture import StageKind
+
+if TYPE_CHECKING:
+    from irscope.ir.asm.operands import RegisterAccess
 
 Ignored = Literal["locations", "names", "attributes"]
 """What a comparison may leave out of account."""

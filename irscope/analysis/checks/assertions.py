@@ -55,7 +55,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Safe:
-    """`irscope verify` finds nothing wrong in the launch; what it cannot decide breaks the assertion, too."""
+    """`irscope verify` finds no error in the launch; an undecided launch breaks the assertion, too."""
 
     rule: ClassVar[str] = "safe"
 

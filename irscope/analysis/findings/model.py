@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from irscope.errors import UsageError, did_you_mean
-from irscope.ir.locations.model import Chain
-from irscope.ir.mlir.attributes import read_encoding
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.device.measurement import Agreement, Ratio
+    from irscope.ir.locations.model import Chain
 
 
 Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary", "predicted"]
@@ -120,6 +119,8 @@ class FixChange:
         if self.kind == "compare":
             return f"{self.value} in place of {self.name}"
         if self.kind in ("layout", "snapshot"):
+            from irscope.ir.mlir.attributes import read_encoding
+
             pairs = zip(read_encoding(self.name).numbers, read_encoding(str(self.value)).numbers, strict=False)
             return ", ".join(f"{name} {[*was]} → {[*now]}" for (name, was), (_, now) in pairs if was != now)
         return f"{self.name} = {self.value}" if self.kind in ("constant", "factor") else f"{self.name}={self.value}"

@@ -202,7 +202,7 @@ def _layouts(
 
 
 def _costs(capture: str, start: int = 0) -> ToolAnswer:
-    """Rank memory accesses and layout conversions by what they waste."""
+    """Rank memory accesses and layout conversions by waste: excess sectors, bank conflicts."""
     document, said = command_json(["layout", capture_subject(capture), "--costs"])
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     whole = f"irscope layout {capture} --costs --json"

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from irscope.analysis.findings.model import Finding
-from irscope.analysis.flow.partitions import WarpPartition, WarpRing, WarpRingUse, WarpSpecialization, read_partitions
 from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
-from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
-from irscope.model.launch_record import Argument, Autotuning
 from irscope.model.telling import parts_of
-from irscope.render.text.findings import render_findings
 from irscope.render.text.tables import (
     masked,
     milliseconds,
@@ -27,6 +22,12 @@ from irscope.render.text.tables import (
     visible,
     wrapped,
 )
+
+if TYPE_CHECKING:
+    from irscope.analysis.findings.model import Finding
+    from irscope.analysis.flow.partitions import WarpPartition, WarpRing, WarpRingUse, WarpSpecialization
+    from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
+    from irscope.model.launch_record import Argument, Autotuning
 
 # What stands behind torch's own functions, by the backend of the target.
 _LIBRARIES = {
@@ -73,6 +74,8 @@ def _summed(calls: Sequence[GraphCall]) -> list[GraphCall]:
     counts: dict[str, int] = {}
     for call in calls:
         counts[call.callee] = counts.get(call.callee, 0) + call.count
+    from irscope.model.evidence import GraphCall
+
     return [GraphCall(callee, count=count) for callee, count in counts.items()]
 
 
@@ -208,7 +211,7 @@ def render_capture(
         page.lines(f"The compile {capture.failure.verdict}", capture.failure.message.splitlines())
         if capture.failure is not None
         else "",
-        page.lines("Findings, the worst first", render_findings(findings, color=False).splitlines()),
+        page.lines("Findings, the worst first", _findings(findings)),
         page.rows("Launch", _launch(capture)),
         page.rows("", _parameters(capture), ["parameter", "compiled for", "launched with"]),
         page.rows("Options", _options(capture)),
@@ -266,6 +269,14 @@ def occupancy_text(capture: Capture) -> str:
     threads = "waves" if capture.target.backend == "hip" else "warps"
     held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} per {occupancy.unit}"
     return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
+
+
+def _findings(findings: Sequence[Finding]) -> list[str]:
+    if not findings:
+        return []
+    from irscope.render.text.findings import render_findings
+
+    return render_findings(findings, color=False).splitlines()
 
 
 class _Page:
@@ -356,6 +367,7 @@ def _warps_of_page(page: _Page, capture: Capture) -> Iterator[str]:
     text = capture.texts.get("ttgir", "")
     if "warp_specialize" not in text:
         return
+    from irscope.analysis.flow.partitions import read_partitions
 
     if found := read_partitions(text):
         yield page.rows("Warp specialisation", partition_rows(found), _PARTITIONS)
