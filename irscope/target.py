@@ -36,7 +36,7 @@ class Target:
         every = ", ".join(str(target) for target in KNOWN_TARGETS)
         near = did_you_mean(text.strip().lower(), [*map(str, KNOWN_TARGETS), *PARTS], or_all=False)
         raise TargetError(
-            f"{text!r} is not a target.{near} A target is BACKEND:ARCH, one of {every}, or the name of a part such as "
+            f"{text!r} is not a target.{near} A target is BACKEND:ARCH, one of {every}, or a GPU model such as "
             "h100, rtx4090 or mi300x."
         )
 

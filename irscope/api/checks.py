@@ -72,10 +72,10 @@ def _completed(compiles: Compiles, file: CaptureFile, capture: Capture, *, tell:
     try:
         again = compiles.one(request_from_capture(capture, RecordingOptions(plan=capture.plan, disassemble=False)))
     except IrscopeError as error:
-        tell(f"{capture.name} could not be compiled again, to say more: {error}")
+        tell(f"{capture.name} could not be compiled again for its causes: {error}")
         return with_sass(capture, file, tell=tell)
     if again.texts != capture.texts:
-        tell(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
+        tell(f"{capture.name} gave another result when compiled again, so no causes are reported.")
         return capture
     full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
     update_stored(capture, full, tell)

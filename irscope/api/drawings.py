@@ -194,7 +194,7 @@ def _loops(capture: Capture) -> Loops:
     found = loops_of(capture)
     if found is None:
         stages = capture.launch.option("num_stages")
-        why = "none holds a load that a dot waits for and that is pipelined: irscope why says of each load why not"
+        why = "none holds a pipelined load that feeds a dot: irscope why reports the reason for each load"
         if capture.snapshot_level == "none":
             why = "its passes' texts were not recorded: record it with --snapshots triton"
         elif isinstance(stages, int) and stages < 2:

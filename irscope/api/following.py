@@ -41,7 +41,7 @@ class Question:
         if self.line is not None and self.operation is None:
             raise UsageError("--line goes with --op: it names the line of Python that the operations come from.")
         if self.stage is not None and self.at is not None:
-            raise UsageError("--stage and --at both say where: give one.")
+            raise UsageError("--stage and --at both choose a place: give one.")
 
 
 class Followed:

@@ -131,7 +131,7 @@ def ranked(
     candidates = candidates_of(captures)
     if any(points) and not grid:
         raise UsageError(
-            "--size: the number of CTAs depends on sizes, and a capture does not tell how: "
+            "--size: the number of CTAs depends on sizes, which a capture does not record: "
             "--grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' does."
         )
     rows: list[Ranked] = []
@@ -166,8 +166,8 @@ def _specialised(capture: Capture | None, sizes: Sequence[Size]) -> tuple[str, .
         return ()
     divisors = {name: divisor_of(text) for name, text in capture.launch.attributes}
     others = dict.fromkeys(
-        f"{name}={value}: no multiple of {divisors[name]}, which the kernel was compiled for here. A launch compiles "
-        "it anew, perhaps with narrower accesses than are predicted."
+        f"{name}={value}: no multiple of {divisors[name]}, for which the kernel was compiled. Such a launch "
+        "compiles again, possibly with narrower accesses than predicted."
         for size in sizes
         for name, value in size
         if value % divisors.get(name, 1)

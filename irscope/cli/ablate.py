@@ -80,10 +80,7 @@ class _Options:
         if self.check is None and (self.partial or self.mode != "off"):
             raise UsageError("--mode and --partial go with --check.")
         if self.partial and self.kind != "command":
-            raise UsageError(
-                f"--partial goes with --check CMD: --check {self.check} judges complete compiles, or whether there is "
-                "one."
-            )
+            raise UsageError(f"--partial goes with --check CMD: --check {self.check} judges complete compiles only.")
         given = {"--pass": self.one_pass, "--pairs": self.pairs, "--sort": self.sort, "--all": self.every}
         if self.check is not None and (others := [name for name, value in given.items() if value]):
             raise UsageError(f"{others[0]} is of the table of all passes, and does not go with --check.")
@@ -155,7 +152,7 @@ def _tabulated(subject: str | None, asked: _Options, to: Destination, record_opt
             raise
         _write(run, run.ablation, key, asked.every, to)
         to_go = f" with {run.ablation.missing} variants to go" if run.ablation.missing else ""
-        say(f"interrupted{to_go}; the same command goes on from there.")
+        say(f"interrupted{to_go}; the same command resumes.")
         return exit_code(stop)
     _write(run, ablation, key, asked.every, to)
     return 0

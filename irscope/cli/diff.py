@@ -378,7 +378,7 @@ def _recorded_again(
         raise UsageError("--vs config= and triton= run the script again: give the FILE, not a capture.")
     others = {key: value for key, value in variant.items() if key not in _SCRIPT_AGAIN}
     if others:
-        raise UsageError(f"--vs {', '.join(others)} does not go together with config= or triton=: one thing at a time.")
+        raise UsageError(f"--vs {', '.join(others)} does not combine with config= or triton=: give one of them.")
     again = replace(
         base, plan=record_options.plan, config=variant.get("config", base.config), interpreter=variant.get("triton")
     )

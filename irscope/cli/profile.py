@@ -130,7 +130,7 @@ def _measured(subject: str | None, variants: Sequence[Variant], record_options: 
     capture, number = one_capture(subject, record_options)
     _check_backend(capture)
     if not capture.environment.gpu:
-        raise NoDevice("There is no GPU here that Triton's driver takes: a launch is profiled on one.")
+        raise NoDevice("Triton's driver finds no GPU on this machine, and profiling a launch needs one.")
     named = [("", capture)]
     with progress() as tell:
         named += [(variant.name, compiled(capture, variant, record_options, tell)) for variant in variants]

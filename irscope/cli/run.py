@@ -79,7 +79,7 @@ def _checked(
                 request, launch=options.launch, every=every, launch_timeout_s=launch_timeout, echo=echo
             )
         except NoDevice:
-            say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
+            say("Triton's driver finds no GPU on this machine: the CPU runs the launches.")
     if every:
         raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
     with_gpu = machine.cpu and not options.targets and not options.virtual

@@ -188,7 +188,7 @@ class _Choice:
         if self.operation is not None and not any(is_named(name, self.operation) for name in names):
             known = sorted({name.rpartition(".")[2] for name in names})
             near = did_you_mean(self.operation, known)
-            raise UsageError(f"--op {self.operation!r}: no stage of MLIR has such an operation.{near}")
+            raise UsageError(f"--op {self.operation!r}: no MLIR stage has such an operation.{near}")
         name = "%" + (self.value or "").removeprefix("%")
         if self.value is not None and not re.search(rf"{re.escape(name)}(?![\w.$-])", values):
             raise UsageError(f"--value {name}: no value of the TTGIR is named so: irscope show {first} --stage ttgir.")
@@ -241,6 +241,6 @@ def _proven(
     files = {file.facts.id: file for file in captures.files}
     needed = {group.base for _, merges in rows for merge in merges for group in merge.groups if group.base}
     if tries is None and not all(files[one].load().environment.is_trusted for one in needed):
-        say("These were not recorded here: nothing is compiled again, to try what merging gives (--tries all does).")
+        say("These were not recorded on this machine, so no merge was compiled (--tries all compiles them).")
         return rows
     return proven(rows, files, tell=say)

@@ -175,7 +175,7 @@ def _copy_to_global(machine: Machine, step: Step, frame: Bindings) -> Sequence[H
 def _copy_to_tensor_memory(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     source, target = step.view(frame, "src"), step.view(frame, "dst")
     if source.shape != target.shape or source.dtype != target.dtype:
-        raise step.not_run("it copies blocks of scales, whose order is not stated")
+        raise step.not_run("it copies tiles of scales whose order is undocumented")
     machine.shared.write(target, machine.shared.read(source, frame.rows), frame.rows)
     _signal(machine, step, frame, None)
     return [_TOKEN] * len(step.results)
@@ -338,7 +338,7 @@ def _tensor_dot_scaled(machine: Machine, step: Step, frame: Bindings) -> Sequenc
     kinds = (str(step.attribute("a_type")), str(step.attribute("b_type")))
     scales = [machine.shared.read(step.view(frame, name), frame.rows) for name in ("a_scale", "b_scale")]
     if any(one.ndim != 3 for one in scales):
-        raise step.not_run("its scales lie in blocks")
+        raise step.not_run("its scales lie in tiles of undocumented order")
     pair = (scales[0], scales[1])
     return _accumulated(
         machine,

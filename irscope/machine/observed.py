@@ -112,7 +112,7 @@ def observe_values(
     """
     grid = capture.launch.grid
     if grid is None:
-        raise UsageError(f"{capture.name} was compiled without a launch: nothing says how many programs it has.")
+        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
     text = text_at(capture, stage, at)
     watch = _Watch(text, capture)
     inputs = captured_inputs(capture, values, seed, limits)

@@ -98,7 +98,7 @@ def prepared(function: PtxFunction, methods: object) -> list[PtxStep]:
         if method == "do_switch":
             targets = tuple(_place_of(function, label, index, kept) for label in tables.get(item.operands[-1], ()))
             if not targets or item.predicate:
-                raise NotRun(f"line {item.line} of the PTX goes where a register says")
+                raise NotRun(f"line {item.line} of the PTX branches to an address in a register")
         elif branch is not None and branch.targets and not method:
             target = _place_of(function, branch.targets[0][0], index, kept)
         steps.append(
@@ -111,7 +111,7 @@ def _place_of(function: PtxFunction, label: str, index: int, kept: Sequence[int]
     for one in function.labels:
         if one.name == label and (one.scope is None or one.scope[0] <= index < one.scope[1]):
             return bisect_left(kept, one.index)
-    raise NotRun(f"line {function.instructions[index].line} of the PTX goes to a label that is not there")
+    raise NotRun(f"line {function.instructions[index].line} of the PTX branches to a missing label")
 
 
 def _decisive(item: Instruction, method: str) -> Sequence[Operand]:

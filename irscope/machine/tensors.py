@@ -263,7 +263,7 @@ def _add_pointer(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held
     element = step.type if step.type.form == "pointer" else step.type.element
     pointee = element.element if element is not None else None
     if pointee is None:
-        raise step.not_run("its type does not say what it points to")
+        raise step.not_run("its type does not name the pointed-to type")
     size = max(pointee.bits if pointee.form != "pointer" else 64, 8) // 8
     return (pointer + offset.astype(np.int64) * size,)
 

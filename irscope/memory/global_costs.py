@@ -130,7 +130,7 @@ class _Rows:
         if found:
             are = "is" if len(found) == 1 else "are"
             return f"because {', '.join(found)} {are} not known to be divisible by 16"
-        return "the compiler does not know that the addresses are contiguous, or the mask equal, so far"
+        return "the compiler cannot prove contiguous addresses, or an equal mask, over that many elements"
 
 
 def _accesses_of_sass(capture: Capture) -> Mapping[int, int]:
@@ -189,7 +189,7 @@ def _pattern(access: GlobalAccess, described: DescribedLayout | None) -> str:
         axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < _SECTOR_BYTES
     ]
     if near and along not in near:
-        return f"the addresses are contiguous along dim {near[-1]}, the layout goes along dim {along} first"
+        return f"the addresses are contiguous along dim {near[-1]}, the layout's fastest dimension is dim {along} first"
     stride = access.strides[along] if along < len(access.strides) else None
     if stride is None or abs(stride) <= size:
         return ""

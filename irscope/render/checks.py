@@ -61,7 +61,7 @@ def _summary_line(report: Report) -> str:
     if missing:
         parts.append(f"{missing} of the baseline {'is' if missing == 1 else 'are'} not launched any more")
     for one in report.vacuous:
-        parts.append(f"{one} says nothing of any of the {captures}: no kernel has what it is about")
+        parts.append(f"{one} applies to none of the {captures}: no kernel has the operation it checks")
     return "; ".join(parts) + "."
 
 
@@ -173,7 +173,7 @@ def render_github(report: Report, root: Path) -> str:
         file, line = _file_and_line(group, root)
         place = f"file={_property(file)},line={line}," if file else ""
         lines.append(f"::error {place}title={_property(f'irscope {group.breach.assertion}')}::{_data(_message(group))}")
-    lines += [f"::error title=irscope::{_data(f'{one} says nothing of any capture')}" for one in report.vacuous]
+    lines += [f"::error title=irscope::{_data(f'{one} applies to no capture')}" for one in report.vacuous]
     if report.better:
         better = "\n".join(["better than the baseline:", *report.better])
         lines.append(f"::notice title=irscope::{_data(better)}")
@@ -222,12 +222,12 @@ RULES = {
     "safe": "No launch accesses memory as it may not.",
     "max-regs": "A thread takes at most so many registers.",
     "no-spills": "No register is spilled to local memory.",
-    "max-shared": "A block takes at most so many bytes of shared memory.",
+    "max-shared": "A CTA uses at most this many bytes of shared memory.",
     "uses": "The kernel has instructions of a family, or an operation.",
     "min-width": "Accesses of global memory move at least so many bits per thread at once.",
     "pipelined": "The loads that the dots of a loop read are begun in an iteration before.",
-    "filecheck": "The text of a stage has what a file of FileCheck's patterns says.",
-    "golden": "The text of a stage is, structurally, that of a file.",
+    "filecheck": "The text of a stage matches a file of FileCheck patterns.",
+    "golden": "The text of a stage is structurally equal to a file.",
     "baseline": "Nothing got worse than the baseline.",
     **{one.code: f"The kernel has no finding {one.name}." for one in KINDS.values()},
 }

@@ -378,9 +378,7 @@ class _Picture:
         if any(not self._state(ring) for ring in barriers):
             items = (*items, ("unknown", "barrier: not known which"))
         if not grid.rings:
-            canvas.text(
-                x, grid.height - 16, "Between the partitions there is neither a buffer nor a barrier.", look="m"
-            )
+            canvas.text(x, grid.height - 16, "The partitions share no buffer and no barrier.", look="m")
             return
         for kind, text in items:
             if kind == "square":

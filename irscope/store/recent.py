@@ -406,7 +406,7 @@ def refuse_taken(name: str) -> None:
     if not _NAME.fullmatch(name) or _ID.fullmatch(name) or name == "last":
         raise UsageError(
             f"--name {name!r}: write letters, digits, _, # and -, beginning with a letter, such as wider-loads; not "
-            "'last', and nothing that reads as an id."
+            "'last', and not a text that reads as an id."
         )
     if (path := CaptureStore().named(name)) is not None:
         raise UsageError(f"--name {name!r} is taken by {path.name}: give another.")

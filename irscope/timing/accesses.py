@@ -153,7 +153,7 @@ class CtaWatch:
         address = address_of(operand)
         value = address.value(state) if address is not None else None
         if value is None:
-            state.assumed.notes.add("addresses that depend on data are taken to be far apart")
+            state.assumed.notes.add("data-dependent addresses are assumed to be scattered")
             return Access(kind, 32.0, float(width), 32.0, 1.0, passes=32.0, is_random=True)
         is_random = bool(address.origins(state)) if address is not None else False
         if is_random:

@@ -276,7 +276,7 @@ class _Launch:
             at += size
         if missing:
             raise UsageError(
-                f"{', '.join(missing)}: the launch does not tell the value. --size {missing[0]}=VALUE gives it."
+                f"{', '.join(missing)}: the launch does not hold its value. --size {missing[0]}=VALUE gives it."
             )
         return tuple(names)
 

@@ -106,7 +106,7 @@ def _differences_below(left: Capture, right: Capture) -> list[str]:
     """Why equal TTGIR need not become equal instructions."""
     reasons: list[str] = []
     if left.target != right.target:
-        reasons.append(f"{left.target} and {right.target} compute functions such as exp by other instructions")
+        reasons.append(f"{left.target} and {right.target} compute functions such as exp with different instructions")
     if left.environment.triton_version != right.environment.triton_version:
         reasons.append("two Triton versions may lower one reduction to two orders")
     return reasons

@@ -195,7 +195,7 @@ def compare_texts(
 
 def _not_run(capture: Capture) -> str:
     if capture.launch.record is None or capture.launch.grid is None:
-        return "it was compiled without a launch: nothing says what its arguments are"
+        return "it was compiled without a launch, so its arguments are unknown"
     return ""
 
 

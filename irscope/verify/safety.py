@@ -77,7 +77,7 @@ def verify_launch(
     if not {"source", "ttir", "ttgir"} & {*capture.texts}:
         return SafetyVerdict(undecided=("the capture holds no TTIR and no TTGIR",))
     if capture.launch.record is None or grid is None:
-        return SafetyVerdict(undecided=("it was compiled without a launch: nothing says what its arguments are",))
+        return SafetyVerdict(undecided=("it was compiled without a launch, so its arguments are unknown",))
     unsized = [
         one.path for one in capture.launch.record.arguments if one.kind != "scalar" and one.storage_bytes is None
     ]
@@ -275,7 +275,9 @@ class _Verifier:
                     "written, and whether that reaches an output depends on values"
                 )
             elif reaches:
-                detail = f"torch.empty made {read.path}, and nothing wrote what is read here: its value is arbitrary"
+                detail = (
+                    f"torch.empty made {read.path}, and nothing wrote the memory that is read: its value is undefined"
+                )
                 witness = self._witness(text, read.operation, read.program, read.element)
                 self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
 
@@ -531,7 +533,7 @@ class _Verifier:
             if any(kind.form == "tensor" for kind in reader.result_types):
                 self.undecided.append(
                     f"threads that hold copies of an element read it at {text.place(reader)} with no barrier to the "
-                    "store, and what they read goes on to other threads"
+                    "store, and pass the value to other threads"
                 )
                 return
         lanes = max(self.capture.target.warp_size, 1)

@@ -39,7 +39,7 @@ TITLES: Mapping[ViolationKind, str] = {
     "shared-race": "race in shared memory",
     "proxy-fence": "missing proxy fence",
     "divergent-barrier": "divergent barrier",
-    "uninitialised-read": "read of memory that nobody wrote",
+    "uninitialised-read": "read of uninitialised memory",
 }
 KERNEL = "the kernel"
 """What made a violation that is there in the IR of the front end."""

@@ -348,7 +348,7 @@ def test_lines_are_of_a_text(irscope: Callable[..., Answer], matmul: Path) -> No
     assert "give --stage, --after or --before" in answer.err
     answer = irscope("show", matmul, "--stage", "ptx", "--lines", "9999")
     assert answer.code == 0
-    assert "nothing here comes from --lines 9999" in answer.err
+    assert "no line of this text comes from --lines 9999" in answer.err
 
 
 @pytest.mark.newest

@@ -141,7 +141,7 @@ def test_a_foreign_kernels_python_is_run_only_if_trusted(tmp_path: Path, irscope
     [
         (("--at", "sass"), "nothing compiles on from it"),
         (("--at", "nope"), "no pass is named 'nope'"),
-        (("--at", "ttgir", "--name", "dead"), "nothing that reads as an id"),
+        (("--at", "ttgir", "--name", "dead"), "not a text that reads as an id"),
         (("--at", "ttgir", "--name", "last"), "write letters"),
         (("--at", "ttgir"), "neither VISUAL nor EDITOR names an editor"),
     ],

@@ -105,7 +105,7 @@ def test_the_best_is_written(
         assert "interrupted" in err
         return
     assert "kept: it hangs in" in err
-    assert "the same command, without --fresh, goes on from here" in err
+    assert "the same command, without --fresh, resumes" in err
     text = file.read_text()
     assert "rsqrt" in text
     assert text.count("{") == text.count("}")

@@ -52,7 +52,7 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     for absent, told in (
         (("--value", "%nothing"), "no value of the TTGIR is named so"),
         (("--line", 999999), f", {line}, "),
-        (("--op", "laod"), "no stage of MLIR has such an operation. Did you mean 'load'?"),
+        (("--op", "laod"), "no MLIR stage has such an operation. Did you mean 'load'?"),
     ):
         code, out, err = irscope("why", "last", "--tries", "0", *absent)
         assert (code, out, told in err) == (2, "", True), err

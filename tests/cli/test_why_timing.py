@@ -68,7 +68,7 @@ def test_only_what_holds_in_the_launch_runs(monkeypatch: pytest.MonkeyPatch) -> 
         ran,
         ran,
         "not timed: n is 7 in this launch, not 1",
-        "not timed: gone is not known of this launch",
+        "not timed: gone is unknown for this launch",
         "",
     ]
     assert render_findings([told], color=False).count(ran) == 2

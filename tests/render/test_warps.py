@@ -140,6 +140,6 @@ def test_many_operations_and_none() -> None:
     assert f"{grid.left_out} more operations are not drawn" in drawn(found)
     (alone,) = read_partitions(re.sub(r"^ *tt(?:n?g)\.(?!warp_).*\n", "", text, flags=re.MULTILINE))
     svg = drawn(alone)
-    assert "Between the partitions there is neither a buffer nor a barrier." in svg
+    assert "The partitions share no buffer and no barrier." in svg
     assert {"default", "partition0", "partition1"} <= {one.text for one in texts_of(svg)}
     assert wrong_boxes(texts_of(svg), Rect(0, 0, 1280, 720)) == []

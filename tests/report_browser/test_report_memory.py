@@ -285,7 +285,7 @@ def test_where_instructions_are_not_known_the_command_is_named(open_report: Open
 
 
 def test_where_the_second_compile_gave_other_code_it_says_so(open_report: Open) -> None:
-    reason = "the TTGIR was compiled again for that, and gave another ptx"
+    reason = "compiling the TTGIR again for this gave another ptx"
     page = open_report([attention().with_(operations=(OperationLines("ptx", reason=reason),))], "tab=memory")
     text = page.inner_text(".memory")
     assert reason in text

@@ -326,7 +326,7 @@ class Pipelined:
             if not found and is_left and any("descriptor" in one.name for one in inside):
                 # What became of a block's load is not in the TTGIR: say nothing of it rather than that it is fine.
                 found[loop.first_line] = _at_operation(
-                    self, subject, loop, "its loads of blocks are still descriptors: what is pipelined is not known"
+                    self, subject, loop, "its tile loads are still descriptors, so their pipelining is unknown"
                 )
         return tuple(found[line] for line in sorted(found))
 
@@ -365,7 +365,7 @@ _MOST_LINES = 40
 
 @dataclass(frozen=True, slots=True)
 class FileChecked:
-    """The text of a stage has what a file of FileCheck's patterns says."""
+    """The text of a stage matches a file of FileCheck patterns."""
 
     path: str
     stage: str

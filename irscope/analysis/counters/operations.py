@@ -61,7 +61,7 @@ def kernel_of_page(capture: Capture, page: str) -> CountedKernel:
         reasons.append(f"{kernel.name}: {why}")
     # Of the kernel that bears the name, the reason tells more.
     reasons.sort(key=lambda reason: not reason.startswith(capture.name))
-    raise UsageError(f"it profiled other code than that of {capture.name} ({capture.id[:8]}): {reasons[0]}.")
+    raise UsageError(f"it profiled code that differs from {capture.name} ({capture.id[:8]}): {reasons[0]}.")
 
 
 def matched_instructions(capture: Capture) -> tuple[MatchedInstruction, ...]:

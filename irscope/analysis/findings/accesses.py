@@ -416,10 +416,8 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     why, fixes = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
     if is_small_sum and (stage == "sass" or any(is_packed_sum(item.opcode) for item in studied.instructions_of(line))):
         why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
-        why += ", and a single one in a lane takes the loop"
-        fixes.append(
-            "let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous"
-        )
+        why += ", and a single element per thread takes the loop"
+        fixes.append("give each thread adjacent pairs: a larger tile or fewer warps, and contiguous addresses")
     elif stage == "sass":
         why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
     if is_small_sum:
@@ -503,7 +501,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
             "IRS701",
             line,
             f"overflows 32 bits: {one.value:,}",
-            f"{access.name} of line {access.first_line} of ttgir goes to another address than it should",
+            f"{access.name} of line {access.first_line} of ttgir accesses a wrong address",
             1,
             causes,
             [Suggestion(_ADVICE)],
@@ -542,7 +540,7 @@ def _loaded_products(studied: Studied, kernel: Operation) -> Iterator[Finding]:
                 "IRS701",
                 product.first_line,
                 f"may overflow 32 bits: a loaded index × {factor}, into {elements:,} elements of {name}",
-                f"{operation.name} of line {operation.first_line} of ttgir goes to another address for a large index",
+                f"{operation.name} of line {operation.first_line} of ttgir accesses a wrong address for a large index",
                 1,
                 [
                     studied.in_ir(f"a product of 32 bits with what line {loads[0].first_line} loads",

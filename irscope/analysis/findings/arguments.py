@@ -180,7 +180,7 @@ def not_so(capture: Capture, changes: Sequence[FixChange]) -> str:
             return f"it is {one.was} in this launch, not {one.value}"
         value = row and (row.alignment_bytes if row.kind == "tensor" else row.value)
         if not isinstance(value, int):
-            return f"{one.name} is not known of this launch"
+            return f"{one.name} is unknown for this launch"
         if one.kind == "constant" and value != one.value:
             return f"{one.name} is {value} in this launch, not {one.value}"
         if one.kind != "constant" and isinstance(one.value, int) and value % one.value:

@@ -391,7 +391,7 @@ def _dot_waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding
     yield studied.finding(
         "IRS302",
         use.line,
-        "blocks each iteration: it does not overlap with the next one",
+        "blocks each iteration: no overlap with the next one",
         "a wait for the tensor cores in each iteration",
         1,
         causes,

@@ -543,7 +543,7 @@ def _waits(_: Finding, studied: Studied) -> _Measured | None:
     if not any(one.opcode == "warp_group_dot" for one, _ in studied.operations.values()):
         return None
     waits = waits_in_loops([*studied.operations.values()])
-    return _Measured(waits, f"{waits} dots that block at once")
+    return _Measured(waits, f"{waits} dots that block immediately")
 
 
 def _through_shared(_: Finding, studied: Studied) -> _Measured | None:

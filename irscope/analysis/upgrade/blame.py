@@ -427,8 +427,8 @@ class _Search:
             if like is not None:
                 if facts is not None and not _is_clear(self.change, facts):
                     self.doubts.append(
-                        f"With the {self.stages[at]} of the other it is {refused}, which is neither's figure: "
-                        "several stages have a part in it."
+                        f"With the {self.stages[at]} of the other it is {refused}, the figure of neither version: "
+                        "several stages contribute."
                     )
                 return like == by
         return None
@@ -497,7 +497,7 @@ class _Search:
                 return
         version = capture.environment.triton_version
         self.doubts.append(
-            f"Triton {version} does not go on from its own {stage} as it did in one compile, so grafts there tell less."
+            f"Triton {version} does not compile on from its own {stage} to the result of a whole compile, so grafts at that stage are less conclusive."
         )
 
 

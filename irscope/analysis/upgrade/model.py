@@ -179,14 +179,12 @@ class Upgrade:
                 "irscope upgrade FILE runs the script under both."
             )
         if self.device and all(one.measured is None for one in self.rows):
-            said.append(
-                "No launch was timed: binaries are the same, or a launch could not be made, which its row says."
-            )
+            said.append("No launch was timed: the binaries are equal, or the launch failed, as its row states.")
         elif self.device:
             said.append(
                 f"Timed on {self.device}, by each environment's own interpreter, in turns: a ratio is of blocks that "
                 "follow each other, with the 95 % confidence interval of its median. Results are those on the inputs "
-                "of --from, held against its own noise (docs/gpu.md)."
+                "of --from, compared within its own noise (docs/gpu.md)."
             )
         return tuple(said)
 

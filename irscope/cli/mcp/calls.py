@@ -47,7 +47,7 @@ def command_json(words: Sequence[str]) -> tuple[Any, list[str]]:
         with commands.make_context("irscope", [*words, "--json", "-o", str(file)]) as context:
             commands.invoke(context)
         if not file.is_file():
-            raise IrscopeError("the command gave no answer.")
+            raise IrscopeError("the command printed nothing.")
         answer = json.loads(file.read_text("utf-8"))
     return answer, [line for line in said if str(file) not in line]
 
@@ -67,7 +67,7 @@ def refuse_foreign(capture: Capture, passes: Sequence[str]) -> None:
     if any(capture.text_after(snapshot) is None or capture.text_before(snapshot) is None for snapshot in named):
         raise UsageError(
             f"the IR around {', '.join(passes)} was left out of {capture.id}, which was not recorded here, and this "
-            f"tool compiles nothing of others. Next: {call_text('stages', {'capture': capture.id, 'stage': 'ttgir'})}"
+            f"tool compiles only captures recorded on this machine. Next: {call_text('stages', {'capture': capture.id, 'stage': 'ttgir'})}"
         )
 
 

@@ -206,8 +206,8 @@ def _capture(files: _Files) -> Capture:
     notes = ["Read from Triton's cache: no pass was recorded, and constants and Python's text are not there."]
     if not metadata:
         notes = [
-            "Read from a dump folder of Triton's, which holds no metadata: options and target are what the IR tells "
-            "of. Of compiles that differ in their options alone, Triton keeps the last there."
+            "Read from a dump folder of Triton, which holds no metadata: options and target are read from the IR. "
+            "Of compiles that differ only in options, Triton keeps the last one."
         ]
     if not any(name in ("cubin", "hsaco") for name, _ in files.stages):
         notes.append("The folder holds no binary: the compile failed, or not all was dumped.")

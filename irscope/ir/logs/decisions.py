@@ -138,7 +138,7 @@ class AsyncDot(LogDecision):
 
     @property
     def said(self) -> str:
-        return f"blocks at once: {self.reason}" if self.reason else "may stay under way: nothing is said against it"
+        return f"blocks at once: {self.reason}" if self.reason else "may stay in flight: the log reports no obstacle"
 
 
 @dataclass(frozen=True, slots=True)

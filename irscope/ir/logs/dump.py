@@ -307,7 +307,7 @@ def _capture(item: DumpedCompile, llvm: list[PassSnapshot], path: str) -> Captur
     where = f" ({path})" if path else ""
     notes = [f"Read from a log{where}: constants, times and binaries are not in it.", *item.notes]
     if target is None:
-        notes.append("The log does not say what was compiled for.")
+        notes.append("The log does not name the target.")
     if item.first_text is not None and not _stage_before(item):
         notes.append(f"The log begins with {item.snapshots[0].label}, within the pipeline.")
     return Capture(

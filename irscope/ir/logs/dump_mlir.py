@@ -511,7 +511,9 @@ def _failure(last: _Pass, snapshot: PassSnapshot) -> Failure | None:
     if not last.failed:
         return None
     said = _without_reproducer("\n".join(filter(None, last.said)))[:_MAX_DIAGNOSTICS].strip()
-    message = next((line.strip() for line in said.splitlines() if "error:" in line), "the pass failed, says the log.")
+    message = next(
+        (line.strip() for line in said.splitlines() if "error:" in line), "the pass failed, according to the log."
+    )
     return Failure("pass", message, snapshot.stage, snapshot.label, said)
 
 

@@ -305,8 +305,8 @@ def _uncompiled(kernels: Sequence[_GeneratedKernel]) -> Capture:
         environment=Environment(),
         sources=(SourceFile(first.path, first.code),) if first.path else (),
         notes=(
-            "Read from TorchInductor's code: no stage of it is here. Its cache (TORCHINDUCTOR_CACHE_DIR, by default "
-            "/tmp/torchinductor_USER) has them: give both folders.",
+            "Read from TorchInductor's code: it holds no stage. Its cache (TORCHINDUCTOR_CACHE_DIR, by default "
+            "/tmp/torchinductor_USER) holds them: give both folders.",
         ),
         graphs=_origins(kernels),
         snapshot_level="none",

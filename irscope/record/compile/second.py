@@ -60,7 +60,7 @@ def _operations_of(capture: Capture, again: Capture, stage: str) -> OperationLin
         binary in capture.stages and _loaded_sections(capture, binary) != _loaded_sections(again, binary)
     ):
         made = binary if lines == other_lines else stage
-        return OperationLines(stage, reason=f"the TTGIR was compiled again for that, and gave another {made}")
+        return OperationLines(stage, reason=f"compiling the TTGIR again for this gave another {made}")
     ptx = again.text("ptx") if stage == "sass" else None
     operations = read_operation_lines(again.text(stage), kind, ptx=ptx)
     by_line = [0] * (capture.text(stage).count("\n") + 1)

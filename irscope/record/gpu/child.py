@@ -27,7 +27,9 @@ from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api
 from irscope.target import Target
 
-_NEEDS_GPU = "There is no GPU here that Triton's driver takes: launching needs one, with its driver and a torch for it."
+_NEEDS_GPU = (
+    "Triton's driver finds no GPU on this machine: launching needs one, with its driver and a torch that supports it."
+)
 
 
 def main(descriptor: int) -> None:

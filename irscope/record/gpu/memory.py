@@ -417,8 +417,8 @@ def _keep(tensor: torch.Tensor, memory: torch.UntypedStorage) -> _Storage:
         buffer = torch.full((pristine.numel() + 2 * _GUARD_BYTES,), _GUARD, dtype=torch.uint8, device=tensor.device)
     except torch.OutOfMemoryError as error:
         raise RecordingError(
-            f"{memory.nbytes() / 2**30:.1f} GiB of the launch's memory can't be kept twice beside the script's own: "
-            "run it on smaller tensors."
+            f"{memory.nbytes() / 2**30:.1f} GiB of the launch's memory cannot be copied twice in addition to the "
+            "script's own: use smaller tensors."
         ) from error
     return _Storage(pristine, buffer, torch.uint8)
 

@@ -75,9 +75,9 @@ def find_nsight() -> Nsight:
     )
     if path is None:
         raise MissingTool(
-            "Nsight Compute is not installed here: there is no ncu on the PATH. It comes with the CUDA toolkit, and "
-            "alone from https://developer.nvidia.com/nsight-compute; it is for NVIDIA's GPUs, and AMD's own tool is "
-            f"rocprofv3. {_ELSEWHERE}"
+            "Nsight Compute is not installed: the PATH has no ncu. It comes with the CUDA toolkit, or separately "
+            "from https://developer.nvidia.com/nsight-compute; it supports NVIDIA GPUs only (AMD: rocprofv3). "
+            f"{_ELSEWHERE}"
         )
     try:
         answer = run_tool([path, "--version"])
@@ -168,7 +168,7 @@ def _raise_denied(printed: str) -> None:
             "(https://developer.nvidia.com/ERR_NVGPUCTRPERM)."
         )
     if "No supported GPU" in printed or "no CUDA-capable device" in printed:
-        raise NoDevice("Nsight Compute finds no GPU here that it supports.")
+        raise NoDevice("Nsight Compute finds no supported GPU on this machine.")
 
 
 def _errors_in(text: str) -> str:

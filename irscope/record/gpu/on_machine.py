@@ -118,7 +118,7 @@ class MachineSession:
             progress: gets how many programs of a run ended.
         """
         if baseline.launch.grid is None or baseline.launch.record is None:
-            raise UsageError(f"{baseline.name} was compiled without a launch: nothing says what it is run on.")
+            raise UsageError(f"{baseline.name} was compiled without a launch, so its arguments are unknown.")
         self.baseline = baseline
         self._run = run
         self._progress = progress

@@ -152,7 +152,7 @@ class Disassembly:
         """Start nvdisasm, whose path may be None, and return at once; never raises."""
         self._folder: Path | None = None
         self._runs: list[_Run] = []
-        self._reason = "no nvdisasm is here: pip install 'irscope[triton]' brings one."
+        self._reason = "nvdisasm is not installed: pip install 'irscope[triton]' brings it."
         if nvdisasm is None:
             return
         limits = limits or _limits()
@@ -387,7 +387,7 @@ class LayoutJob:
         """Blame the type that was under way, and ask for the rest."""
         self.deaths += 1
         if self.types is None or (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
-            self._end(LayoutRefusal("unasked", f"the compiler could not be asked: the process {how}"))
+            self._end(LayoutRefusal("unasked", f"the compiler gave no answer: the process {how}"))
             return
         if self.under_way is not None:
             self.answers[self.under_way] = LayoutRefusal(

@@ -38,7 +38,7 @@ def own_folder() -> Iterator[Path]:
     Raises MissingTool on a system that cannot record.
     """
     if not hasattr(os, "fork"):
-        raise MissingTool("recording needs Linux; captures that were made there can be read here.")
+        raise MissingTool("recording needs Linux; this system can read captures made there.")
     sweep()
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent_of_temporaries()))
     lock = None

@@ -331,7 +331,7 @@ def _checked(request: RecordRequest, name: str) -> RecordRequest:
             raise UsageError(f"--signature needs a kernel: {name}::KERNEL.")
         return replace(request, mode="signature")
     if record_options.constexprs:
-        raise UsageError("--constexpr goes with --signature: a launch that a script makes brings its own constants.")
+        raise UsageError("--constexpr goes with --signature: a script's launch has its own constants.")
     if record_options.options:
         names = ", ".join(dict(record_options.options))
         raise UsageError(

@@ -173,7 +173,7 @@ def import_file(path: Path) -> dict[str, Any]:
             return vars(module)
         raise RecordingError(
             f"{str(path)!r} is the module {module.__name__} by its place, but that is {module.__file__!r} here: "
-            "another package of that name is imported first."
+            "another package of that name comes first in sys.path."
         )
     name = path.stem if path.stem.isidentifier() else "kernel_file"
     spec = importlib.util.spec_from_file_location(name, path)

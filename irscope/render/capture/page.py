@@ -184,7 +184,9 @@ def waits_in_vain(found: Sequence[WarpSpecialization]) -> list[str]:
     rings: list[WarpRing] = [
         ring for one in found if one.is_traced for ring in one.barriers if ring.by("waits") and not ring.by("arrives")
     ]
-    return [f"{ring.value} (line {ring.line}) is waited for, and nothing in this text arrives at it." for ring in rings]
+    return [
+        f"{ring.value} (line {ring.line}) has a wait, but no operation of this text arrives at it." for ring in rings
+    ]
 
 
 def partitions_json(found: Sequence[WarpSpecialization]) -> list[dict[str, Any]]:
@@ -222,7 +224,9 @@ def render_capture(
         page.lines("Notes", dict.fromkeys((*capture.launch.assumption_notes, *capture.notes))),
         page.rows("Environment", _environment(capture)),
     ]
-    hint = f"irscope show {capture.id[:8]} --stage ttgir prints a stage, irscope why {capture.id[:8]} says what is slow"
+    hint = (
+        f"irscope show {capture.id[:8]} --stage ttgir prints a stage, irscope why {capture.id[:8]} reports what is slow"
+    )
     return "\n".join([head, *filter(None, sections), "\n".join(wrapped(f"{hint}.", width or len(hint) + 1)) + "\n"])
 
 

@@ -208,7 +208,7 @@ def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[PartRow]]) -> 
     if any(block.blocks > 1 or block.is_loop for flow in flows for block in flow.blocks):
         meant.append("dashed frame: several blocks, folded")
     if any(jump.target == UNKNOWN for flow in flows for jump in flow.jumps):
-        meant.append("unknown: a register holds where it goes")
+        meant.append("unknown: branch to an address in a register")
     lines = [colors] if colors else []
     return [_line(one) for one in (*lines, f'<FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT>')]
 

@@ -195,7 +195,7 @@ class _Scene:
 
     def _instructions(self, at: int, frame: MovieFrame) -> None:
         """The instructions of one thread by family, where no tile is left."""
-        title, note = "Instructions in the code of one thread", "tiles are registers and addresses here"
+        title, note = "Instructions in the code of one thread", "tiles are registers and addresses at this stage"
         room = self.canvas.panel(Rect(_MARGIN, _TOP, _CARDS, _BELOW - _GAP - _TOP), title, note)
         before = dict(self._movie.frames[at - 1].families) if at else {}
         rows = [(name, dict(frame.families).get(name, 0)) for name in dict.fromkeys([*dict(frame.families), *before])]

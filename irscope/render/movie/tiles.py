@@ -137,7 +137,7 @@ def _answer(tile: Tile, answers: Answers) -> LayoutAnswer:
     found = answers.get((tile.encoding, tile.covered))
     if isinstance(found, LayoutMap):
         return found
-    return _computed(tile.encoding, tile.covered) or found or LayoutRefusal("unasked", "only the compiler tells it")
+    return _computed(tile.encoding, tile.covered) or found or LayoutRefusal("unasked", "only the compiler has this map")
 
 
 @lru_cache(maxsize=256)
@@ -242,9 +242,9 @@ def state_text(held: Held) -> str:
     """What is known of a value in a frame, as a sentence without its full stop."""
     names = ", ".join(held.operations[:2])
     if held.state == "not yet":
-        return "not followed back to here"
+        return "not traced back to this pass"
     if held.state == "gone":
-        return "none here is known to be it"
+        return "no value of this pass is known to match"
     more = f"; {len(held.tiles)} types, the first is drawn" if len(held.tiles) > 1 else ""
     if held.state == "several":
         return f"{len(held.lines)} operations: {names}{more}"

@@ -215,7 +215,7 @@ def _parts(threads: ThreadMap, rows: int, columns: int, across: int) -> Iterator
 def draw_registers(canvas: Canvas, area: Rect, found: Registers | None, facts: Facts) -> None:
     """Draw the live registers of each instruction, and where matrix instructions, barriers and spills are."""
     if found is None:
-        _say(canvas, area, "Not known: the capture holds no machine code that tells them.")
+        _say(canvas, area, "Unknown: the capture holds no machine code.")
         return
     allocated = facts.capture.resources.registers
     most = max(*found.live, allocated or 0, 1)

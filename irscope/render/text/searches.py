@@ -409,7 +409,7 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
 def _how_to_go_on(made: Reduced | None) -> str:
     if made is None or made.is_complete or not made.goes_on:
         return "the same command starts anew"
-    return "the same command, without --fresh, goes on from here"
+    return "the same command, without --fresh, resumes"
 
 
 def _steps_of_reduction(taken: tuple[tuple[str, int], ...]) -> str:

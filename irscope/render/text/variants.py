@@ -201,7 +201,7 @@ def _what_to_do(merge: Merge) -> str:
     if merge.how == "runtime":
         return f"drop tl.constexpr, with @triton.jit(do_not_specialize={quoted}): {after}"
     if merge.how == "one value" and cause.same_code == cause.pairs:
-        return f"launch with one value, it makes no difference here: {after}"
+        return f"use one value, which gives the same code: {after}"
     unknown = (
         "; whether it can be a plain argument, --tries all compiles" if merge.as_argument and not merge.proofs else ""
     )

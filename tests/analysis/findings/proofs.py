@@ -167,7 +167,7 @@ _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool]
     " bytes spilled": _spilled,
     "→ pipelined": _pipelined,
     " buffers": _buffers,
-    " dots that block at once": _waits,
+    " dots that block immediately": _waits,
     " bytes of shared memory, fits": _fits,
     " conversions": _conversions,
     " to shared memory": _stores_to_shared,

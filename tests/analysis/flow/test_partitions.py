@@ -93,7 +93,7 @@ def test_a_wait_that_nothing_arrives_at_is_said() -> None:
     assert waits_in_vain([FOUND]) == []
     without = re.sub(r"^ *ttng\.tc_gen5_commit.*\n", "", TEXT, flags=re.MULTILINE)
     (sentence,) = waits_in_vain(read_partitions(without))
-    assert sentence == "%acc_4 (line 28) is waited for, and nothing in this text arrives at it."
+    assert sentence == "%acc_4 (line 28) has a wait, but no operation of this text arrives at it."
     # What is called, or a value that cannot be followed, may arrive at it.
     memdesc = "!ttg.memdesc<1xi64, #shared, #smem, mutable>"
     for use in (f"tt.call @other(%acc_4) : ({memdesc}) -> ()", f"ttng.arrive_barrier %chosen, 1 : {memdesc}"):

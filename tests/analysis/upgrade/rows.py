@@ -40,7 +40,7 @@ def an_upgrade() -> Upgrade:
     assert worse.blame is not None
     diff = diff_texts("%0 = arith.addi %a, %b : i32\n", "%0 = arith.subi %a, %b : i32\n", "mlir")
     guilty = Guilty("ttgir:coalesce#1", ("ran", "skipped"), ("", "x=1"), True, diff, "without it both are the same")
-    blame = replace(worse.blame, guilty=guilty, doubts=("Triton 2.0 does not go on from its own ttir.",))
+    blame = replace(worse.blame, guilty=guilty, doubts=("Triton 2.0 does not compile on from its own ttir.",))
     return Upgrade(
         ("1.0", "2.0"),
         (
