@@ -60,7 +60,7 @@ def proven(
                         site, merge, group, _ = wanted[index]
                         proofs.setdefault(id(merge), []).extend(_compared(site, group, merged))
         except IrscopeError as error:
-            tell(f"Nothing could be tried: {error}")
+            tell(f"No fix was compiled: {error}")
 
     def settled(site: Site, merge: Merge) -> Merge:
         known = tuple(proofs.get(id(merge), ()))

@@ -37,7 +37,8 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
         chosen = selected_lines(capture, text, kind, lines)
         if not chosen:
             say(
-                f"{capture.name} ({capture.target}): no line of this text comes from --lines {lines}: see irscope source."
+                f"{capture.name} ({capture.target}): no line of this text comes from --lines {lines}: "
+                "see irscope source."
             )
         text = filter_lines(text, kind, chosen, without_locations=not loc)
     return text if loc else strip_locations(text, kind)

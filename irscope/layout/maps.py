@@ -395,7 +395,7 @@ class Moves:
         owners: list[Preimage] = []
         for threads in (first, second):
             if not is_surjective(threads.layout):
-                raise UsageError("one of the layouts leaves elements out, so what moves is not defined.")
+                raise UsageError("one of the layouts leaves elements out, so the moves are undefined.")
             shift = threads.registers.bit_length() - 1
             copies += [place >> shift for place in kernel(threads.layout)]
             owners.append(threads.first_owners)

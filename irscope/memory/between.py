@@ -82,7 +82,7 @@ class Relocation:
 
     def __str__(self) -> str:
         sizes = " and ".join(map(str, dict.fromkeys(self.sizes)))
-        return f"{_percent(self.moved_share)} of the elements lie at another byte ({sizes} bytes)"
+        return f"{_percent(self.moved_share)} of the elements have another address ({sizes} bytes)"
 
 
 Between = Conversion | SharedTransfer | Relocation
@@ -104,7 +104,7 @@ def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int 
         if item.threads is None and item.memory is None:
             raise UsageError(f"{names}: {item.name} is {'in tensor memory' if item.layout else 'without a map'}.")
         if item.layout is not None and not is_surjective(item.layout):
-            raise UsageError(f"{names}: {item.name} leaves elements out, so what moves is not defined.")
+            raise UsageError(f"{names}: {item.name} leaves elements out, so the moves are undefined.")
     bits = first.element_bits
     if first.threads is not None and second.threads is not None:
         moves = what_moves(first.threads, second.threads)

@@ -101,7 +101,7 @@ def shared_access(
     if not fits or any(a > b for a, b in zip(registers.shape, memory.shape, strict=True)):
         raise UsageError(
             f"registers hold {'×'.join(map(str, registers.shape))}, shared memory {'×'.join(map(str, memory.shape))}: "
-            "the two must be one shape, or the first a part of the second."
+            "both must have one shape, or the first be a part of the second."
         )
     register_images = _images(registers, memory, "register")
     lane_images = _images(registers, memory, "lane")

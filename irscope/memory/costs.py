@@ -151,9 +151,7 @@ class _Reader:
             yield self._row(use, [registers, shared], "not modelled: registers and shared memory have other shapes")
             return
         if use.opcode in _COPIES and self.target.backend == "hip":
-            yield self._row(
-                use, [registers, shared], "written by the copy itself, in the order of the lanes: no conflicts"
-            )
+            yield self._row(use, [registers, shared], "written by the copy in lane order: no conflicts")
             return
         store = use.opcode not in _LOADS
         matrix: Action = "matrix store" if store else "matrix load"
@@ -208,7 +206,7 @@ class _Reader:
             size = prod(kind.shape) * kind.element_bits // 8
             title = "×".join([*map(str, kind.shape), kind.element])
             how = (
-                "not modelled: no 16 bytes of it lie together"
+                "not modelled: no 16 contiguous bytes"
                 if ways is None
                 else "no conflicts"
                 if ways == 1
@@ -268,7 +266,7 @@ class _Reader:
         """The row of an operation that goes through scratch, with its wavefronts as far as the PTX shows them."""
         text, work = f"{what} through {self._scratch.get(use.line, 'scratch')}", self.works.of(use)
         if work is None:
-            text += "; its bank conflicts are not known: no PTX has its addresses, or they depend on data"
+            text += "; its bank conflicts are unknown: its addresses are not in the PTX, or depend on data"
             return self._row(use, used, text, self._done(use, *_OF_SCRATCH), figures=dict(figures or {}))
         counted = {
             **(figures or {}),

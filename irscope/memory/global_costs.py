@@ -152,7 +152,7 @@ def _summary(access: GlobalAccess) -> str:
     if not total.executions[1]:
         return "is never executed in this launch"
     if total.units[1] >= MOST and not total.units[0] and not access.bits_per_thread:
-        return f"it is not known what it asks for: {access.basis}"
+        return f"its requested bytes are unknown: {access.basis}"
     unit = "sectors" if access.unit_bytes == _SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
     width = f"{access.bits_per_thread} bits per thread" if access.bits_per_thread else "a tile, issued by one thread"
     endless = total.executions[1] >= MOST
@@ -165,7 +165,7 @@ def _summary(access: GlobalAccess) -> str:
     if shown.masked_lanes[1]:
         parts.append(f"{_text(shown.masked_lanes)} {'lanes masked off' if access.bits_per_thread else 'out of bounds'}")
     if endless:
-        return f"{', '.join(parts)}; each time, it is not known how often"
+        return f"{', '.join(parts)}; each time, of an unknown number"
     return f"{', '.join(parts)}; {access.mark}"
 
 
@@ -189,7 +189,7 @@ def _pattern(access: GlobalAccess, described: DescribedLayout | None) -> str:
         axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < _SECTOR_BYTES
     ]
     if near and along not in near:
-        return f"the addresses are contiguous along dim {near[-1]}, the layout's fastest dimension is dim {along} first"
+        return f"the addresses are contiguous along dim {near[-1]}, the layout's fastest dimension is dim {along}"
     stride = access.strides[along] if along < len(access.strides) else None
     if stride is None or abs(stride) <= size:
         return ""

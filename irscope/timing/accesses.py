@@ -157,7 +157,7 @@ class CtaWatch:
             return Access(kind, 32.0, float(width), 32.0, 1.0, passes=32.0, is_random=True)
         is_random = bool(address.origins(state)) if address is not None else False
         if is_random:
-            state.assumed.notes.add("indices that are data are taken to be random, each as likely, within their tensor")
+            state.assumed.notes.add("loaded indices are assumed uniformly random within their tensor")
         shape = np.broadcast_shapes(
             value.shape, (state.rows, state.lanes), active.shape if active is not None else (1, 1)
         )

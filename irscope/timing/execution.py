@@ -145,7 +145,7 @@ def execute(capture: Capture, clock: Clock) -> Execution:
 def _kernel_of(capture: Capture) -> SassFunction:
     functions = parse_sass(capture.texts.get("sass", ""))
     if not functions:
-        raise UsageError(f"{capture.name} has no SASS: nvdisasm, which Triton brings along, makes it.")
+        raise UsageError(f"{capture.name} has no SASS: nvdisasm, which comes with Triton, disassembles it.")
     chosen = next((one for one in functions if one.name == capture.name), functions[0])
     return chosen.without_padding()
 
@@ -242,7 +242,7 @@ class _Launch:
     def _place(self, capture: Capture, module: MlirModule, at: int) -> tuple[str, ...]:
         kernel = module.kernel
         if kernel is None:
-            raise UsageError(f"{capture.name} has no TTGIR, by which its arguments are known.")
+            raise UsageError(f"{capture.name} has no TTGIR, which identifies its arguments.")
         record = capture.launch.record
         arguments = read_arguments(kernel, capture.launch)
         names: list[str] = []

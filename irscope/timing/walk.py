@@ -231,7 +231,7 @@ class _Group:
                 self.at = at + 1
             if len(trace) > _MOST_STEPS:
                 self.is_cut = True
-                state.assumed.notes.add("the kernel's way was followed for its first part only")
+                state.assumed.notes.add("only the first part of the kernel's control flow was followed")
                 break
         return []
 
@@ -297,7 +297,7 @@ class _Group:
         if base == "EXIT" or target > at:
             # What the program goes on with is the greater part, as a rule.
             if base == "BRA" or line:
-                self.state.assumed.notes.add(f"a branch at {place} depends on data: it is taken not to be left out")
+                self.state.assumed.notes.add(f"a branch at {place} depends on data: assumed executed")
             return at + 1
         done = self.iterated[target] = self.iterated.get(target, 0) + 1
         assumed = self.state.assumed
@@ -309,7 +309,7 @@ class _Group:
         del self.iterated[target]
         assumed.iterations.setdefault(at, done)
         how = ", so many that all CTAs together read a tensor once" if count else ""
-        assumed.notes.add(f"a loop at {place} ends where data decide: {done} iterations are assumed{how}")
+        assumed.notes.add(f"a loop at {place} has a data-dependent trip count: {done} iterations are assumed{how}")
         return at + 1
 
     def _iterations_for_all(self, head: int, done: int) -> int:

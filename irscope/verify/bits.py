@@ -78,7 +78,7 @@ def verify_bits(left: Capture, right: Capture, *, programs: int | None = DEFAULT
     if meaning.reason:
         return BitsVerdict("not decided", meaning.reason)
     if meaning.answer == "changed":
-        return BitsVerdict("no", f"they do not mean the same: {meaning.rows[0].detail}")
+        return BitsVerdict("no", f"their meaning differs: {meaning.rows[0].detail}")
     sides = [_Side(one) for one in (left, right)]
     counts = (meaning.programs, meaning.all_programs)
     place, orders = _first_other_order(*sides)
@@ -92,7 +92,7 @@ def verify_bits(left: Capture, right: Capture, *, programs: int | None = DEFAULT
         missing.append(str(error))
         difference = None
     if difference is not None:
-        missing.append(f"{difference.elements} elements come of other operations, though no sum is in another order")
+        missing.append(f"{difference.elements} elements come from other operations, although no sum is reordered")
     if missing:
         return BitsVerdict("not decided", "; ".join(missing), "", None, *counts)
     return BitsVerdict("yes", "the same operations in the same order, in the TTGIR of one Triton", "", None, *counts)
@@ -144,7 +144,7 @@ class _Side:
             elif one.opcode in ("arith.addf", "arith.subf") and products.intersection(one.operands) and self.is_fused:
                 reasons.append("a product that is added may be fused or not (enable_fp_fusion=False forbids it)")
             elif one.opcode in _DOTS and _order_of(self.module, one).endswith("unknown"):
-                reasons.append(f"the order of {one.name} along k is not known")
+                reasons.append(f"the order of {one.name} along k is unknown")
             elif one.opcode in ("reduce", "scan") and _order_of(self.module, one).endswith("unknown"):
                 reasons.append(f"the layout of {one.name} is not known")
         return reasons

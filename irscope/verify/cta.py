@@ -38,10 +38,10 @@ DEFAULT_INSTRUCTIONS = 40_000
 _MOST_SHARED_BYTES = 232_448
 _LOWERING = "the lowering to LLVM IR"
 _DETAILS: Mapping[RaceKind, str] = {
-    "no barrier": "no barrier, and no wait for an mbarrier, is between",
+    "no barrier": "no barrier and no mbarrier wait lies between them",
     "copy not awaited": "the asynchronous copy was not waited for",
-    "matrix instruction not awaited": "the matrix instruction, which runs asynchronously, was not waited for",
-    "no proxy fence": "the second is by the asynchronous proxy, and no fence.proxy.async is between",
+    "matrix instruction not awaited": "no wait for the asynchronous matrix instruction",
+    "no proxy fence": "the second uses the asynchronous proxy, and no fence.proxy.async lies between them",
 }
 _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
     "copy not awaited": ("async_wait", "wait_barrier"),

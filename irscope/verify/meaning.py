@@ -360,7 +360,7 @@ class _Comparison:
         try:
             agreement, values = self._agreement(before, after, self._programs, 0, None)
         except WrongProgram as error:
-            return PassMeaning(label, "changed", f"it fails, and did not before: {error}", arithmetic="ordinary")
+            return PassMeaning(label, "changed", f"it fails only after the pass: {error}", arithmetic="ordinary")
         except NotRun as error:
             return PassMeaning(label, "not decided", str(error), arithmetic="")
         if agreement.verdict in ("identical", "close"):
@@ -420,7 +420,9 @@ def _refuse_others(left: Inputs, right: Inputs) -> None:
     shapes = [{name: (one.shape, one.dtype) for name, one in inputs.tensors.items()} for inputs in (left, right)]
     if shapes[0] != shapes[1]:
         names = sorted(name for name in {**shapes[0], **shapes[1]} if shapes[0].get(name) != shapes[1].get(name))
-        raise UsageError(f"the captures have other tensors: {', '.join(names)}. Compare two compiles of one launch.")
+        raise UsageError(
+            f"the captures have different tensors: {', '.join(names)}. Compare two compiles of one launch."
+        )
 
 
 def _element_at(inputs: Inputs, difference: RingDifference) -> tuple[str, tuple[int, ...]]:

@@ -264,7 +264,7 @@ class _Proof:
         launch = self.launch
         free = [name for name in launch.scalars if name not in launch.fixed]
         if launch.ambiguous:
-            return self._open(f"{launch.ambiguous[0]} is not known: record a launch in which they differ")
+            return self._open(f"{launch.ambiguous[0]} is unknown: record a launch in which they differ")
         if not free:
             return self._open("no integer argument is a size or a stride of a tensor")
         if launch.views:

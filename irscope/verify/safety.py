@@ -201,7 +201,7 @@ class _Verifier:
                 raise
             self.undecided.append(f"{what}: {str(error).rstrip('.')}")
         except MemoryError:
-            self.undecided.append(f"{what}: too large: it takes more memory than there is")
+            self.undecided.append(f"{what}: too large: it needs more memory than this machine has")
 
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -428,7 +428,7 @@ class _Verifier:
         left = len(self._own) - len(own)
         if left and not self.violations:
             self.undecided.append(
-                f"{left} more programs read what they write themselves, and their threads were not followed "
+                f"{left} more programs read what they write, and their threads were not followed "
                 "(--all-programs follows them)"
             )
 
@@ -550,7 +550,9 @@ class _Verifier:
             self.undecided.append(f"whether a barrier stands between {names}: the assembly was not matched with them")
         elif missing:
             kinds = [("writes" if one.kind == "store" else "reads") for one in (conflict.first, conflict.second)]
-            detail = f"one thread {kinds[0]} what another thread of the program {kinds[1]}, and no barrier is between"
+            detail = (
+                f"one thread {kinds[0]} what another thread of the program {kinds[1]}, and no barrier lies between them"
+            )
             places = tuple(witness.place for witness in witnesses)
             if places not in self._told:
                 self._told.add(places)

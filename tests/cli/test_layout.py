@@ -122,7 +122,7 @@ MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 
         ([BLOCKED, BLOCKED], "moves nothing: no exchange"),
         ([BLOCKED, SWIZZLED], "2-way bank conflicts (as the compiler counts)"),
         ([PADDED, BLOCKED], "2-way bank conflicts (irscope's model; the compiler was not queried)"),
-        ([PADDED, SWIZZLED], "of the elements lie at another byte (9200 and 8192 bytes)"),
+        ([PADDED, SWIZZLED], "of the elements have another address (9200 and 8192 bytes)"),
         ([MFMA, WIDE], "moves across"),
     ],
 )

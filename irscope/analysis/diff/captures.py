@@ -195,7 +195,7 @@ class Comparison:
 
     @property
     def is_same_compile(self) -> bool:
-        """Whether one thing is compared with itself: nothing that went in differs, and nothing that came out."""
+        """Whether both sides are the same: no difference in the inputs, and none in the results."""
         return self.is_empty and not self.differences
 
     def diff(self, stage: str) -> TextDiff | None:

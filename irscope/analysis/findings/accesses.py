@@ -236,7 +236,9 @@ class _AccessReader:
             fixes = [Suggestion(text, (FixChange("compare", "<=", "<"),))]
         else:
             why = "the mask computes with the index: Triton derives runs from a comparison of an index with a size only"
-            fixes = [Suggestion("mask the access by `idx < n` alone, and do the rest by tl.where on what was loaded")]
+            fixes = [
+                Suggestion("mask the access by `idx < n` alone, and apply the rest by tl.where to the loaded value")
+            ]
         where = self._studied.in_ir(why, condition.first_line)
         return wide, [*self._masked(), what, where], fixes
 
@@ -430,7 +432,7 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
         "IRS602",
         line,
         "is a loop around a compare-and-swap, not one instruction",
-        "a load, and an iteration for each lane or warp that meets another one",
+        "a load, and an iteration for each conflicting lane or warp",
         count,
         causes,
         [Suggestion(text) for text in fixes],

@@ -120,7 +120,7 @@ def hinted(studied: Studied, names: Sequence[str], most: int) -> list[Suggestion
             told.append(f"{hint} of the remainders by {launched}, {_at(remainders)}")
         if not (products or remainders):
             return []
-    return [Suggestion(f"say in the kernel {joined(told)}", tuple(changes))] if told else []
+    return [Suggestion(f"state in the kernel {joined(told)}", tuple(changes))] if told else []
 
 
 def _at(places: Place) -> str:

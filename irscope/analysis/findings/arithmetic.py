@@ -134,7 +134,7 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
         f"{len(arithmetic)} operations at half the rate of float32 or less, in twice the registers",
         len(arithmetic),
         causes,
-        [Suggestion("keep it in float32: no tl.float64, no float64 argument; `.to(tl.float32)` where one comes in")],
+        [Suggestion("keep it in float32: no tl.float64 and no float64 argument, or `.to(tl.float32)` at its load")],
     )
 
 

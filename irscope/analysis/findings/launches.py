@@ -50,10 +50,10 @@ def _launch_bound(studied: Studied, prediction: Prediction) -> Finding:
     work = max(prediction.seconds - launch, 0.0)
     finding = studied.about_kernel(
         "IRS508",
-        f"the launch itself takes most of the time: {work * 1e6:.1f} µs of work",
-        f"{launch * 1e6:.1f} µs, which a launch that does nothing takes",
+        f"launch overhead takes most of the time: {work * 1e6:.1f} µs of work",
+        f"{launch * 1e6:.1f} µs, the time of an empty launch",
         1,
-        [_model(f"{launch * 1e6:.1f} µs of {prediction.seconds * 1e6:.1f} µs are the launch's own")],
+        [_model(f"{launch * 1e6:.1f} µs of {prediction.seconds * 1e6:.1f} µs are launch overhead")],
         [Suggestion("more work in each launch (fuse kernels, a batch), or CUDA graphs")],
     )
     return _with_seconds(finding, launch)
@@ -81,7 +81,7 @@ def _grid(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Fi
         yield _with_seconds(
             studied.about_kernel(
                 "IRS505",
-                f"too few CTAs for the part: {what} on {units} multiprocessors",
+                f"too few CTAs for the GPU: {what} on {units} multiprocessors",
                 f"{idle} of {units} multiprocessors of {prediction.part} are idle",
                 idle,
                 [evidence, _model(f"{prediction.part} has {units} multiprocessors")],
@@ -226,7 +226,7 @@ def _atomics(studied: Studied, model: Model) -> Iterator[Finding]:
         yield studied.finding(
             "IRS605",
             line,
-            "atomics limit the rate: the L2 cache does them one after another",
+            "atomics limit the throughput: the L2 cache serialises them",
             f"an atomic operation for each {'element' if is_tile else 'CTA'}, in place of a store",
             1,
             causes,
@@ -281,19 +281,19 @@ _BOUNDS = {
     "latency: too little in flight": ("exposed latency: too little is in flight to hide it", _IN_FLIGHT),
     "barriers": ("warps wait for one another at barriers", "fewer warps, or fewer reductions and conversions"),
     "atomics": (
-        "warps wait for atomics, which the L2 cache does one after another for one address",
+        "warps wait for atomics, which the L2 cache serialises per address",
         "reduce in the CTA first, fewer CTAs that add, or partial sums that a second kernel adds up"
     ),
     "spills": ("warps wait for spilled registers", "more warps, smaller tiles"),
     "CTA start": (
-        "short CTAs: to start them takes longer than what they do",
+        "short CTAs: starting one takes longer than its work",
         "more work for each CTA: several rows in a tile, a loop over tiles, fewer CTAs"
     ),
     "FMA": ("bound by the FMA units", "less arithmetic, or dots on the tensor cores"),
     "tensor cores": ("bound by the tensor cores", "operands of fewer bits, or fewer iterations"),
     "memory pipe": ("bound by the memory pipe: shuffles and accesses", "fewer reductions, wider accesses"),
     "float64": ("bound by the float64 units", "float32"),
-    "too few CTAs": ("too few CTAs for the part", "smaller tiles, or split the longest loop over more CTAs"),
+    "too few CTAs": ("too few CTAs for the GPU", "smaller tiles, or split the longest loop over more CTAs"),
     "last wave": ("the last wave of CTAs leaves multiprocessors idle", "a persistent kernel, or other tiles"),
     "CTAs of unequal length": (
         "CTAs of unequal length: the longest ones end last", "start the longest CTAs first, or take work from a counter"

@@ -77,8 +77,8 @@ def _waited_for(studied: Studied) -> Iterator[tuple[Operation, tuple[Cause, Sugg
 def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | None:
     """Why no load of a loop is pipelined: its form, or that it was not asked for."""
     if loop.name == "scf.while":
-        cause = studied.in_ir("it is a while loop, and the pipeliner takes for loops only", loop.first_line)
-        return cause, Suggestion("write the loop as `for … in range(…)`, if the number of iterations is known")
+        cause = studied.in_ir("it is a while loop, and the pipeliner handles only for loops", loop.first_line)
+        return cause, Suggestion("write the loop as `for … in range(…)` if its trip count is known")
     own = _own_stages(studied, loop)
     if own is not None and own < 2:
         cause = studied.in_ir(f"num_stages of its loop is {own}", loop.first_line)
@@ -98,7 +98,7 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
         return None
     for one in operations:
         if one.opcode == "barrier":
-            cause = studied.in_ir("a barrier is in the loop: nothing may move past it", one.first_line)
+            cause = studied.in_ir("a barrier in the loop blocks code motion", one.first_line)
             return cause, Suggestion("take `tl.debug_barrier()` out of the loop")
         if one.kind == "loop":
             cause = studied.in_ir("another loop is inside, and only innermost loops are pipelined", one.first_line)
@@ -111,7 +111,7 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
     if block is not None and end is not None and end.name == "scf.yield":
         for value in end.operands:
             if value in block.arguments:
-                text = f"it hands {value.name} on as it got it: a value that is two iterations old"
+                text = f"it hands {value.name} on unchanged: a value that is two iterations old"
                 cause = studied.in_ir(text, end.first_line, stage=stage)
                 return cause, Suggestion("carry no value through an iteration unchanged")
     return None
@@ -287,7 +287,7 @@ class _Scheduled:
             "IRS202",
             line,
             f"is begun {ahead} iteration{'s' * (ahead > 1)} ahead, where num_stages={asked} asks for {asked - 1}",
-            f"{asked - 1 - ahead} iterations less to wait for memory in",
+            f"{asked - 1 - ahead} iterations fewer to hide the memory latency",
             asked - 1 - ahead,
             causes,
             [Suggestion(f"num_stages={enough}", changes)],
@@ -347,7 +347,7 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
     element = str(kinds[0]) if kinds else ""
     code, text, causes = "IRS301", "", list[Cause]()
     if architecture_rank(target.arch) < architecture_rank(_LEAST_MATRIX_ARCH.get(element, "0")):
-        causes.append(Cause(f"Triton takes no matrix instructions of {target} for {element}", "launch", "the target"))
+        causes.append(Cause(f"Triton selects no matrix instructions of {target} for {element}", "launch", "the target"))
     elif dot is not None and element == "f32" and dot.attribute("inputPrecision") == "ieee":
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
@@ -406,7 +406,7 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     chain = studied.chain_at(line) if line else ()
     if not chain and advice.ptx_line is not None:
         chain = read_locations(ptx, "ptx").chain_at(advice.ptx_line)
-    text, cost = "wgmma is serialised: each instruction waits for the one before", "a wait for each wgmma instruction"
+    text, cost = "wgmma is serialised: each instruction waits for the previous one", "a wait for each wgmma instruction"
     found = studied.about_kernel("IRS303", text, cost, 1 << 8, [studied.logged(advice)], chain=chain)
     if not line:
         return found
@@ -485,7 +485,7 @@ def precision_findings(studied: Studied) -> Iterator[Finding]:
             f"a relative error of less than 2⁻¹⁰ in {where}",
             1,
             causes,
-            [Suggestion('input_precision="tf32x3" or "ieee", if that is not enough: both are slower')],
+            [Suggestion('input_precision="tf32x3" or "ieee", if this precision is too low: both are slower')],
         )
 
 

@@ -247,10 +247,10 @@ def _epilogue(studied: Studied) -> Iterator[Finding]:
     peak = max(after, key=lambda line: live.counts[line])
     makers = assembly.makers(value for value in live.values(peak) if live.body.definers[value] in after)
     limit = _figure(f"registers alone limit it to {found.blocks_per_sm} CTAs", "the limits of the target")
-    parts = Suggestion("do what comes after the loop in parts: a slice of the accumulator at a time")
+    parts = Suggestion("split the epilogue: a slice of the accumulator at a time")
     yield studied.about_kernel(
         "IRS504",
-        f"needs more registers behind its loop than up to there: {behind} hold values, {inside} in the loop",
+        f"needs more registers after its loop than in it: {behind} hold values, {inside} in the loop",
         f"{found.warps_per_sm} warps at once on one {found.unit} in place of {other.warps_per_sm}",
         other.warps_per_sm - found.warps_per_sm,
         [limit, *assembly.at_peak(after)],
@@ -284,7 +284,7 @@ def occupancy_findings(studied: Studied) -> Iterator[Finding]:
     yield studied.about_kernel(
         "IRS502",
         f"few warps fit at once: {found.warps_per_sm} of {found.max_warps} on one {found.unit}",
-        f"{found.fraction:.0%} occupancy: little runs while a warp waits",
+        f"{found.fraction:.0%} occupancy: few warps hide each other's latency",
         max(1, found.max_warps - found.warps_per_sm),
         [_figure(text, "the limits of the target"), *_used(capture, found)],
         _suggestions(capture, found),

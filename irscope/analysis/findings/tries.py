@@ -90,12 +90,12 @@ def tried(
                 proven = tuple(_faster(one, tries.captures, predicted, whole, decides) for one in proven)
                 proven = tuple(_with_further(one, whole) for one in proven)
     except IrscopeError as error:
-        notes.append(f"Nothing could be tried: {error}")
+        notes.append(f"No fix was compiled: {error}")
     if tries.left_out:
         changes = "change" if tries.left_out == 1 else "changes"
         notes.append(
-            f"{studied.capture.name}: {tries.left_out} more {changes} could fix it and were not tried; --tries all "
-            "tries them."
+            f"{studied.capture.name}: {tries.left_out} more {changes} could fix it and were not compiled; --tries all "
+            "compiles them."
         )
     if timer is not None:
         proven = timer(proven, tries.captures)

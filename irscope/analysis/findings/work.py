@@ -94,7 +94,7 @@ def _repeated(studied: Studied) -> Iterator[Finding]:
 
 def _once(places: int) -> str:
     if places > 1:
-        return "load it once and keep it in registers (a larger tile), or do the passes at once (an online algorithm)"
+        return "load it once and keep it in registers (a larger tile), or fuse the passes (an online algorithm)"
     return "load each element once, and give its parts to the lanes from registers (broadcast, reshape, tl.join)"
 
 
@@ -146,11 +146,11 @@ def _masked(studied: Studied) -> Iterator[Finding]:
         finding = studied.finding(
             "IRS204",
             lines[0],
-            f"masks off {share:.0%} of the iterations of its loop entirely: their work is thrown away",
+            f"masks off {share:.0%} of its loop's iterations entirely: their work is wasted",
             f"{share:.0%} of the loop, dots included",
             1,
             [studied.in_ir(witness, wanted[0].first_line, "evaluated", stage="ttir")],
-            [Suggestion("end (or begin) the loop where the mask does: for a causal one at (program id + 1) × rows")],
+            [Suggestion("end (or begin) the loop where the mask does: for a causal mask at (program id + 1) × rows")],
             factor=1 / max(1 - share, 0.05),
         )
         yield replace(finding, lines=tuple(one.first_line for one in studied.operations[loops[0]][0].walk()))
@@ -213,15 +213,15 @@ def _without_dot(studied: Studied) -> Iterator[Finding]:
         finding = studied.finding(
             "IRS306",
             lines[0],
-            "multiplies and adds up tiles element by element, where a dot does both on the tensor cores",
+            "multiplies and sums tiles element by element: a dot does both on the tensor cores",
             f"{prod(product.result_types[0].shape):,} multiplications and additions on the FMA units, each time",
             1 << 5,
             [
-                studied.in_ir(f"two tiles are broadcast against each other to {shape}", product.first_line,
+                studied.in_ir(f"two tiles are broadcast to {shape}", product.first_line,
                               stage="ttir"),
-                studied.in_ir(f"{what} adds their products up", sums[0].first_line, stage="ttir"),
+                studied.in_ir(f"{what} sums their products", sums[0].first_line, stage="ttir"),
             ],
-            [Suggestion("tl.dot of the two tiles (16 rows, columns and elements along the sum at the least)")],
+            [Suggestion("tl.dot of the two tiles (16 rows, columns and elements along K at least)")],
         )  # fmt: skip
         yield replace(finding, lines=tuple(lines))
 
@@ -282,7 +282,7 @@ def _transposed(studied: Studied) -> Iterator[Finding]:
         finding = studied.finding(
             "IRS307",
             line,
-            f"an operand of {kind} is transposed on its way to the dot: the matrix instruction takes it K-major only",
+            f"an operand of {kind} is transposed before the dot: the matrix instruction requires it K-major",
             f"{bits}-bit copies or stores with bank conflicts, in place of 128-bit ones",
             1 << 6,
             [

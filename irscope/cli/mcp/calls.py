@@ -67,7 +67,8 @@ def refuse_foreign(capture: Capture, passes: Sequence[str]) -> None:
     if any(capture.text_after(snapshot) is None or capture.text_before(snapshot) is None for snapshot in named):
         raise UsageError(
             f"the IR around {', '.join(passes)} was left out of {capture.id}, which was not recorded here, and this "
-            f"tool compiles only captures recorded on this machine. Next: {call_text('stages', {'capture': capture.id, 'stage': 'ttgir'})}"
+            "tool compiles only captures recorded on this machine. "
+            f"Next: {call_text('stages', {'capture': capture.id, 'stage': 'ttgir'})}"
         )
 
 

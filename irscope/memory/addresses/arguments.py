@@ -143,7 +143,7 @@ def _pointer(name: str, row: Argument | None, divisor: int, assumed: dict[str, s
         begin = add(atom(source, 64, _STORAGE_BYTES), constant(offset % _STORAGE_BYTES, 64))
         return replace(begin, argument=name)
     # An odd multiple of its alignment.
-    assumed[name] = f"{name} begins at an odd multiple of {aligned} bytes, of which no more is known"
+    assumed[name] = f"{name} begins at an odd multiple of {aligned} bytes, of otherwise unknown alignment"
     return replace(add(atom(source, 64, 2 * aligned), constant(aligned, 64)), argument=name)
 
 

@@ -259,7 +259,7 @@ class _Launch:
         said = [self.arguments.assumed.get(one.text, "") if one.kind == "argument" else _words(one) for one in sources]
         if not self.arguments.is_recorded:
             said.append(
-                "no launch was recorded: masks are taken to hold, loops of an unknown length to have one iteration"
+                "no launch was recorded: masks are assumed true, and loops of unknown length to have one iteration"
             )
         return tuple(sorted(filter(None, dict.fromkeys(said))))
 

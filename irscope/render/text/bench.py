@@ -201,7 +201,7 @@ def _notes(bench: Bench) -> Sequence[str]:
     size = f" of {bench.l2_bytes >> 20} MiB" if bench.l2_bytes else ""
     notes = [
         f"Times: between two events around one launch, the L2{size} "
-        + ("flushed before each." if cold else "warm from a launch before.")
+        + ("flushed before each." if cold else "warm from the previous launch.")
         + " Ratios: of launches of one round, with the 95 % confidence interval of their median."
     ]
     if _predicted_columns(bench):
@@ -219,5 +219,5 @@ def _notes(bench: Bench) -> Sequence[str]:
     if bench.flops and bench.ceiling_flops_per_s:
         ceilings.append(f"torch.matmul of {bench.dtype} makes {rate_text(bench.ceiling_flops_per_s, 'FLOP/s')}")
     if ceilings:
-        notes.append(f"Ceilings, measured here now: {'; '.join(ceilings)}.")
+        notes.append(f"Ceilings, measured in this run: {'; '.join(ceilings)}.")
     return notes

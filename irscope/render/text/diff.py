@@ -245,7 +245,7 @@ def _notes(diff: TextDiff) -> Iterator[str]:
     if diff.fallback:
         yield diff.fallback
     if diff.is_unrelated:
-        yield "The texts have next to nothing in common."
+        yield "The texts have hardly a line in common."
 
 
 def _diff_rows(diff: TextDiff, context: int, rewired: bool) -> Iterator[_DiffRow | _Fold]:
@@ -343,7 +343,7 @@ def _header(comparison: Comparison) -> str:
     for change in comparison.differences:
         lines.append(f"  {visible(change.name):<{width}}  {_value(change.left)} → {_value(change.right)}")
     if not comparison.differences:
-        lines.append("  nothing that went in differs")
+        lines.append("  no difference in the inputs")
     if comparison.is_empty:
         lines.append("  every stage is the same")
     sass = next((stage.state for stage in comparison.stages if stage.stage == "sass"), "")

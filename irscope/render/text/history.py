@@ -36,7 +36,7 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
     first = sum(life.counted_from < 0 for life in lives.lives)
     rows: list[list[object]] = [[_step_text(trail, -1), first, "", ""]] if first else []
     for one in counts:
-        unclear = "" if one.is_certain else "which of several equal ones is not known"
+        unclear = "" if one.is_certain else "one of several equal ones"
         rows.append([_step_text(trail, one.step), one.count, *_changes(one.made, one.removed), unclear])
     totals = _changes(sum(one.made for one in counts), sum(one.removed for one in counts))
     rows.append(["total", counts[-1].count if counts else first, *totals])
@@ -233,7 +233,7 @@ def log_text(
     decided = [[*key, f"×{count}" if count > 1 else ""] for key, count in rows.items()]
     parts = [table(["pass", "line", "decided", ""], decided, width=width, color=color)] if decided else []
     parts += [f"{_pass_label(labels, item)}\n{_printed(item, capture, width)}" for item in logs]
-    return "\n".join(parts) or "The compiler printed nothing of these passes.\n"
+    return "\n".join(parts) or "The compiler printed nothing about these passes.\n"
 
 
 def _printed(item: PassLog, capture: Capture, width: int | None) -> str:

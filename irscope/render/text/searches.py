@@ -75,7 +75,7 @@ def idle(ablation: Ablation) -> list[tuple[str, list[str]]]:
     """(what they have in common, the variants' names) of those that change nothing, as far as there are such."""
     rows = [one for one in ablation.variants if not ablation.changes(one)]
     single, pairs = ([one.name for one in rows if (len(one.off) > 1) is two] for two in (False, True))
-    kinds = (("change nothing", single), ("pairs give what one of the two gives", pairs))
+    kinds = (("change nothing", single), ("pairs have the effect of one of the two", pairs))
     return [(f"{len(names)} {what}", names) for what, names in kinds if names]
 
 
@@ -393,7 +393,7 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
             *(f"run: {line}" for line in commands(made, "FILE")),
         ]
         if not made.is_steady:
-            rows.append("when the result was compiled again, this was not so: it is true now and then.")
+            rows.append("the result did not reproduce when compiled again: the criterion is flaky.")
     if python is not None:
         rows += [
             f"kept of the Python text: {_one_line(python.kept)}",

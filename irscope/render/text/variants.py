@@ -21,7 +21,9 @@ def render_summary(summary: Summary, *, width: int | None, color: bool) -> str:
     """What was compiled, the best of each kernel, what fails where, and a histogram."""
     parts = [f"{summary.rows} compiles: {summary.ok} ok, {summary.rows - summary.ok} failed.\n"]
     if summary.foreign:
-        parts.append(f"{summary.foreign} are by another Triton than the one whose front end made the IR.\n")
+        parts.append(
+            f"{summary.foreign} were compiled by another Triton version than the front end that made the IR.\n"
+        )
     for columns, rows in _tables(summary):
         if rows:
             parts.append(table(columns, rows, width=width, color=color))
@@ -171,9 +173,9 @@ def _use_text(merge: Merge) -> str:
         return "a setting of @triton.autotune"
     return {
         "never read": "never read",
-        "not in the IR": f"read on {lines}, but nothing of it is in the IR",
+        "not in the IR": f"read on {lines}, but absent from the IR",
         "guards the grid": f"read only on {lines}, to stop programs that the recorded grids do not have",
-        "unknown": "whether it is used is not known: there is no Python text",
+        "unknown": "its use is unknown: the capture has no Python text",
         "option": "a compile option",
         "used": f"read on {lines}" if read else "used",
     }[cause.use]

@@ -54,7 +54,7 @@ def test_a_bench_as_text() -> None:
     assert lines[6] == "-inliner: it does not compile: ttir:inliner#1: no"
     assert "the L2 of 60 MiB flushed before each" in lines[7]
     assert "FLOPs: not known: it has no dot." in lines
-    assert "Ceilings, measured here now: a large copy moves 4 TB/s." in lines
+    assert "Ceilings, measured in this run: a large copy moves 4 TB/s." in lines
     assert "FLOP/s" not in lines[1]
 
 

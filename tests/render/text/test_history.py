@@ -36,7 +36,7 @@ def test_what_llvm_repeats_is_counted() -> None:
 
 
 def test_nothing_is_said_so() -> None:
-    assert log_text(CAPTURE, []) == "The compiler printed nothing of these passes.\n"
+    assert log_text(CAPTURE, []) == "The compiler printed nothing about these passes.\n"
 
 
 def test_a_hostile_log_moves_nothing() -> None:
