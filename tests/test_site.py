@@ -17,7 +17,7 @@ import pytest
 from docs.site.guide import commands_page
 from docs.site.notebooks import NOTEBOOKS, notebook
 from docs.site.outside import outside_references
-from docs.site.pages import CHECKED, DOCS, README, ROOT, differences, pictures_of, shown
+from docs.site.pages import CHECKED, DOCS, README, ROOT, block_commands, blocks, differences, pictures_of, shown
 from docs.site.pictures import DRAWN, printed_by, with_pictures, workplace
 from irscope.cli.commands import COMMANDS
 from tests.once import made_once
@@ -28,7 +28,7 @@ OTHER = os.environ.get("IRSCOPE_OTHER_TRITONS", "").partition(":")[0]
 """An interpreter with Triton 3.6.0, named as for `python -m benchmarks upgrade`."""
 
 
-SAMPLE = [one for one in CHECKED if one.stem in ("first-hour", "coming-from", "narrow-loads")]
+SAMPLE = [one for one in CHECKED if one.stem in ("tasks", "first-hour", "coming-from", "narrow-loads")]
 """Those whose commands run in CI; `make exhaustive` runs all."""
 
 
@@ -99,6 +99,19 @@ def test_the_site_asks_no_other_machine_for_anything(
         assert all("<svg" in (built.parent / one).read_text("utf-8") for one in pictures)
     # Nothing is left to Mermaid, whose script would be fetched.
     assert not any('class="mermaid"' in one.read_text("utf-8") for one in tmp_path.rglob("*.html"))
+
+
+def test_the_readme_is_enough_for_ten_tasks() -> None:
+    """In one or two commands each, of which it names every one and every option; they run in the test of their page."""
+    readme = README.read_text("utf-8")
+    _, *tasks = re.split(r"^## \d+\. ", (DOCS / "tasks.md").read_text("utf-8"), flags=re.MULTILINE)
+    assert len(tasks) == 10
+    for task in tasks:
+        commands = [one.command.split() for _, text in blocks(task) for one in block_commands("console", text)]
+        assert f"\n{len(commands) or 2 - ('`diff`' in task)} command" in task, task
+        for _, name, *words in commands:
+            options = [one for one in words if one.startswith("-")]
+            assert all(re.search(rf"irscope {name}\b[^\n]*{one}\b", readme) for one in ["", *options]), (name, options)
 
 
 def test_what_a_page_would_fetch_is_found(tmp_path: Path) -> None:

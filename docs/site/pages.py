@@ -24,7 +24,7 @@ __all__ = [
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 README = ROOT / "README.md"
-CHECKED = (DOCS / "first-hour.md", DOCS / "coming-from.md", *sorted((DOCS / "cases").glob("*.md")))
+CHECKED = (DOCS / "tasks.md", DOCS / "first-hour.md", DOCS / "coming-from.md", *sorted((DOCS / "cases").glob("*.md")))
 """The pages whose `console` blocks show what this version prints, and whose pictures the site makes."""
 
 # ```sh … ```

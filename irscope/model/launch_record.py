@@ -179,12 +179,12 @@ def notes_of(assumptions: Iterable[Assumption]) -> tuple[str, ...]:
     texts = list(dict.fromkeys(f"{check.place} ({check.what})" for check in checks))
     if texts:
         rest = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-        notes.append(f"Taken to pass, for nothing was computed: {', '.join(texts[:_SHOWN])}{rest}.")
+        notes.append(f"Assumed to pass (no result was computed): {', '.join(texts[:_SHOWN])}{rest}.")
     undecided = [f"{item.name}={item.value}" for item in assumptions if not item.decided]
     if undecided:
         rest = f" and {len(undecided) - _SHOWN} more" if len(undecided) > _SHOWN else ""
         texts = ", ".join(undecided[:_SHOWN])
-        notes.append(f"Placeholder values that were read, and decided nothing that could be followed: {texts}{rest}.")
+        notes.append(f"Placeholder values read without a traced consequence: {texts}{rest}.")
     return tuple(notes)
 
 

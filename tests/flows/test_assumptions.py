@@ -120,11 +120,11 @@ def test_a_constant_a_grid_a_shape_and_a_constexpr(captures: tuple[Capture, ...]
 
 
 def test_checks_are_taken_to_pass_and_said_once(captures: tuple[Capture, ...]) -> None:
-    (note,) = [note for note in captures[2].notes if note.startswith("Taken to pass")]
+    (note,) = [note for note in captures[2].notes if note.startswith("Assumed to pass")]
     assert "item3.py:21 (assert torch.allclose(y, x * 2)" in note
     assert "item3.py:22" in note
     assert "item3.py:23 (if n == 0)" in note
-    assert not any(note.startswith("Taken to pass") for note in captures[1].notes)
+    assert not any(note.startswith("Assumed to pass") for note in captures[1].notes)
 
 
 def test_assume_compiles_what_the_value_itself_would(

@@ -136,7 +136,7 @@ if measurement.median < 100:
     Program(
         "a time that is only printed",
         "start = time.perf_counter()\nk[(4,)](x, 64, B=16)\nprint(f'{time.perf_counter() - start:.3f} s')",
-        ("read, and decided nothing that could be followed", "this machine's time"),
+        ("read without a traced consequence", "this machine's time"),
         "k[(4,)](x, 64, B=16)\nprint('done', time.ctime())",
     ),
     Program(
@@ -168,7 +168,7 @@ if measurement.median < 100:
         "the most memory that was in use",
         "before = torch.cuda.max_memory_allocated()\nk[(4,)](x, 64, B=16)\n"
         "assert torch.cuda.max_memory_allocated() == before",
-        ("Taken to pass", "assert torch.cuda.max_memory_allocated() == b"),
+        ("Assumed to pass", "assert torch.cuda.max_memory_allocated() == b"),
         "torch.cuda.empty_cache()\nk[(4,)](x, 64, B=16)",
     ),
     Program(
@@ -359,7 +359,7 @@ k[(cdiv(total, 16),)](x, 64, B=16)""",
     Program(
         "a list indexed by the best score",
         "k[(4,)](x, 64, B=[16, 32, 64][x[:3].argmax().item()])",
-        ("decided nothing that could be followed: B=0",),
+        ("without a traced consequence: B=0",),
         "k[(4,)](x, 64, B=[16, 32, 64][torch.arange(2, device=dev).argmax().item()])",
     ),
     Program(
@@ -560,7 +560,7 @@ k[(cdiv(total, 16),)](x, 64, B=16)""",
     Program(
         "a name of a number",
         "name = f'{x.argmax().item()}'\nk[({'0': 1}.get(name, 2),)](x, 64, B=16)",
-        ("decided nothing that could be followed: name=0",),
+        ("without a traced consequence: name=0",),
         "name = f'{x.dim()}'\nk[({'1': 1}.get(name, 2),)](x, 64, B=16)",
     ),
     Program(
@@ -578,7 +578,7 @@ k[(cdiv(total, 16),)](x, 64, B=16)""",
     Program(
         "a check that raises",
         "k[(4,)](x, 64, B=16)\nif (x - 1).abs().max() > 1e-3:\n    raise SystemExit('wrong')\nk[(4,)](x, 64, B=32)",
-        ("Taken to pass", "if (x - 1).abs().max() > 1e-3"),
+        ("Assumed to pass", "if (x - 1).abs().max() > 1e-3"),
         "k[(4,)](x, 64, B=16)\nif x.numel() > 100:\n    raise SystemExit('wrong')\nk[(4,)](x, 64, B=32)",
     ),
     Program(
