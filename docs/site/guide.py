@@ -68,7 +68,7 @@ def _section(name: str, command: Any, examples: list[str]) -> str:
             is_argument = parameter.param_type_name == "argument"
             panels["Arguments" if is_argument else title].append(_row(parameter))
     for title, rows in panels.items():
-        table = [f"| {title} | |", "|---|---|", *rows]
+        table = [f"| {title} | Meaning |", "|---|---|", *rows]
         lines += [*table, ""]
     return "\n".join(lines)
 

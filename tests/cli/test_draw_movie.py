@@ -27,7 +27,7 @@ def test_a_file_a_stage_and_a_frame(irscope: Run, matmul: Path, tmp_path: Path) 
     assert irscope("draw", "movie", matmul, "-o", whole)[0] == 0
     assert irscope("draw", "movie", matmul, "-o", part, "--stage", "ttgir", "--theme", "dark", "--width", "640")[0] == 0
     assert irscope("draw", "movie", matmul, "-o", one, "--frame", "3")[0] == 0
-    frames = [path.read_text().count('class="frame ') for path in (whole, part, one)]
+    frames = [path.read_text().count('class="shot ') for path in (whole, part, one)]
     code, out, _ = irscope("draw", "movie", matmul, "--json")
     (data,) = json.loads(out)
     assert code == 0

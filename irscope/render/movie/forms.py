@@ -44,7 +44,7 @@ _FAMILY = 34.0
 _LINE = 17.0
 _BARS = "operations added above the line, removed below; heights by square root, cut where LLVM's dialects begin"
 _KEY = (
-    "a colour: a warp, or banks of shared memory · dark: what the first thread holds · blue frame: changed by this pass"
+    "colour: a warp, or banks of shared memory · dark: elements of the first thread · blue frame: changed by this pass"
 )
 
 
@@ -360,7 +360,7 @@ def movie_svg(
     for at, hold in enumerate(holds):
         drawn = scene.frame(at)
         first = " first" if at == 0 else ""
-        frames.append(f'<g class="frame h{hold}{first}" style="animation-delay:{begin * seconds:g}s">{drawn}</g>')
+        frames.append(f'<g class="shot h{hold}{first}" style="animation-delay:{begin * seconds:g}s">{drawn}</g>')
         begin += hold
     rules = "".join(
         f"@keyframes h{hold}{{0%{{visibility:visible}}{100 * hold / total:.4f}%{{visibility:hidden}}"
@@ -368,9 +368,9 @@ def movie_svg(
         for hold in sorted(set(holds))
     )
     style = (
-        f".frame{{visibility:hidden;animation-duration:{total * seconds:g}s;animation-timing-function:step-end;"
+        f".shot{{visibility:hidden;animation-duration:{total * seconds:g}s;animation-timing-function:step-end;"
         f"animation-iteration-count:infinite}}.first{{visibility:visible}}{rules}"
-        "@media(prefers-reduced-motion:reduce){.frame{animation:none}}"
+        "@media(prefers-reduced-motion:reduce){.shot{animation:none}}"
     )
     return _whole(scene, capture, still + "".join(frames), style)
 

@@ -468,9 +468,9 @@ def _iteration_lines(canvas: Canvas, scale: _Scale, top: float, bottom: float) -
 
 def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, int]) -> float:
     """What the looks mean, and how many rings and lanes are not drawn."""
-    looks = [("f0", "tile 0 in its slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
+    looks = [("f0", "tile 0 in the slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
     if any(step.kind == "copy" for step in flight.steps):
-        looks.insert(0, ("way", "on its way into the slot"))
+        looks.insert(0, ("way", "copy in flight"))
     if any(step.is_off for step in flight.steps):
         looks.append(("off", "masked off"))
     x, y = canvas.legend(area.left, area.top + 13, looks)

@@ -69,7 +69,7 @@ def _head(canvas: Canvas, capture: Capture) -> None:
     draw_head(canvas, capture)
     options = [f"{name}={launch.option(name)}" for name in ("num_warps", "num_stages", "num_ctas")]
     constants = [f"{name}={text}" for name, text in launch.constants if not name.startswith("stride")]
-    grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid not known"
+    grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid unknown"
     parts = [grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
     canvas.text(_EDGE, 60, _fitting(parts, 1060), look="m", room=1060)
     canvas.text(WIDTH - _EDGE, 60, f"irscope {capture.id[:8]}", look="m", size=LEAST, anchor="end")

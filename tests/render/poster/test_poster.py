@@ -144,7 +144,7 @@ def test_what_is_not_known_is_said() -> None:
     lines = " ".join(one.text for one in texts_of(svg))
     assert wrong_boxes(texts_of(svg)) == []
     for said in (
-        "grid not known",
+        "grid unknown",
         "The occupancy is not known",
         "holds no layouts",
         "holds no TTGIR",

@@ -2,9 +2,6 @@
 import { svg } from "../dom";
 import type { Picture } from "./picture";
 
-/** Smaller than this, labels are no text any more. */
-const SMALLEST_READ = 0.7;
-
 export class Drawing {
   readonly element: SVGSVGElement = svg("svg", { class: "graph", tabindex: "0", role: "img", "aria-label": "graph" });
   private readonly scene = svg("g");
@@ -45,7 +42,7 @@ export class Drawing {
         element.addEventListener("click", () => this.chosen(name));
       }
     }
-    this.begin();
+    this.fit();
   }
 
   /** Marks a node and what hangs on it; brings it into sight if asked. */
@@ -69,15 +66,6 @@ export class Drawing {
   pan(x: number, y: number): void {
     this.x += x;
     this.y += y;
-    this.apply();
-  }
-
-  /** All of it where that can be read, else its beginning. */
-  private begin(): void {
-    this.fit();
-    if (this.scale >= SMALLEST_READ) return;
-    this.scale = SMALLEST_READ;
-    this.x = this.y = 0;
     this.apply();
   }
 
