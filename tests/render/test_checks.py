@@ -176,7 +176,7 @@ def test_text_names_the_other_variants_once() -> None:
 def test_an_assertion_that_says_nothing_of_any_capture_is_no_success() -> None:
     nothing = Report((Checked("0" * 16, "k", "cuda:90", "", 0, "", (CheckOutcome("pipelined", "--pipelined", None),)),))
     assert not nothing.passed
-    assert "--pipelined says nothing" in render_report(nothing, color=False)
+    assert "--pipelined applies to" in render_report(nothing, color=False)
     assert "::error" in render_github(nothing, ROOT)
     assert report_json(nothing)["vacuous"] == ["--pipelined"]
     json.dumps(report_json(REPORT))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.source.map import python_line
 from irscope.ir.locations.model import text_lines
+from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.ir.locations.strip import strip_locations
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture, stage_named
@@ -25,6 +27,7 @@ from irscope.render.poster.panels import (
     draw_tile,
     rows_of,
 )
+from irscope.render.text.failure import failed_line
 from irscope.render.text.tables import short_name
 
 _EDGE = 24.0
@@ -146,8 +149,12 @@ def _side(canvas: Canvas, facts: Facts) -> None:
             f"The compile {failure.verdict}: {failure.headline}",
             look="bad",
             size=12,
-            lines=int(room.height // 17),
+            lines=int(room.height // 17) - 3,
         )
+        if (place := failed_line(facts.capture)) is not None:
+            canvas.text(room.left, room.bottom - 22, f"{short_name(place[0])}:{place[1]}", look="m", size=12)
+            line = python_line(facts.capture, *place).strip()
+            canvas.text(room.left, room.bottom - 5, line, size=12, room=room.width)
     top = side.bottom + _GAP
     below = Rect(side.left, top, side.width, _BELOW - _GAP - top)
     told = ""  # The card above has the message of a failed compile.
@@ -169,14 +176,22 @@ def _side(canvas: Canvas, facts: Facts) -> None:
     draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
 
 
-def _ir_before_failure(capture: Capture) -> list[str]:
-    """The lines of the IR that the failed pass read, without locations; none of a compile that has assembly."""
+def _ir_before_failure(capture: Capture) -> tuple[list[str], int]:
+    """The lines of the IR that the failed pass read, and the 0-based one of the error, by default the last.
+
+    Without locations; no lines of a compile that has assembly.
+    """
     failure = capture.failure
     if failure is None or any(stage_named(stage).kind in ("ptx", "amdgcn") for stage in capture.stages):
-        return []
+        return [], 0
     failed = next((one for one in capture.snapshots if one.label == failure.pass_label), None)
     text = capture.text_before(failed) if failed is not None else None
-    return text_lines(strip_locations(text, "mlir").rstrip()) if text else []
+    if not text:
+        return [], 0
+    lines = text_lines(strip_locations(text, "mlir").rstrip())
+    file, line = failed_line(capture) or ("", 0)
+    found = lines_selected(capture_locations(capture, text, "mlir"), lambda path: path == file, range(line, line + 1))
+    return lines, min(found, default=len(lines)) - 1
 
 
 def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
@@ -194,10 +209,14 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     if not has_accesses and rows_of(room.width, room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)
-    if text := _ir_before_failure(facts.capture):
+    text, at = _ir_before_failure(facts.capture)
+    if text:
         rest = Rect(areas[2].left, _BELOW, areas[3].right - areas[2].left, areas[2].height)
-        room = canvas.panel(rest, "IR before the failed pass", f"its last lines of {len(text)}")
-        for number, line in enumerate(text[-int(room.height // _LINE) :], 1):
+        rows = int((rest.height - 46) // _LINE)
+        first = max(0, min(at - rows // 2, len(text) - rows))
+        of_all = f"lines {first + 1} to {min(first + rows, len(text))} of {len(text)}"
+        room = canvas.panel(rest, "IR before the failed pass", of_all)
+        for number, line in enumerate(text[first : first + rows], 1):
             canvas.text(room.left, room.top + number * _LINE - 3, line, size=LEAST, room=room.width)
         return
     draw_mix(canvas, canvas.panel(areas[2], "Instructions", facts.assembly), facts)

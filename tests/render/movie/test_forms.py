@@ -37,7 +37,7 @@ def made(request: pytest.FixtureRequest) -> tuple[Capture, Movie, str]:
 
 
 def groups(svg: str) -> list[ElementTree.Element]:
-    return [one for one in ElementTree.fromstring(svg).iter(f"{SVG}g") if "frame" in one.get("class", "").split()]
+    return [one for one in ElementTree.fromstring(svg).iter(f"{SVG}g") if "shot" in one.get("class", "").split()]
 
 
 def lines(element: ElementTree.Element) -> list[str]:

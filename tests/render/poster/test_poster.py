@@ -211,6 +211,14 @@ def test_a_failed_compile_shows_its_message_once_and_the_ir_that_the_pass_read()
         failure=Failure("pass", "inconvertible", "ttgir", passes[-1].label),
     )
     text = poster_svg(failed)
+    kernel = capture.launch.kernel
+    lines = enumerate(kernel.source.splitlines(), kernel.first_line or kernel.line)
+    line = next(number for number, one in lines if one.strip() == "matmul_tile(")
+    said = f"{kernel.file}:{line}:9: error: inconvertible"
+    of_dot = poster_svg(failed.with_(failure=Failure("pass", "inconvertible", "ttgir", passes[-1].label, said)))
+    assert f">matmul.py:{line}<" in of_dot
+    assert "tt.return" not in of_dot
+    assert f">matmul.py:{line}<" not in text
     assert text.count("inconvertible") == 1
     assert "IR before the failed pass" in text
     assert "tt.return" in text
