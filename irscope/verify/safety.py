@@ -275,9 +275,7 @@ class _Verifier:
                     "written, and whether that reaches an output depends on values"
                 )
             elif reaches:
-                detail = (
-                    f"torch.empty made {read.path}, and nothing wrote the memory that is read: its value is undefined"
-                )
+                detail = f"torch.empty made {read.path}, and nothing wrote the memory read: undefined value"
                 witness = self._witness(text, read.operation, read.program, read.element)
                 self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
 
@@ -550,9 +548,7 @@ class _Verifier:
             self.undecided.append(f"whether a barrier stands between {names}: the assembly was not matched with them")
         elif missing:
             kinds = [("writes" if one.kind == "store" else "reads") for one in (conflict.first, conflict.second)]
-            detail = (
-                f"one thread {kinds[0]} what another thread of the program {kinds[1]}, and no barrier lies between them"
-            )
+            detail = f"one thread {kinds[0]} what another thread of the program {kinds[1]}, with no barrier between"
             places = tuple(witness.place for witness in witnesses)
             if places not in self._told:
                 self._told.add(places)

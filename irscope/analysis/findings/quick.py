@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,6 @@ from irscope.model.capture import Capture
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.ir.mlir.model import MlirModule, Operation
-
-# '%acc_104 = tt.dot %a_92, %b_93, %acc_80, inputPrecision = tf32 : …'
-_DOT = re.compile(r'= "?\w+\.dot\b')
 
 
 def quick_findings(capture: Capture) -> tuple[Finding, ...]:
@@ -67,7 +63,8 @@ def _has_slow_dots(capture: Capture) -> bool:
 def _may_be_blocked(text: str) -> bool:
     """Whether a line with a dot ends in a type that may have a blocked layout: most kernels are not parsed."""
     aliases = definitions(text)
-    results = [line.rpartition("->")[2] for line in text.splitlines() if _DOT.search(line)]
+    # '%acc_104 = tt.dot %a_92, %b_93, %acc_80, inputPrecision = tf32 : … -> tensor<128x256xf32, #mma>'
+    results = [line.rpartition("->")[2] for line in text.splitlines() if ".dot " in line or '.dot"' in line]
     named = (aliases.get(name, "") for result in results for name in ALIAS.findall(result))
     return any("blocked" in layout for layout in (*results, *named))
 

@@ -18,14 +18,16 @@ _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error
 # loc("/tmp/irscope-recording-x/thin.ttgir":19:15): error: custom op 'arith.constnt' is unknown
 _PARSER = re.compile(r'loc\("[^"\n]*":(\d{1,7}):(\d{1,5})\): (?=error: )')
 
-# /home/me/matmul.py:39:25: error: 'tt.dot' op expected …
-_PYTHON = re.compile(r"^(?P<file>[^\n:]{1,400}\.py):(?P<line>\d{1,7}):\d{1,7}: error: ", re.MULTILINE)
-
 
 def failed_line(capture: Capture) -> tuple[str, int] | None:
     """The line of Python that the compiler's first error names, as (file, line); None if it names none."""
-    found = _PYTHON.search(capture.failure.diagnostics) if capture.failure is not None else None
-    return (found["file"], int(found["line"])) if found is not None else None
+    # /home/me/matmul.py:39:25: error: 'tt.dot' op expected …
+    for text in capture.failure.diagnostics.splitlines() if capture.failure is not None else ():
+        place, is_error, _ = text.partition(": error: ")
+        file, _, line = place.rpartition(":")[0].rpartition(":")
+        if is_error and file.endswith(".py") and line.isdecimal() and len(line) < 8:
+            return file, int(line)
+    return None
 
 
 def failure_text(capture: Capture) -> str:
