@@ -83,7 +83,7 @@ def captured_inputs(
     """
     record = capture.launch.record
     if record is None:
-        raise UsageError(f"{capture.name} was compiled without a launch: nothing says what its arguments are.")
+        raise UsageError(f"{capture.name} was compiled without a launch, so its arguments are unknown.")
     given = dict(values or {})
     names = [one.path for one in record.arguments]
     for name in given:
@@ -121,7 +121,7 @@ def captured_inputs(
 def _scalar(one: Argument, given: Mapping[str, Any]) -> int | float | bool:
     value = given.get(one.path, one.value)
     if value is None:
-        raise UsageError(f"the capture does not say the value of {one.path}: give one.")
+        raise UsageError(f"the capture does not hold the value of {one.path}: give one.")
     return float(value) if isinstance(value, str) else value
 
 
@@ -232,6 +232,6 @@ def run_capture(
     """
     grid = capture.launch.grid
     if grid is None:
-        raise UsageError(f"{capture.name} was compiled without a launch: nothing says how many programs it has.")
+        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
     inputs = captured_inputs(capture, values, seed, limits)
     return run_text(text_at(capture, stage, at), grid, inputs, programs=programs, observer=observer, limits=limits)

@@ -162,7 +162,7 @@ def stored_nonfinite(capture: Capture, programs: Sequence[int] | None, limits: R
     """
     grid = capture.launch.grid
     if grid is None:
-        raise UsageError(f"{capture.name} was compiled without a launch: nothing says how many programs it has.")
+        raise UsageError(f"{capture.name} was compiled without a launch, so its grid is unknown.")
     inputs = captured_inputs(capture, limits=limits)
     if inputs.made_up:
         raise NotRun(f"not run: the elements of {', '.join(inputs.made_up)} are not known")
