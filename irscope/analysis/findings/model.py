@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from irscope.errors import UsageError, did_you_mean
+from irscope.ir.locations.model import Chain
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.device.measurement import Agreement, Ratio
-    from irscope.ir.locations.model import Chain
 
 
 Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary", "predicted"]
