@@ -210,7 +210,7 @@ def test_partitions_need_no_graphviz(specialized: str, tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("stages", "level", "said"),
     [
-        (3, "triton", "irscope why says of each load why not."),
+        (3, "triton", "irscope why reports the reason for each load."),
         (1, "triton", "num_stages is 1, and loops are pipelined from 2 on: --num-stages 3."),
         (3, "none", "its passes' texts were not recorded: record it with --snapshots triton."),
     ],

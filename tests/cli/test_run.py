@@ -33,8 +33,8 @@ def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple
     code, out, err = irscope(*arguments)
     assert (code, out) == (1, "")
     assert err == (
-        "irscope: There is no GPU here that Triton's driver takes: launching needs one, with its driver and a torch "
-        "for it.\n"
+        "irscope: Triton's driver finds no GPU on this machine: launching needs one, with its driver and a torch that "
+        "supports it.\n"
     )
 
 
@@ -47,7 +47,7 @@ def test_without_a_gpu_results_are_checked_on_the_cpu(irscope: Run) -> None:
     assert (code, row["plan"], row["passes"]) == (0, "-cse", True)
     assert {one["verdict"] for one in row["launches"]} == {"identical"}
     assert {one["kernel"] for one in row["launches"]} == {"add_kernel"}
-    assert "the launches are run on the CPU" in err
+    assert "the CPU runs the launches" in err
 
 
 @pytest.mark.triton

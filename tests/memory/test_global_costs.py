@@ -117,7 +117,7 @@ def test_a_narrow_copy_is_pointed_out_with_its_argument() -> None:
         Artifact(item.stage, {"ttgir": ttgir, "ptx": ptx}.get(item.stage, item.data)) for item in whole.artifacts
     )
     narrow = replace(whole, artifacts=artifacts)
-    for name, cause in (("k_ptr", "%stride_kn is not known to be divisible by 16"), ("v_ptr", "does not know that")):
+    for name, cause in (("k_ptr", "%stride_kn is not known to be divisible by 16"), ("v_ptr", "cannot prove")):
         copies = [cost for cost in rows(narrow, name) if cost.access is not None and cost.access.launch.units[1]]
         assert copies
         for cost in copies:

@@ -23,7 +23,7 @@ PAIRS = {
     "warps of what is not fused": (3, 8, "yes", "same order"),
     "atomic operations": (4, 9, "not decided", "atomic"),
     "tiles along k": (10, 11, "yes", "same order"),
-    "a sum and no sum": (2, 6, "no", "do not mean the same"),
+    "a sum and no sum": (2, 6, "no", "meaning differs"),
 }
 
 

@@ -44,7 +44,7 @@ def test_the_profile_of_other_code_is_refused(old: str, new: str) -> None:
     assert old in capture.text("sass")
     other = with_sass(capture, capture.text("sass").replace(old, new))
     for one, page in ((capture, page_of(other, lambda _: {})), (other, page_of(capture, lambda _: {}))):
-        with pytest.raises(UsageError, match="other code than that of kernel"):
+        with pytest.raises(UsageError, match="code that differs from kernel"):
             kernel_of_page(one, page)
 
 

@@ -174,7 +174,7 @@ def test_stalls_are_those_of_the_profile() -> None:
     assert ours == waited[: len(ours)]
     assert sum(ours) == found.stalled
     assert found.stalled
-    with pytest.raises(UsageError, match=r"profiled other code|is no source page"):
+    with pytest.raises(UsageError, match=r"profiled code that differs|is no source page"):
         annotate(replace(capture, profile=Profile("Kernel Name,other\n")))
 
 

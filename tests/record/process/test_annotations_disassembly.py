@@ -158,7 +158,7 @@ def test_a_missing_program_is_no_crash(tool: Path | None) -> None:
     assert running.done()
     listing = running.result()
     assert listing[0] == ""
-    assert ("no nvdisasm is here" if tool is None else "cannot be run") in listing[1]
+    assert ("nvdisasm is not installed" if tool is None else "cannot be run") in listing[1]
     assert Disassembly(CUBIN, tool).result() == listing
 
 

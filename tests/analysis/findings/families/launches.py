@@ -229,7 +229,7 @@ COSTS = (
     Case("IRS104", _long("normed", 4096, AGAIN=True, BLOCK=2048), _long("normed", 4096, AGAIN=False, BLOCK=2048),
          "are distinct"),
     Case("IRS204", _causal(True), _causal(False), "the mask is off everywhere"),
-    Case("IRS306", _products(DOT=False, TILE=16), _products(DOT=True, TILE=16), "broadcast against each other"),
+    Case("IRS306", _products(DOT=False, TILE=16), _products(DOT=True, TILE=16), "broadcast to"),
     Case("IRS307", _FLOATS, _dots((32, 64, 1), WIDE=False, M=128, TILE=64), "its buffer is contiguous"),
     Case("IRS308", _dots((128, 128, 1), 1, WIDE=False, M=32, TILE=32),
          _dots((32, 32, 1), 8, WIDE=False, M=128, TILE=128), "32×32"),
