@@ -99,8 +99,8 @@ class _Both(Listener):
         self.listener.begin(memory)
         self.unwritten.begin(memory)
 
-    def order(self) -> None:
-        self.listener.order()
+    def order(self, programs: Array) -> None:
+        self.listener.order(programs)
 
     def observe(self, observed: Observed) -> None:
         self.bounds.check(observed)
@@ -414,15 +414,18 @@ class _Verifier:
         # Every kernel once, for what waits in vain: the others only where threads may meet.
         self._run(text, Listener(), [0])
         own = sorted(self._own)
-        # Each runs alone, in memory of its own: that of large tensors costs more than the accesses.
-        record = self.capture.launch.record
-        storages = sum(one.storage_bytes or 0 for one in record.arguments) if record is not None else 0
-        cost = self._each + storages // _BYTES_PER_ELEMENT
-        most = len(own) if self.elements is None else max(self.elements // cost, 1)
-        own = [own[place] for place in _spread(len(own), most)] if most < len(own) else own
-        for program in own:
+        each = self._each
+        if sync_operations(text.module):
+            # Where atomic operations order programs, each runs alone, in memory of its own: large tensors cost more
+            # than the accesses.
+            record = self.capture.launch.record
+            each += sum(one.storage_bytes or 0 for one in record.arguments) // _BYTES_PER_ELEMENT if record else 0
+        most = len(own) if self.elements is None else max(self.elements // each, 1)
+        own = [own[place] for place in _spread(len(own), most)]
+        groups = [[program] for program in own] if sync_operations(text.module) else [own]
+        for programs in groups if own else ():
             if not self.violations:
-                self._check_one(text, program)
+                self._check_some(text, programs)
         left = len(self._own) - len(own)
         if left and not self.violations:
             self.undecided.append(
@@ -462,28 +465,31 @@ class _Verifier:
         which = f"program {self._program(0)}" if len(programs) == 1 else several
         self.shared = f"{which}, by thread in the PTX"
 
-    def _reads(self, text: _Text, program: int) -> ReadsFrom:
+    def _reads(self, text: _Text, programs: Sequence[int]) -> ReadsFrom:
         reads = ReadsFrom(text.granule, text.origin)
-        self._run(text, reads, [program])
+        self._run(text, reads, programs)
         return reads
 
-    def _check_one(self, text: _Text, program: int) -> None:
-        threads = ThreadConflicts(text.granule, Owners(self.capture, text.module))
-        self._run(text, threads, [program])
+    def _check_some(self, text: _Text, programs: Sequence[int]) -> None:
+        threads = self._threads(text)
+        self._run(text, threads, programs)
         if threads.without_layout:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
-        self._check_order(text, program)
+        self._check_order(text, programs)
         for conflict in threads.found.values():
             self._judge(text, conflict)
+
+    def _threads(self, text: _Text) -> ThreadConflicts:
+        return ThreadConflicts(text.granule, Owners(self.capture, text.module), self.all_programs)
 
     @cached_property
     def _barriers(self) -> Barriers:
         return Barriers(self.capture)
 
-    def _check_order(self, text: _Text, program: int) -> None:
-        before = self._reads(self._front, program)
-        after = self._reads(text, program)
+    def _check_order(self, text: _Text, programs: Sequence[int]) -> None:
+        before = self._reads(self._front, programs)
+        after = self._reads(text, programs)
         if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
             return
         for label, ir in self._snapshots():
@@ -491,17 +497,17 @@ class _Verifier:
                 continue
             changed = _Text(self.capture, ir)
             try:
-                reads = self._reads(changed, program)
+                reads = self._reads(changed, programs)
             except NotRun:
                 continue
             moved = moved_load(before, reads, changed.granule)
             if moved is None:
                 continue
-            watch = self._seen(changed, moved.address, [program])
+            watch = self._seen(changed, moved.address, programs)
             stores = [row for row in watch.seen if row[0].kind == "store"]
             origin = changed.origin(moved.operation)
             loads = [row for row in watch.seen if row[0].kind != "store" and changed.origin(row[0]) == origin]
-            rows = [*loads[:1], *stores[:1]] if loads else [(moved.operation, program, ())]
+            rows = [*loads[:1], *stores[:1]] if loads else [(moved.operation, programs[0], ())]
             writes = "write" if moved.before == 1 else "writes"
             detail = (
                 f"the load was moved across a store to the same address: {moved.before} {writes} of the program came "
@@ -564,7 +570,7 @@ class _Verifier:
             if text.module.option("num-warps") is None:
                 # Before there are layouts.
                 continue
-            threads = ThreadConflicts(text.granule, Owners(self.capture, text.module))
+            threads = self._threads(text)
             inputs = self._inputs(text)
             tracer = Tracer(text.module, text.slices, threads)
             try:

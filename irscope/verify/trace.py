@@ -63,8 +63,8 @@ class Listener:
     def observe(self, observed: Observed) -> None:
         """Take an access, before it is done."""
 
-    def order(self) -> None:
-        """Take a barrier of all threads of the programs that run."""
+    def order(self, programs: Array) -> None:
+        """Take a barrier of all threads of some programs."""
 
     def synchronise(self, programs: Array, addresses: Array) -> None:
         """Take an atomic operation on a single place, after it was done; by program, in the order of execution."""
@@ -169,7 +169,7 @@ class Tracer:
                 addresses = np.broadcast_to(frame.array(step.operands[self._pointer(step)]), frame.count)
                 self._listener.synchronise(self._numbers[1][frame.rows], addresses)
             if step.operation.kind == "barrier":
-                self._listener.order()
+                self._listener.order(self._numbers[1][frame.rows])
             return results
 
         return execute
