@@ -170,7 +170,9 @@ class ThreadConflicts(Listener):
         """`several`: whether other threads do it too, which hold copies of the element."""
         before = self._thread[row, places]
         own = threads // _MOST_THREADS
-        recent = (before != 0) & ((before - 1) // _MOST_THREADS == own) & (self._when[row, places] == self._barriers[own])
+        recent = (
+            (before != 0) & ((before - 1) // _MOST_THREADS == own) & (self._when[row, places] == self._barriers[own])
+        )
         conflict = recent & (before != threads + 1)
         by_copies = not conflict.any()
         if by_copies:

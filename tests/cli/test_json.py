@@ -35,9 +35,12 @@ from irscope.model.capture import (
 )
 from irscope.model.evidence import Ceilings, CompilerLog, CompileTimes, GraphCall, GraphNode, GraphOrigin, TimeSpan
 from irscope.model.launch_record import Assumption, Decision
+from irscope.record.gpu import sanitized
 from irscope.record.gpu import session as gpu_session
+from irscope.record.gpu.sanitized import SanitizerReport, SanitizerRun
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
+from irscope.record.process.events import ScriptEnd
 from irscope.record.process.requests import RecordRequest
 from irscope.store.baseline import save_ceilings
 from irscope.store.file import load, save
@@ -388,6 +391,15 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("FAKE_SCENARIO", "killed")
     check(reference, irscope, "run", "run", SCRIPT, code=1)
     monkeypatch.delenv("FAKE_SCENARIO")
+    report = SanitizerReport("Read after write race detected", "a.py:3", (1, 0, 0), (0, 0, 0), 32)
+    ran = SanitizerRun(
+        "global",
+        (Capture(Launch(Kernel("k")), Target.parse("cuda:90")),),
+        (report,),
+        ScriptEnd(1, "it exited with code 1"),
+    )
+    monkeypatch.setattr(sanitized, "sanitize_script", lambda *_, **__: ran)
+    check(reference, irscope, "run --sanitize", "run", SCRIPT, "--sanitize", "global", code=1)
 
     @contextmanager
     def session(request: RecordRequest, *arguments: Any, **options: Any) -> Iterator[gpu_session.DeviceSession]:

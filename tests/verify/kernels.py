@@ -144,6 +144,15 @@ def reversed_read_back_after_barrier(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def reversed_read_back_of_each(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets, own = tl.arange(0, BLOCK), tl.program_id(0) * BLOCK
+    tl.store(x_ptr + own + offsets, tl.load(y_ptr + own + offsets))
+    if tl.program_id(0) == 0:
+        tl.debug_barrier()
+    tl.store(y_ptr + own + offsets, tl.load(x_ptr + own + BLOCK - 1 - offsets))
+
+
+@triton.jit
 def same_thread_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
@@ -193,6 +202,16 @@ def other_layout_read_back(x_ptr, y_ptr, M: gl.constexpr, N: gl.constexpr):
 
 
 @gluon.jit
+def stores_again_by_another_layout(x_ptr, y_ptr, M: gl.constexpr, N: gl.constexpr):
+    wide: gl.constexpr = gl.BlockedLayout([1, 1], [4, 8], [2, 2], [1, 0])
+    tall: gl.constexpr = gl.BlockedLayout([1, 1], [4, 8], [4, 1], [1, 0])
+    rows, columns = gl.arange(0, M, gl.SliceLayout(1, wide)), gl.arange(0, N, gl.SliceLayout(0, wide))
+    gl.store(x_ptr + rows[:, None] * N + columns[None, :], gl.load(y_ptr + rows[:, None] * N + columns[None, :]))
+    rows, columns = gl.arange(0, M, gl.SliceLayout(1, tall)), gl.arange(0, N, gl.SliceLayout(0, tall))
+    gl.store(x_ptr + rows[:, None] * N + columns[None, :], gl.load(y_ptr + rows[:, None] * N + columns[None, :]) + 1)
+
+
+@gluon.jit
 def barrier_without_arrival(x_ptr, y_ptr, BLOCK: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
     barrier = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
@@ -225,6 +244,12 @@ def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
 def adds_to_unwritten(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def counts_by_scope_of_cta(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.atomic_add(y_ptr + offsets, tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets), scope="cta")
 
 
 @triton.jit
@@ -295,6 +320,9 @@ def main() -> None:
     first_program_sums[(4,)](floats(512), floats(4), numbers(1), floats(1), BLOCK=128, COUNT=4)
     reversed_read_back[(1,)](floats(512), floats(512), BLOCK=512)
     reversed_read_back_after_barrier[(1,)](floats(512), floats(512), BLOCK=512)
+    reversed_read_back_of_each[(4,)](floats(4 * 512), floats(4 * 512), BLOCK=512)
+    counts_by_scope_of_cta[(4,)](floats(512), floats(128), BLOCK=128)
+    stores_again_by_another_layout[(1,)](floats(64 * 64), floats(64 * 64), 64, 64)
     same_thread_read_back[(1,)](floats(512), floats(512), BLOCK=512)
     scalar_update[(1,)](floats(1), floats(512), BLOCK=512)
     scalar_read_back[(1,)](floats(1), floats(512), BLOCK=512)

@@ -184,9 +184,10 @@ def require_instrumented(captures: Sequence[Capture], sanitizer: Sanitizer) -> N
     compiled = [capture for capture in captures if capture.failure is None]
     name = _MODES[sanitizer][1]
     if compiled and not any(one.name == name for capture in compiled for one in capture.passes()):
+        triton, target = compiled[0].environment.triton_version, compiled[0].target
         raise MissingTool(
-            f"Triton {compiled[0].environment.triton_version} has no {sanitizer} sanitizer for {compiled[0].target}: no pass "
-            f"{name!r} ran. Triton 3.6 and 3.7 have concurrency, 3.8 and 3.9 all three, for NVIDIA's GPUs."
+            f"Triton {triton} has no {sanitizer} sanitizer for {target}: no pass {name!r} ran. Triton 3.6 and 3.7 have "
+            "concurrency, 3.8 and 3.9 all three, for NVIDIA's GPUs."
         )
 
 
