@@ -121,10 +121,11 @@ class _Prover:
         self._ask([*one.facts, self.z3.Or(begin < 0, begin + size > end)], f"whether {self._named(one)} is in bounds")
         for operation, term in one.terms.narrow:
             if id(operation) not in self._wrapping:
-                wraps = self.z3.Or(term >= 1 << 31, term < -(1 << 31))
+                bits = element_of(operation.result_types[0]).bits
+                wraps = self.z3.Or(term >= 1 << (bits - 1), term < -(1 << (bits - 1)))
                 # Whatever the mask is: it may be of what wraps.
                 before = len(self.reasons)
-                what = f"whether the 32-bit {operation.name} at {self.place_of(operation)} wraps"
+                what = f"whether the {bits}-bit {operation.name} at {self.place_of(operation)} wraps"
                 self._ask([*one.terms.facts, *one.conditions[:-1], wraps], what)
                 if len(self.reasons) > before:
                     self._wrapping.add(id(operation))
@@ -133,7 +134,8 @@ class _Prover:
         kinds = {"store" if is_of_cta(each.operation) else each.operation.kind for each in (one, other)}
         if kinds in ({"load"}, {"atomic"}):
             return
-        if one.found.path != other.found.path:
+        stored = (self.tensors[each.found.path] for each in (one, other))
+        if len({tensor.shares or tensor.path for tensor in stored}) > 1:
             return
         (begin, size), (other_begin, other_size) = self._bytes(one), self._bytes(other)
         z3 = self.z3

@@ -75,8 +75,9 @@ class Terms:
         self.facts: list[Term] = [size.term < 1 << 31 for size in grid]
         """What holds of the symbols that stand for ids, iterations, quotients and remainders."""
         self.narrow: list[tuple[Operation, Term]] = []
-        """Results of 32-bit operations that addresses and masks are computed by."""
+        """Results of operations of 32 bits and less that addresses and masks are computed by."""
         self._known: dict[Any, Any] = {}
+        self._alive: list[Any] = []
         self._count = 0
         self.programs = [z3.Int(f"{name}program {axis}") for axis in "xyz"]
         for program, size in zip(self.programs, grid, strict=True):
@@ -99,6 +100,8 @@ class Terms:
         """The element of a value; raises Unread where it is no term."""
         key = (value.number, tuple(place.get_id() for place in index))
         if key not in self._known:
+            # An id is another term's as soon as its own is gone.
+            self._alive.append(index)
             self._known[key] = self._made(value, index)
         return self._known[key]
 
@@ -253,7 +256,7 @@ class Terms:
 
     def noted(self, operation: Operation, term: Term) -> Term:
         """The result of an operation that wraps where it is too large."""
-        if element_of(operation.result_types[0]).bits == 32:
+        if 1 < element_of(operation.result_types[0]).bits <= 32:
             self.narrow.append((operation, term))
         return term
 
@@ -265,6 +268,7 @@ class Terms:
             return quotient, left - quotient * right
         key = ("divided", left.get_id(), right.get_id())
         if key not in self._known:
+            self._alive.append((left, right))
             quotient, rest = self._known[key] = self.fresh(), self.fresh()
             is_plain = z3.And(left >= 0, right > 0)
             parts = [left == quotient * right + rest, rest >= 0, rest < right, quotient >= 0, quotient <= left]

@@ -40,6 +40,14 @@ def test_a_row_for_each_kernel_that_changed(irscope: Run) -> None:
 
 
 @pytest.mark.usefixtures("stood_in")
+def test_what_cannot_be_run_is_said(irscope: Run) -> None:
+    code, _, err = irscope("upgrade", "last", *ENVIRONMENTS, "--verify")
+    assert code == command.WORSE
+    assert "the meaning is not decided: " in err
+    assert re.search(r"meaning: \d not decided", err)
+
+
+@pytest.mark.usefixtures("stood_in")
 def test_seven_lines_at_most_explain_a_kernel(irscope: Run) -> None:
     text = irscope("upgrade", "last", *ENVIRONMENTS)[1]
     blocks = re.findall(r"^\w.*\n((?:  .*\n)+)", text, re.MULTILINE)

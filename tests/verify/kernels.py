@@ -78,6 +78,20 @@ def tiles_overlap_with_some_equal_values(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def shifted_into(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x + 1, mask=offsets < n)
+
+
+@triton.jit
+def added_in_place(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x + 1, mask=offsets < n)
+
+
+@triton.jit
 def split_k_plain(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
@@ -312,6 +326,9 @@ def main() -> None:
     tiles_overlap[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_some_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
+    whole = floats(1000)
+    shifted_into[(4,)](whole[:-1], whole[1:], 999, BLOCK=256)
+    added_in_place[(4,)](whole, whole, 1000, BLOCK=256)
     split_k_plain[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_atomic[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)

@@ -10,8 +10,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from irscope.ir.locations.model import line_text, place_of
 from irscope.model.capture import Capture
 from irscope.record.gpu.messages import LaunchChecked
 from irscope.record.gpu.session import ScriptCheck
+from irscope.record.process.child import variables_set
 from irscope.record.process.events import ScriptEnd
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
@@ -112,21 +113,10 @@ def sanitizer_named(name: str) -> Sanitizer:
     return found
 
 
-@contextmanager
-def instrumented(sanitizer: Sanitizer | None) -> Generator[None]:
+def instrumented(sanitizer: Sanitizer | None) -> AbstractContextManager[None]:
     """Let the processes that are started until the end of the block compile with a sanitizer's pass."""
-    if sanitizer is None or sanitizer not in _MODES:
-        yield
-        return
-    before = os.environ.get(_MODE_VARIABLE)
-    os.environ[_MODE_VARIABLE] = _MODES[sanitizer][0]
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_MODE_VARIABLE]
-        else:
-            os.environ[_MODE_VARIABLE] = before
+    mode = _MODES[sanitizer][0] if sanitizer is not None and sanitizer in _MODES else ""
+    return variables_set({_MODE_VARIABLE: mode} if mode else {})
 
 
 def sanitize_script(
