@@ -149,8 +149,10 @@ def test_unwritten_memory_that_a_selection_may_leave_out_is_not_decided() -> Non
     assert "y_ptr, which torch.empty made" in verdict.undecided[0]
 
 
-def test_a_sample_of_programs_is_never_safe() -> None:
+def test_a_sample_of_programs_is_never_safe(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = captures("cuda:90")["copy_to_n"]
+    # As without z3.
+    monkeypatch.setattr("irscope.verify.safety.prove_programs", lambda *_: None)
     sampled = verify_launch(capture, elements=1024)
     assert sampled.answer == "not decided"
     assert 0 < sampled.programs < sampled.all_programs

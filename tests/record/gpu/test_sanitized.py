@@ -39,7 +39,7 @@ def test_the_passes_are_in_the_compile_and_their_reports_become_lines_of_python(
     }  # fmt: skip
     for sanitizer, text in asserted.items():
         with instrumented(sanitizer):
-            (capture,) = record_request(request).captures
+            capture = record_request(request).captures[0]
         require_instrumented([capture], sanitizer)
         with pytest.raises(MissingTool, match="has no fp sanitizer for cuda:90"):
             require_instrumented([capture], "fp")
