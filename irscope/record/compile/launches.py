@@ -432,7 +432,7 @@ def _tensor(tensor: Any) -> dict[str, Any]:
     return row
 
 
-def _sharing(path: str, tensor: Any, storages: dict[int, str]) -> dict[str, str]:
+def _sharing(path: str, tensor: Any, storages: dict[int, str]) -> dict[str, Any]:
     first = path
     with contextlib.suppress(Exception):
         first = storages.setdefault(int(tensor.untyped_storage()._cdata), path)

@@ -105,12 +105,11 @@ class SanitizerRun:
 
 def sanitizer_named(name: str) -> Sanitizer:
     """The sanitizer of a name; raises UsageError."""
-    known: tuple[Sanitizer, ...] = (*_MODES, "memory")
-    found = next((one for one in known if one == name), None)
-    if found is None:
+    known: dict[str, Sanitizer] = {one: one for one in (*_MODES, "memory")}
+    if name not in known:
         near = did_you_mean(name, known, or_all=False)
         raise UsageError(f"--sanitize {name!r} is none of {', '.join(known)}.{near}")
-    return found
+    return known[name]
 
 
 def instrumented(sanitizer: Sanitizer | None) -> AbstractContextManager[None]:
