@@ -21,7 +21,7 @@ from irscope.errors import IrscopeError, NeverEnds, OutOfBounds
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.captured import captured_inputs
 from irscope.machine.launch import run
-from irscope.machine.memory import Access
+from irscope.machine.memory import ObservedAccess
 from irscope.model.capture import Artifact, Capture
 from irscope.store.collection import PackedCollection
 from irscope.verify.safety import verify_launch
@@ -73,7 +73,7 @@ def is_wrong(capture: Capture, text: str, grid: tuple[int, int, int]) -> bool:
     read: defaultdict[int, set[int]] = defaultdict(set)
     for program in range(prod(grid)):
 
-        def note(access: Access, program: int = program) -> None:
+        def note(access: ObservedAccess, program: int = program) -> None:
             mask = True if access.mask is None else access.mask
             shape = np.broadcast_shapes(access.addresses.shape, np.shape(mask))
             chosen = np.broadcast_to(access.addresses, shape)[np.broadcast_to(mask, shape)]

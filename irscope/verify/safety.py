@@ -28,7 +28,7 @@ from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import ProgramsProof, prove_programs
-from irscope.verify.texts import BoundsAnd, ExecutedText, Watch
+from irscope.verify.texts import AddressWatch, BoundsAnd, ExecutedText
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
     Conflict,
@@ -313,10 +313,10 @@ class _Verifier:
         witnesses = tuple(self._witness(text, *row) for row in (first, second))
         self._add(text, Violation("program-race", detail, witnesses, watch.text))
 
-    def _seen(self, text: ExecutedText, address: int, programs: Sequence[int]) -> Watch:
+    def _seen(self, text: ExecutedText, address: int, programs: Sequence[int]) -> AddressWatch:
         """Who accesses an address, when these programs are executed."""
         inputs = self._inputs(text)
-        watch = Watch(address, Arguments(text.module, inputs, self._paths()))
+        watch = AddressWatch(address, Arguments(text.module, inputs, self._paths()))
         self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
         return watch
 

@@ -20,7 +20,7 @@ from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.trace import Listener, Observed, UnwrittenReads, granule_bytes
 
-__all__ = ["BoundsAnd", "ExecutedText", "Watch"]
+__all__ = ["AddressWatch", "BoundsAnd", "ExecutedText"]
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class BoundsAnd(Listener):
         self.listener.synchronise(programs, addresses)
 
 
-class Watch(Listener):
+class AddressWatch(Listener):
     """Notes who accesses one address, and which argument it is in."""
 
     def __init__(self, address: int, arguments: Arguments) -> None:

@@ -7,7 +7,6 @@ script's use of the GPU. What is printed is read here, and brought to lines of P
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, Literal
 from irscope.errors import MissingTool, NoDevice, UsageError, did_you_mean
 from irscope.ir.locations.mlir import read_mlir
 from irscope.ir.locations.model import line_text, place_of
+from irscope.ir.logs.sanitizers import reported
 from irscope.model.capture import Capture
 from irscope.record.gpu.messages import LaunchChecked
 from irscope.record.gpu.session import ScriptCheck
@@ -40,22 +40,6 @@ _MODES: Mapping[Sanitizer, tuple[str, str]] = {
 """Sanitizer → the value of Triton's variable, and its pass."""
 _MODE_VARIABLE = "TRITON_INSTRUMENTATION_MODE"
 _TOOL_PLACES = ("usr/local/cuda*/bin/compute-sanitizer", "opt/nvidia/compute-sanitizer/compute-sanitizer")
-
-# /home/me/kernel.py:12: unknown: block: [3,0,0], thread: [32,0,0] Assertion `Read after write race detected` failed.
-_ASSERTION = re.compile(
-    r"^(?P<file>[^\n]*?):(?P<line>\d+): [^\n]*?block: \[(?P<block>\d+,\d+,\d+)\], thread: \[(?P<thread>\d+,\d+,\d+)\] "
-    r"Assertion `(?P<what>[^\n]*?)` failed",
-    re.MULTILINE,
-)
-# ========= Invalid __global__ read of size 4 bytes
-# =========     at copy_past_n+0x1f0 in kernel.py:17
-# =========     by thread (3,0,0) in block (3,0,0)
-_TOOL_REPORT = re.compile(
-    r"^========= (?P<what>(?:Invalid|Misaligned|Uninitialized|Race|Error:|Warning:|Barrier)[^\n]*)\n"
-    r"=========\s+at [^\n]*?\+0x[0-9a-f]+(?: in (?P<file>[^\n:]+):(?P<line>\d+))?[^\n]*\n"
-    r"=========\s+by thread \((?P<thread>\d+,\d+,\d+)\) in block \((?P<block>\d+,\d+,\d+)\)",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +186,13 @@ def read_reports(output: str, captures: Sequence[Capture] = ()) -> tuple[Sanitiz
     """What sanitizers printed, one row for each text and line; a line of the library becomes that of its caller."""
     callers = _callers(captures)
     found: dict[tuple[str, str], SanitizerReport] = {}
-    for match in [*_ASSERTION.finditer(output), *_TOOL_REPORT.finditer(output)]:
-        place = ""
-        if match["file"]:
-            stated = (match["file"], int(match["line"]))
-            place = callers.get(stated, f"{stated[0]}:{stated[1]}")
-        key = (match["what"].strip(), place)
-        block, thread = (tuple(map(int, match[name].split(","))) for name in ("block", "thread"))
+    for row in reported(output):
+        place = callers.get((row.file, row.line), f"{row.file}:{row.line}") if row.file else ""
+        key = (row.what, place)
         known = found.get(key)
-        found[key] = SanitizerReport(*key, block, thread) if known is None else replace(known, count=known.count + 1)
+        found[key] = (
+            SanitizerReport(*key, row.block, row.thread) if known is None else replace(known, count=known.count + 1)
+        )
     return tuple(found.values())
 
 
