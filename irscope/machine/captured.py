@@ -109,12 +109,13 @@ def captured_inputs(
         elements = given.get(one.path)
         if elements is None:
             elements = _recorded(one, one.data)
-        is_made = pointer.storage is shared and elements is None
-        if elements is None and (not is_made or one.shares in made_up):
+        # Of a storage whose elements were recorded with another argument, what stands there is this one's too.
+        is_known = elements is None and pointer.storage is shared and one.shares not in made_up
+        if elements is None and not is_known:
+            elements = _drawn(one, random)
             made_up.append(one.path)
-        if not is_made:
-            # Of a storage that another argument lies in, what stands there is this one's too.
-            elements = np.asarray(_drawn(one, random) if elements is None else elements)
+        if not is_known:
+            elements = np.asarray(elements)
             if elements.shape != tensor.shape:
                 raise UsageError(f"{one.path} has the shape {[*tensor.shape]} in this launch, not {[*elements.shape]}.")
             tensor[...] = elements.astype(tensor.dtype)
