@@ -18,6 +18,8 @@ import pytest
 
 from irscope.analysis.findings.model import Cause, FixChange, Proof, Suggestion
 from irscope.analysis.findings.model import Finding as KernelFinding
+from irscope.analysis.passes import growth
+from irscope.api import compile_time
 from irscope.api.fitting import Attempt
 from irscope.cli.commands import COMMANDS
 from irscope.cli.output import JSON_VERSION
@@ -106,7 +108,7 @@ def rich_capture(tmp_path: Path) -> Path:
         ),
         notes=("a note",),
         graphs=(GRAPH,),
-        artifacts=(*(replace(one, duration_us=7) for one in capture.artifacts),),
+        artifacts=(*(replace(one, duration_us=7, processor_us=6) for one in capture.artifacts),),
         compile_us=9,
     )
     path = tmp_path / "rich.irscope"
@@ -269,6 +271,17 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
     )  # fmt: skip
     monkeypatch.setattr("irscope.api.explain.findings_of", lambda capture: (one,))
     check(reference, irscope, "why", "why", FLASH, "--tries", "0")
+    _long_compiles(reference, irscope, monkeypatch)
+
+
+def _long_compiles(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    cause = growth.Factor("tile", 64.0, "a tile", ("a.py", 3))
+    line = growth.LineGrowth("a.py", 3, 2, "llir", 100, 0.5, (cause,))
+    cost = compile_time.CompileCost(7, 100)
+    fix = compile_time.CompileFix(cause, line, "num_warps=8", cost, cost, "it fails")
+    grown = growth.Growth((growth.StageSize("ttir", 3, 7),), (growth.PassGrowth("ttir:cse#1", 1, 2),), (line,))
+    monkeypatch.setattr(compile_time, "long_compile", lambda *_, **__: compile_time.LongCompile(grown, (fix,)))
+    check(reference, irscope, "why --compile-time", "why", FLASH, "--compile-time")
 
 
 def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:
@@ -464,6 +477,7 @@ def test_what_is_printed_without_triton(
         not in (
             "`ablate`",
             "`ablate --check`",
+            "`why --compile-time`",
             "`why --variants`",
             "`why A B`",
             "`sweep`, `sweep --show`",
