@@ -1,7 +1,7 @@
 """Where compile time goes, of 12 kernels by each Triton and for three targets: the parts' sum against the whole.
 
-`python -m benchmarks.compile_times 3.6.0=FOLDER 3.7.1=FOLDER …`, each a folder that `pip install --target` has filled;
-without any, the Triton that is installed. Prints a table for docs/compile-time.md: the share of a compile's time by the
+`python -m benchmarks.compile_times 3.6.0=FOLDER 3.7.1=FOLDER … [KERNEL …]`, each a folder that `pip install --target`
+has filled, empty for the Triton that is installed; KERNEL: only these examples. Prints a table for docs/compile-time.md: the share of a compile's time by the
 clock that is some part's, and its processor time in milliseconds.
 """
 
@@ -39,10 +39,11 @@ def timed(kernel: str, target: str, folder: str) -> dict[str, Any] | str:
 
 def main() -> None:
     """Measure and print."""
-    versions = dict(word.split("=", 1) for word in sys.argv[1:]) or {"installed": ""}
+    versions = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word) or {"installed": ""}
+    kernels = [word for word in sys.argv[1:] if "=" not in word] or KERNELS
     print(f"| first launch of | target | {' | '.join(versions)} |\n|{'---|' * (len(versions) + 2)}")
     shares: list[float] = []
-    for kernel in KERNELS:
+    for kernel in kernels:
         for target in TARGETS:
             cells: list[str] = []
             for folder in versions.values():
