@@ -1,8 +1,8 @@
 """Where compile time goes, of 12 kernels by each Triton and for three targets: the parts' sum against the whole.
 
 `python -m benchmarks.compile_times 3.6.0=FOLDER 3.7.1=FOLDER … [KERNEL …]`, each a folder that `pip install --target`
-has filled, empty for the Triton that is installed; KERNEL: only these examples. Prints a table for docs/compile-time.md: the share of a compile's time by the
-clock that is some part's, and its processor time in milliseconds.
+has filled, empty for the Triton that is installed; KERNEL: only these examples. Prints a table for
+docs/compile-time.md: the share of a compile's time by the clock that is some part's, and its processor time.
 """
 
 from __future__ import annotations
