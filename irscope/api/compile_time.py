@@ -1,18 +1,16 @@
-"""Why compiles take long: what multiplies the IR, compiled changes against it, and which variants were needed."""
+"""Why a compile takes long: what multiplies its IR, and changes against that, which are compiled."""
 
 from __future__ import annotations
 
 import ast
-import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from irscope.analysis.passes.growth import Factor, Growth, LineGrowth, growth_of
+from irscope.analysis.passes.growth import CompileCost, CompileFix, Factor, LineGrowth, LongCompile, growth_of
 from irscope.analysis.source.map import python_line
-from irscope.analysis.variants.site import Site
 from irscope.api.edits import EditPlace, Record, recorded
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
@@ -23,51 +21,6 @@ from irscope.record.variants.completing import Tell, warned
 _MOST_WARPS, _USUAL_VALUES = 32, 16
 
 _COMPILED = RecordingOptions(snapshots="none", disassemble=False, layouts=False)
-
-
-@dataclass(frozen=True, slots=True)
-class CompileCost:
-    """What one compile took."""
-
-    processor_us: int
-    """With its front end, or the parser of its IR; irscope's own recording is not among it."""
-    operations: int
-    """Of the stage that had the most before."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompileFix:
-    """A change that makes a compile shorter, with what compiling it gave."""
-
-    factor: Factor
-    line: LineGrowth
-    text: str
-    """What to change in Python, and what else that means."""
-    before: CompileCost | None = None
-    after: CompileCost | None = None
-    """None where it was not compiled."""
-    failure: str = ""
-    """Why it could not be compiled."""
-
-
-@dataclass(frozen=True, slots=True)
-class LongCompile:
-    """Why a compile takes long."""
-
-    growth: Growth
-    fixes: tuple[CompileFix, ...]
-    """One for each line to blame that has one."""
-
-
-@dataclass(frozen=True, slots=True)
-class NeededCompiles:
-    """What the compiles of one kernel took, and the part of it that different code needs."""
-
-    site: Site
-    processor_us: int
-    needed_us: int
-    """One compile, the shortest, for each different machine code."""
-    codes: int
 
 
 def long_compile(
@@ -103,11 +56,9 @@ def _fix(
         fix = CompileFix(factor, line, f"num_warps={more} in place of {warps}, or a smaller tile")
         own = replace(_COMPILED, plan=capture.plan)
         other = replace(own, options=(("num_warps", more),))
-        return (
-            fix
-            if compiles is None
-            else _tried(fix, lambda: [compiles.one(request_from_capture(capture, one)) for one in (own, other)])
-        )
+        if compiles is None:
+            return fix
+        return _tried(fix, lambda: [compiles.one(request_from_capture(capture, one)) for one in (own, other)])
     place = EditPlace(capture, record=record, tell=tell)
     found: list[CompileFix] = []
     try:
@@ -130,9 +81,9 @@ def _edits(capture: Capture, factor: Factor, whole: str) -> Iterator[tuple[str, 
     if factor.kind == "unrolled" and "static_range(" in was:
         text = f"tl.range in place of tl.static_range on line {line}, where the loop needs no constant index"
         yield text, whole.replace(was, was.replace("static_range(", "range("))
-    if factor.kind == "dot" and (edited := _IEEE.sub('input_precision="tf32"', was)) != was:
+    if factor.kind == "dot" and (precision := next((one for one in _IEEE if one in was), "")):
         text = f'input_precision="tf32" on line {line}: matrix instructions, which round the operands to 10 bits'
-        yield text, whole.replace(was, edited)
+        yield text, whole.replace(was, was.replace(precision, 'input_precision="tf32"'))
     if factor.kind == "inlined":
         decorated = f"@triton.jit\n{was}"
         if decorated in whole:
@@ -143,7 +94,7 @@ def _edits(capture: Capture, factor: Factor, whole: str) -> Iterator[tuple[str, 
             yield f"a loop in place of f(f(f(x))), {count} times: for _ in range(N): x = f(x)", edited
 
 
-_IEEE = re.compile(r"""input_precision=(["'])ieee\1|allow_tf32=False""")
+_IEEE = ('input_precision="ieee"', "input_precision='ieee'", "allow_tf32=False")
 _WITHOUT_EDIT = {
     "dot": "operands, or a tile, for which this target has matrix instructions",
     "inlined": "fewer calls, or a loop around one",
@@ -206,21 +157,3 @@ def _cost(capture: Capture, stage: str) -> CompileCost:
     front = sum(one.processor_us or 0 for one in capture.artifacts if one.stage == "source")
     size = next((one.operations for one in growth_of(capture).stages if one.stage == stage), 0)
     return CompileCost((capture.processor_us or 0) + front, size)
-
-
-def needed_compiles(sites: Sequence[Site], times: dict[str, int]) -> tuple[NeededCompiles, ...]:
-    """What each kernel's compiles took and which part was needed, the most first.
-
-    Args:
-        sites: the kernels with their variants.
-        times: id of a capture → its microseconds of processor time.
-    """
-    rows: list[NeededCompiles] = []
-    for site in sites:
-        least: dict[str, int] = {}
-        for one in site.variants:
-            key = one.code or one.id
-            least[key] = min(times.get(one.id, 0), least.get(key, times.get(one.id, 0)))
-        total = sum(times.get(one.id, 0) for one in site.variants)
-        rows.append(NeededCompiles(site, total, sum(least.values()), len(least)))
-    return tuple(sorted(rows, key=lambda row: -row.processor_us))

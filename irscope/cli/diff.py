@@ -25,7 +25,7 @@ from irscope.cli.output import (
 from irscope.cli.recording import option_value, split_words, versus_pair
 from irscope.cli.streams import say, standard_output
 from irscope.cli.texts import one_pass as find_pass
-from irscope.cli.texts import snapshot_text
+from irscope.cli.texts import snapshot_text, with_named_passes
 from irscope.errors import IrscopeError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, StageKind, Target, stage_named
@@ -239,6 +239,7 @@ def _diffs_around_passes(
 
 
 def _sides(capture: Capture, one_pass: str | None, between: tuple[str, str] | None) -> tuple[str, str, str, StageKind]:
+    capture = with_named_passes(capture, *(between or (one_pass or "",)))
     if between is not None:
         first, second = find_pass(capture, between[0]), find_pass(capture, between[1])
         title = f"after {first.label} against after {second.label}"

@@ -213,8 +213,9 @@ def _compile_time(
     subject: str | None, every: bool, tries: str | None, to: Destination, record_options: RecordingOptions
 ) -> int:
     """Print why compiles take long, the longest first, and of several which were needed."""
+    from irscope.analysis.passes.growth import needed_compiles
     from irscope.analysis.variants.site import sites_of
-    from irscope.api.compile_time import long_compile, needed_compiles
+    from irscope.api.compile_time import long_compile
     from irscope.record.variants.compiles import Compiles
     from irscope.render.text.growth import growth_json, needed_json, render_growth, render_needed
 

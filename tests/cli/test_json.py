@@ -277,10 +277,10 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
 def _long_compiles(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     cause = growth.Factor("tile", 64.0, "a tile", ("a.py", 3))
     line = growth.LineGrowth("a.py", 3, 2, "llir", 100, 0.5, (cause,))
-    cost = compile_time.CompileCost(7, 100)
-    fix = compile_time.CompileFix(cause, line, "num_warps=8", cost, cost, "it fails")
+    cost = growth.CompileCost(7, 100)
+    fix = growth.CompileFix(cause, line, "num_warps=8", cost, cost, "it fails")
     grown = growth.Growth((growth.StageSize("ttir", 3, 7),), (growth.PassGrowth("ttir:cse#1", 1, 2),), (line,))
-    monkeypatch.setattr(compile_time, "long_compile", lambda *_, **__: compile_time.LongCompile(grown, (fix,)))
+    monkeypatch.setattr(compile_time, "long_compile", lambda *_, **__: growth.LongCompile(grown, (fix,)))
     check(reference, irscope, "why --compile-time", "why", FLASH, "--compile-time")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -17,17 +17,18 @@ from typing import Literal
 
 from irscope.analysis.passes.effects import count_text
 from irscope.analysis.source.map import SourceMap, python_line, source_map
+from irscope.analysis.variants.site import Site
 from irscope.ir.locations.model import Place, columns_of, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 
-FactorKind = Literal["unrolled", "inlined", "dot", "tile", "passes"]
+_FactorKind = Literal["unrolled", "inlined", "dot", "tile", "passes"]
 """`unrolled`: a loop of the front end; `inlined`: a function; `dot`: one without matrix instructions; `tile`: a thread
 that holds many values; `passes`: passes of MLIR, such as the pipeliner."""
 
-_LEAST: dict[FactorKind, float] = {"unrolled": 4, "inlined": 4, "dot": 64, "tile": 32, "passes": 3}
+_LEAST: dict[_FactorKind, float] = {"unrolled": 4, "inlined": 4, "dot": 64, "tile": 32, "passes": 3}
 """The factor from which one is named. A thread that holds 16 values, or multiplies a few dozen, is usual."""
 _LEAST_SHARE = 0.1
 """Of the operations of the longest stage, below which a line is not to blame."""
@@ -64,7 +65,7 @@ class PassGrowth:
 class Factor:
     """What multiplied the operations of a line."""
 
-    kind: FactorKind
+    kind: _FactorKind
     times: float
     text: str
     place: tuple[str, int]
@@ -108,6 +109,51 @@ class Growth:
     """The greatest growth first."""
     lines: tuple[LineGrowth, ...]
     """Those to blame first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCost:
+    """What one compile took."""
+
+    processor_us: int
+    """With its front end, or the parser of its IR; irscope's own recording is not among it."""
+    operations: int
+    """Of the stage that had the most before."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFix:
+    """A change that makes a compile shorter, with what compiling it gave."""
+
+    factor: Factor
+    line: LineGrowth
+    text: str
+    """What to change in Python, and what else that means."""
+    before: CompileCost | None = None
+    after: CompileCost | None = None
+    """None where it was not compiled."""
+    failure: str = ""
+    """Why it could not be compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongCompile:
+    """Why a compile takes long."""
+
+    growth: Growth
+    fixes: tuple[CompileFix, ...]
+    """One for each line to blame that has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeededCompiles:
+    """What the compiles of one kernel took, and the part of it that different code needs."""
+
+    site: Site
+    processor_us: int
+    needed_us: int
+    """One compile, the shortest, for each different machine code."""
+    codes: int
 
 
 def growth_of(capture: Capture) -> Growth:
@@ -287,3 +333,21 @@ def _is_static(loop: ast.For) -> bool:
 def _excess(factor: Factor) -> float:
     """How unusual a factor is; below 1 it is not."""
     return factor.times / _LEAST[factor.kind]
+
+
+def needed_compiles(sites: Sequence[Site], times: Mapping[str, int]) -> tuple[NeededCompiles, ...]:
+    """What each kernel's compiles took and which part was needed, the most first.
+
+    Args:
+        sites: the kernels with their variants.
+        times: id of a capture → its microseconds of processor time.
+    """
+    rows: list[NeededCompiles] = []
+    for site in sites:
+        least: dict[str, int] = {}
+        for one in site.variants:
+            key = one.code or one.id
+            least[key] = min(times.get(one.id, 0), least.get(key, times.get(one.id, 0)))
+        total = sum(times.get(one.id, 0) for one in site.variants)
+        rows.append(NeededCompiles(site, total, sum(least.values()), len(least)))
+    return tuple(sorted(rows, key=lambda row: -row.processor_us))

@@ -384,7 +384,7 @@ class WatchedCompile:
         try:
             yield
         finally:
-            with self.part("irscope", "irscope"):
+            with self._own_time():
                 watched.close()
                 if self.stopwatch is not None:
                     self.stopwatch.add(passes.spans)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from os.path import basename
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from irscope.analysis.passes.growth import CompileCost, CompileFix, LongCompile, NeededCompiles
 from irscope.analysis.source.map import python_line
 from irscope.model.capture import Capture
 from irscope.render.text.tables import counted, milliseconds, percent, picked, table
-
-if TYPE_CHECKING:
-    from irscope.api.compile_time import CompileCost, CompileFix, LongCompile, NeededCompiles
 
 _MOST_PASSES = 4
 
