@@ -137,7 +137,9 @@ def _dumps(text: str) -> Iterator[_Dump]:
             if line["asked"] == "skips":
                 yield _Dump(line["name"], line["name"], "", "part", "", is_skipped=True)
         dump = _read(header, text[header.end() : limit].lstrip("\n"))
-        yield replace(dump, argument=asked) if asked and not dump.argument else dump
+        # A pass may have another description than the one that its argument is registered with.
+        described = pass_identifier(header["what"].rpartition(" (")[0])
+        yield replace(dump, argument=asked) if asked and (not dump.argument or asked == described) else dump
 
 
 def _read(header: re.Match[str], body: str) -> _Dump:
@@ -148,7 +150,7 @@ def _read(header: re.Match[str], body: str) -> _Dump:
     body = (body[: talk.start()] if talk else body).rstrip()
     on = _ON.match(what) if header["mark"] == "; " else None
     if on is not None:
-        name = _identifier(on["name"])
+        name = pass_identifier(on["name"])
         if on["loop"]:
             return _Dump(name, "", on["loop"], "part", _ended(body))
         scope = on["group"] or on["scope"] or ""
@@ -156,7 +158,7 @@ def _read(header: re.Match[str], body: str) -> _Dump:
         return _Dump(name, "", "" if is_module else scope, "module" if is_module else "function", _ended(body))
     # Passes of the code generator have a descriptive name and an argument.
     argument = _ARGUMENT.match(what)
-    name = argument["argument"] if argument else _identifier(what)
+    name = argument["argument"] if argument else pass_identifier(what)
     own = argument["argument"] if argument else ""
     if (machine := _MACHINE_FUNCTION.search(body)) is not None:
         end = _MACHINE_END.search(body)
@@ -182,7 +184,8 @@ def _ended(body: str) -> str:
     return body + "\n" if body else ""
 
 
-def _identifier(name: str) -> str:
+def pass_identifier(name: str) -> str:
+    """A pass's name as plans write it: `GPU_Load_and_Store_Vectorizer`."""
     # Rules of a plan allow letters, digits, dots, dashes: (anonymous namespace)::ExpandPass, RequireAnalysisPass<…>.
     bare = name.replace("(anonymous namespace)::", "").replace("llvm::", "")
     return re.sub(r"[^\w.-]+", "_", bare).strip("_") or "unnamed"
