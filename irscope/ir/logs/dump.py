@@ -137,9 +137,7 @@ def _dumps(text: str) -> Iterator[_Dump]:
             if line["asked"] == "skips":
                 yield _Dump(line["name"], line["name"], "", "part", "", is_skipped=True)
         dump = _read(header, text[header.end() : limit].lstrip("\n"))
-        # A pass may have another description than the one that its argument is registered with.
-        described = pass_identifier(header["what"].rpartition(" (")[0])
-        yield replace(dump, argument=asked) if asked and (not dump.argument or asked == described) else dump
+        yield replace(dump, argument=asked) if asked and not dump.argument else dump
 
 
 def _read(header: re.Match[str], body: str) -> _Dump:
