@@ -22,6 +22,7 @@ from irscope.ir.locations.model import Place, columns_of, place_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.types import Type
 from irscope.model.capture import Capture
 
 _FactorKind = Literal["unrolled", "inlined", "dot", "tile", "passes"]
@@ -220,6 +221,11 @@ class _Lines:
         yield from rows[:_MOST_LINES]
 
     @cached_property
+    def _is_before_passes(self) -> bool:
+        """Whether there is IR of the front end: passes after it copy and merge operations too."""
+        return not {"source", "ttir", "glir"}.isdisjoint(self._capture.stages)
+
+    @cached_property
     def _inlined(self) -> dict[tuple[str, int], _Written]:
         """By (file, line)."""
         capture = self._capture
@@ -249,12 +255,12 @@ class _Lines:
         }
 
     def _factors(self, file: str, line: int, written: _Written) -> Iterator[Factor]:
-        if written.copies > 1:
+        if written.copies > 1 and self._is_before_passes:
             loops = dict.fromkeys(loop for place in written.places[:1] for loop in self._loops_around(place))
             texts = [f"{python_line(self._capture, *loop).strip()} (line {loop[1]})" for loop in loops]
             what = f"written {written.copies} times by {', '.join(texts)}" if texts else f"{written.copies} copies"
             yield Factor("unrolled", written.copies, what, next(iter(loops), (file, line)))
-        if written.sites > 1:
+        if written.sites > 1 and self._is_before_passes:
             name, where = self._function_around(file, line)
             yield Factor("inlined", written.sites, f"{name} is inlined at {written.sites} chains of calls", where)
         yield from self._of_threads(file, line)
@@ -271,10 +277,12 @@ class _Lines:
         threads = int(capture.launch.option("num_warps", 4)) * capture.target.warp_size
         held: dict[tuple[int, ...], float] = {}
         for operation in self._ttgir.get((file, line), ()):
-            shapes = [kind.shape for kind in (*operation.result_types, *operation.operand_types) if kind.shape]
+            kinds = [kind for kind in (*operation.result_types, *operation.operand_types) if kind.form == "tensor"]
+            # A matrix instruction has many accumulators by itself.
+            shapes = [kind.shape for kind in kinds if not self._is_matrix(kind)]
             if not shapes:
                 continue
-            if operation.opcode == "dot" and operation.result_types and not self._is_matrix(operation):
+            if operation.opcode == "dot" and operation.result_types and not self._is_matrix(operation.result_types[0]):
                 (*outer, rows, columns), depth = operation.result_types[0].shape, operation.operand_types[0].shape[-1]
                 products = prod(outer) * rows * columns * depth / threads
                 text = f"a dot of {rows}×{columns}×{depth} without matrix instructions: {products:g} multiply-adds"
@@ -287,8 +295,8 @@ class _Lines:
             text = f"a tile of {'×'.join(map(str, shape))}: {held[shape]:g} values per thread"
             yield Factor("tile", held[shape], text, (file, line))
 
-    def _is_matrix(self, operation: Operation) -> bool:
-        encoding = self._module.encoding_of(operation.result_types[0])
+    def _is_matrix(self, kind: Type) -> bool:
+        encoding = self._module.encoding_of(kind)
         return encoding is not None and encoding.is_matrix
 
     @cached_property
