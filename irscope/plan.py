@@ -158,6 +158,8 @@ def _nearest(rule: PassRule, passes: Iterable[NamedPass]) -> str:
     if same_name:
         where = ", ".join(f"{n} in {stage}" for stage, n in same_name)
         return f" The pipeline has {rule.name}, {where}."
+    # Of a rule with a stage, the passes of that stage alone are near.
+    passes = [one for one in passes if rule.stage in (None, one.stage, one.plan_stage)] or passes
     known = {one.name for one in passes} | {one.argument for one in passes if one.argument}
     if "-" not in rule.name:
         known = {one.name for one in passes}

@@ -81,7 +81,7 @@ _MAIN_OPTIONS = ("num_warps", "num_stages", "num_ctas")
 _GROUPS = (
     "id", "kernel", "file", "line", "target", "plan", "triton", "status", "failure", "message", "constants", "options",
     "registers", "spilled_bytes", "stack_bytes", "shared_bytes", "tensor_memory_columns", "occupancy_percent",
-    "code_bytes", "instructions", "counts", "findings", "compile_us",
+    "code_bytes", "instructions", "counts", "findings", "compile_us", "processor_us",
 )  # fmt: skip
 
 
@@ -106,6 +106,7 @@ def figures_of(capture: Capture) -> dict[str, Any]:
         "counts": tuple(instruction_families(capture).items()),
         "findings": tuple(dict.fromkeys(one.code for one in findings_of(capture))) if capture.has_compiled else (),
         "compile_us": capture.compile_us,
+        "processor_us": capture.processor_us,
     }
 
 

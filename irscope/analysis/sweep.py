@@ -15,6 +15,7 @@ CRITERIA = {
     "instructions": False,
     "code_bytes": False,
     "compile_us": False,
+    "processor_us": False,
     "occupancy_percent": True,
 }
 """What compiles are ranked by, and whether more is better."""

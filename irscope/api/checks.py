@@ -55,7 +55,8 @@ def check_captures(
                     continue
                 completed = partial(_completed, compiles, file, tell=tell)
                 more = of_each[place] if of_each is not None else ()
-                subject = Subject(capture, completed=completed, with_log=_logging(compiles, capture, tell))
+                with_log, timed = _logging(compiles, capture, tell), partial(_compile_times, compiles, tell=tell)
+                subject = Subject(capture, completed=completed, with_log=with_log, compile_times=timed)
                 yield subject, (*assertions, *more), names[place], differing[place]
 
         if against is not None:
@@ -93,6 +94,24 @@ def _with_log(compiles: Compiles, capture: Capture, *, tell: Tell) -> Capture:
     except IrscopeError as error:
         tell(f"{capture.name}: the compiler's own log could not be had: {error}")
         return capture
+
+
+_COMPILES = 3
+
+
+def _compile_times(compiles: Compiles, capture: Capture, *, tell: Tell) -> tuple[int, ...]:
+    """The microseconds of processor time of several compiles; none where it was not recorded here, or fails."""
+    from irscope.record.process.requests import request_from_capture
+
+    if not capture.environment.is_trusted:
+        return ()
+    asked = RecordingOptions(plan=capture.plan, snapshots="none", disassemble=False, layouts=False)
+    try:
+        made = [*compiles.fresh([request_from_capture(capture, asked)] * _COMPILES)]
+    except IrscopeError as error:
+        tell(f"{capture.name} could not be compiled again, to measure its compile time: {error}")
+        return ()
+    return tuple(one.processor_us for one in made if one.processor_us is not None)
 
 
 def _passed_over(facts: Sequence[CaptureFacts]) -> set[int]:

@@ -39,6 +39,8 @@ class _Asserted:
         --max-regs (0..): At most N registers per thread.
         --no-spills: No register is spilled.
         --max-shared BYTES: At most this much shared memory per CTA: 49152, or 100k (KiB).
+        --max-compile-time TIME: The shortest of three compiles takes at most this processor time: 500ms, 2s, or 1.5x
+            that of --baseline, which --update with this option measures.
         --uses NAME[,NAME]: It has instructions of this family (wgmma, mma, tma.load, cp.async.128), or this operation
             of the IR (tt.dot_scaled); repeatable.
         --min-width OP[@LINE]=BITS: Each access of tensors in global memory moves at least this many bits per thread:
@@ -55,6 +57,7 @@ class _Asserted:
     max_regs: int | None = None
     no_spills: bool = False
     max_shared: str | None = None
+    max_compile_time: str | None = None
     uses: list[str] | None = None
     min_width: list[str] | None = None
     pipelined: bool = False
@@ -71,6 +74,7 @@ class _Asserted:
     def all(self, *, with_golden: bool) -> list[Assertion]:
         """The assertions, with those of golden files or without; raises UsageError for one that cannot be."""
         from irscope.analysis.checks.assertions import (
+            MaxCompileTime,
             MaxRegisters,
             MaxShared,
             MinWidth,
@@ -89,6 +93,8 @@ class _Asserted:
             assertions.append(NoSpills())
         if self.max_shared is not None:
             assertions.append(MaxShared(_read_bytes(self.max_shared)))
+        if self.max_compile_time is not None:
+            assertions.append(MaxCompileTime.parse(self.max_compile_time))
         assertions += [Uses(name) for name in split_words(self.uses)]
         assertions += [MinWidth.parse(text) for text in split_words(self.min_width)]
         if self.pipelined:
@@ -148,6 +154,8 @@ def check(
     if update and baseline is None and not golden:
         raise UsageError("--update writes the files of --baseline and --golden: give one.")
     assertions = asserted.all(with_golden=not update)
+    if baseline is None and (asserted.max_compile_time or "").strip().endswith("x"):
+        raise UsageError(f"--max-compile-time {asserted.max_compile_time} is a factor of a baseline: give --baseline.")
     against = _against(baseline, update, tolerance or [], subjects or [], record_options)
     asked = replace(record_options, disassemble=False)
     is_lean = against is None and not asserted.needs_findings

@@ -25,7 +25,7 @@ from irscope.cli.output import (
 from irscope.cli.recording import option_value, split_words, versus_pair
 from irscope.cli.streams import say, standard_output
 from irscope.cli.texts import one_pass as find_pass
-from irscope.cli.texts import snapshot_text
+from irscope.cli.texts import snapshot_text, with_named_passes
 from irscope.errors import IrscopeError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, StageKind, Target, stage_named
@@ -70,7 +70,8 @@ def diff(
     Options:
         right = [FILE|CAPTURE|FOLDER]: The other side, unless it is a variant of the first.
         versus = --vs KEY=VALUE: A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a
-            tl.constexpr), config=3, kernel=OTHER, triton=PATH of another interpreter; repeatable.
+            tl.constexpr), config=3, kernel=OTHER, ptxas=PATH of another ptxas, triton=PATH of another interpreter;
+            repeatable.
         one_pass = --pass PASS[#N]: The IR before and after this pass.
         --between PASS PASS: The IR after one pass and after another.
         --stage, -s STAGE: Diff the texts of these stages; repeatable. Default: the first that differs.
@@ -238,6 +239,7 @@ def _diffs_around_passes(
 
 
 def _sides(capture: Capture, one_pass: str | None, between: tuple[str, str] | None) -> tuple[str, str, str, StageKind]:
+    capture = with_named_passes(capture, *(between or (one_pass or "",)))
     if between is not None:
         first, second = find_pass(capture, between[0]), find_pass(capture, between[1])
         title = f"after {first.label} against after {second.label}"
@@ -274,6 +276,8 @@ def pairs_of(
             "there is nothing to compare it with: give a second FILE or CAPTURE, --disable-pass, --vs or --pass."
         )
     base = replace(record_options, plan=PassPlan())
+    if "ptxas" in variant:
+        return _assembled_again(left, base, variant)
     if "kernel" in variant:
         return _against_other_kernel(left, base, variant["kernel"])
     if any(key in variant for key in _SCRIPT_AGAIN):
@@ -383,6 +387,21 @@ def _recorded_again(
         base, plan=record_options.plan, config=variant.get("config", base.config), interpreter=variant.get("triton")
     )
     return _paired(captures_of(left, base), captures_of(left, again, becomes_last=False))
+
+
+def _assembled_again(left: str | None, base: RecordingOptions, variant: dict[str, str]) -> list[_Pair]:
+    """Each capture, and the same compiled with another ptxas."""
+    from irscope.record.process.child import variables_set
+
+    path = Path(variant["ptxas"]).expanduser().absolute()
+    if len(variant) > 1 or not os.access(path, os.X_OK) or path.is_dir():
+        why = "one thing at a time" if len(variant) > 1 else f"{path} is no program"
+        raise UsageError(f"--vs ptxas={variant['ptxas']}: {why}. Give the path of a ptxas alone.")
+    captures = captures_of(left, base)
+    if others := [one for one in captures if one.target.backend != "cuda"]:
+        raise UsageError(f"--vs ptxas= is for NVIDIA's GPUs, and {others[0].name} is for {others[0].target}.")
+    with variables_set(dict.fromkeys(("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"), str(path))):
+        return [(one, compiled_again(one, replace(base, targets=(), plan=one.plan))) for one in captures]
 
 
 def _with_other_constexprs(

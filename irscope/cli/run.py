@@ -17,6 +17,7 @@ from irscope.record.process.requests import RecordRequest, request_for
 from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
+    from irscope.record.gpu.sanitized import Sanitizer
     from irscope.record.gpu.session import ScriptCheck
 
 
@@ -24,6 +25,7 @@ def run(
     subject: str | None = None,
     every: bool = False,
     launch_timeout: float = 30.0,
+    sanitize: str | None = None,
     *,
     machine: OnMachine,
     to: Destination,
@@ -44,13 +46,19 @@ def run(
         subject = FILE[::KERNEL]: The Python script that makes the launches.
         every = --all: Check every launch, not only the first one of each compiled kernel.
         --launch-timeout SECONDS (0.1..): Time limit for one launch on the GPU.
+        --sanitize NAME: Run on the GPU under a sanitizer: concurrency, global, or fp (with a plan), which are passes of
+            Triton's, or memory, which is NVIDIA's compute-sanitizer.
     """
     from irscope.render.text.bench import render_agreements
 
+    sanitizer = _sanitizer(sanitize, machine, record_options)
     # The CPU runs launches for any target.
     file, kernel = script_of(subject, replace(record_options, targets=()), "run")
     options = replace(record_options, snapshots="none", layouts=False, disassemble=False)
-    checked = _checked(request_for(file, options, kernel=kernel), machine, record_options, every, launch_timeout)
+    request = request_for(file, options, kernel=kernel)
+    if sanitizer is not None and sanitizer != "fp":
+        return _sanitized(request, sanitizer, to)
+    checked = _checked(request, machine, record_options, every, launch_timeout, sanitizer == "fp")
     check_plan(record_options.plan, checked.captures)
     for capture in checked.captures:
         if capture.failure is not None:
@@ -65,21 +73,59 @@ def run(
     return 0 if checked.passes else 1
 
 
+def _sanitizer(name: str | None, machine: OnMachine, options: RecordingOptions) -> Sanitizer | None:
+    if name is None:
+        return None
+    from irscope.record.gpu.sanitized import sanitizer_named
+
+    sanitizer = sanitizer_named(name)
+    if machine.is_chosen or options.targets:
+        raise UsageError("--sanitize runs on this machine's GPU: leave out --target and what is for the CPU.")
+    if sanitizer == "fp" and options.plan == PassPlan():
+        raise UsageError("--sanitize fp compares a plan with every pass on, exactly: give --disable-pass PASS.")
+    return sanitizer
+
+
+def _sanitized(request: RecordRequest, sanitizer: Sanitizer, to: Destination) -> int:
+    from irscope.record.gpu.sanitized import sanitize_script
+    from irscope.render.text.bench import render_reports
+
+    done = sanitize_script(request, sanitizer, echo=echo)
+    rows = [tuple(report.as_json().values()) for report in done.reports]
+    to.emit(done.as_json, lambda width, color: render_reports(rows, width=width, color=color))
+    end = done.script_end
+    if end is not None and end.stopped:
+        say(f"{request.path} stopped: {end.message}.")
+    say(f"{len(done.captures)} kernels ran under the {sanitizer} sanitizer; it reported {len(done.reports)} lines.")
+    return 0 if done.passes else 1
+
+
 def _checked(
-    request: RecordRequest, machine: OnMachine, options: RecordingOptions, every: bool, launch_timeout: float
+    request: RecordRequest,
+    machine: OnMachine,
+    options: RecordingOptions,
+    every: bool,
+    launch_timeout: float,
+    in_ring: bool,
 ) -> ScriptCheck:
+    """`in_ring`: with the fp sanitizer, under which other orders of a sum give the same bits."""
     from irscope.record.gpu.on_machine import check_script_on_machine
+    from irscope.record.gpu.sanitized import exactly, instrumented
     from irscope.record.gpu.session import check_script_on_device
     from irscope.record.process.limits import run_limits
 
     run = replace(machine.run, limits=run_limits(options))
-    if not machine.is_chosen and not options.targets:
+    if in_ring or (not machine.is_chosen and not options.targets):
         try:
-            return check_script_on_device(
-                request, launch=options.launch, every=every, launch_timeout_s=launch_timeout, echo=echo
-            )
+            with instrumented("fp" if in_ring else None):
+                checked = check_script_on_device(
+                    request, launch=options.launch, every=every, launch_timeout_s=launch_timeout, echo=echo
+                )
+            return exactly(checked) if in_ring else checked
         except NoDevice:
-            say("Triton's driver finds no GPU on this machine: the CPU runs the launches.")
+            if in_ring:
+                raise
+            say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
     if every:
         raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
     with_gpu = machine.cpu and not options.targets and not options.virtual

@@ -15,6 +15,7 @@ from irscope.cli.recording import split_words
 from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
+from irscope.plan import LLVM, PassPlan, PassRule
 from irscope.render.capture.plain import capture_json
 from irscope.render.text.tables import table
 from irscope.store.disk import write_atomically
@@ -121,6 +122,7 @@ def snapshot_texts(
     """The IR of each capture after (or before) a pass."""
     parts: list[str] = []
     for capture in captures:
+        capture = with_named_passes(capture, after or before or "")
         snapshot = one_pass(capture, after or before or "")
         text = snapshot_text(capture, snapshot, before=after is None)
         title = f"// {capture.name} · {capture.target} · {'before' if after is None else 'after'} {snapshot.label}\n"
@@ -135,6 +137,19 @@ def snapshot_texts(
 def one_pass(capture: Capture, text: str) -> PassSnapshot:
     """The pass that a rule names; which of several it is, is said."""
     return api_texts.one_pass(capture, text, say)
+
+
+def with_named_passes(capture: Capture, *names: str) -> Capture:
+    """The capture, with LLVM's own passes where one of the names is of these: `llvm:licm#2`."""
+    rules = [rule for rule in map(PassRule.parse, names) if rule.stage == LLVM]
+    if not rules:
+        return capture
+    from irscope.cli.captures import run_compile
+    from irscope.record.triton.identity import refuse_unknown_passes
+    from irscope.record.variants.completing import with_llvm_passes
+
+    refuse_unknown_passes(PassPlan(tuple(rules)))
+    return with_llvm_passes(capture, run=run_compile, tell=say)
 
 
 def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> str:

@@ -38,6 +38,7 @@ def why(
     time: bool = False,
     variants: bool = False,
     warmup: bool = False,
+    compile_time: bool = False,
     every: bool = False,
     *,
     to: Destination,
@@ -62,12 +63,19 @@ def why(
         --variants: Why a kernel was compiled more than once: the arguments that distinguish its variants, and which
             merges cost nothing.
         --warmup: Print Python that compiles every variant ahead of its first launch.
-        every = --all: Also findings below 3 % of the time; with --variants kernels that were compiled once.
+        compile_time = --compile-time: Why compiling takes long: the lines that become many operations, by what factor,
+            and a fix with the compile time after it; of several compiles, which were needed.
+        every = --all: Also findings below 3 % of the time; with --variants kernels that were compiled once; with
+            --compile-time every compile, not the three longest.
     """
     if other is not None:
         if variants or warmup or time or line is not None or operation is not None or value is not None:
             raise UsageError("why A B compares two predictions: leave out the options that choose findings.")
         return _versus(subject, other, to, record_options)
+    if compile_time:
+        if variants or warmup or time or line is not None or operation is not None or value is not None or size or grid:
+            raise UsageError("--compile-time is about all of a compile: it goes with --tries and --all alone.")
+        return _compile_time(subject, every, tries, to, record_options)
     if variants or warmup:
         return _variants(subject, every, warmup, tries, to, record_options)
     from irscope.analysis.findings.model import codes_of
@@ -92,8 +100,9 @@ def why(
         explainer = Explainer(compiles, budget, launched, chosen.has, say)
         for number, one in enumerate(captures, 1):
             timed = _timed(subject, record_options, one, record_options.launch or number) if time else None
-            may_compile = tries != "0" if tries is not None else one.environment.is_trusted
-            answers[one.id] = (explainer if may_compile else replace(explainer, compiles=None)).explain(one, timed)
+            answers[one.id] = (explainer if _may_try(one, tries) else replace(explainer, compiles=None)).explain(
+                one, timed
+            )
 
     def text(capture: Capture, width: int | None, color: bool) -> str:
         answer = answers[capture.id]
@@ -195,6 +204,39 @@ class _Choice:
 
 
 _STAGES = "source", "ttir", "ttgir"
+
+_LONGEST = 3
+"""How many compiles are explained; a table names them all."""
+
+
+def _compile_time(
+    subject: str | None, every: bool, tries: str | None, to: Destination, record_options: RecordingOptions
+) -> int:
+    """Print why compiles take long, the longest first, and of several which were needed."""
+    from irscope.analysis.passes.growth import needed_compiles
+    from irscope.analysis.variants.site import sites_of
+    from irscope.api.compile_time import long_compile
+    from irscope.record.variants.compiles import Compiles
+    from irscope.render.text.growth import growth_json, needed_json, render_growth, render_needed
+
+    captures = captures_of(subject, replace(record_options, disassemble=False, layouts=False))
+    times = {one.id: one.processor_us or one.compile_us or 0 for one in captures}
+    needed = needed_compiles(sites_of(captures), times)
+    longest = sorted(captures.files, key=lambda file: -times[file.id])[: None if every else _LONGEST]
+    chosen = [file.load() for file in longest]
+    with Compiles() as compiles:
+        rows = [(one, long_compile(one, compiles if _may_try(one, tries) else None, tell=say)) for one in chosen]
+
+    def text(width: int | None, color: bool) -> str:
+        parts = [render_growth(*row, width=width, color=color) for row in rows]
+        return "\n".join([render_needed(needed, width=width, color=color)] * (len(times) > 1) + parts)
+
+    to.emit(lambda: {"needed": needed_json(needed), "compiles": [growth_json(*row) for row in rows]}, text)
+    return tell_incomplete(captures)
+
+
+def _may_try(capture: Capture, tries: str | None) -> bool:
+    return tries != "0" if tries is not None else capture.environment.is_trusted
 
 
 def _variants(

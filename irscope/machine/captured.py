@@ -96,23 +96,29 @@ def captured_inputs(
     rows: list[Given] = []
     tensors: dict[str, Array] = {}
     made_up: list[str] = []
+    storages: dict[str, NDArray[np.uint8]] = {}
     for one in record.arguments:
         if one.path in constants:
             continue
         if one.kind == "scalar":
             rows.append(_scalar(one, given))
             continue
-        pointer, tensor = _storage(one)
+        shared = storages.get(one.shares)
+        pointer, tensor = _storage(one, shared)
+        storages[one.path] = pointer.storage
         elements = given.get(one.path)
         if elements is None:
             elements = _recorded(one, one.data)
-        if elements is None:
+        # Of a storage whose elements were recorded with another argument, what stands there is this one's too.
+        is_known = elements is None and pointer.storage is shared and one.shares not in made_up
+        if elements is None and not is_known:
             elements = _drawn(one, random)
             made_up.append(one.path)
-        elements = np.asarray(elements)
-        if elements.shape != tensor.shape:
-            raise UsageError(f"{one.path} has the shape {[*tensor.shape]} in this launch, not {[*elements.shape]}.")
-        tensor[...] = elements.astype(tensor.dtype)
+        if not is_known:
+            elements = np.asarray(elements)
+            if elements.shape != tensor.shape:
+                raise UsageError(f"{one.path} has the shape {[*tensor.shape]} in this launch, not {[*elements.shape]}.")
+            tensor[...] = elements.astype(tensor.dtype)
         tensors[one.path] = tensor
         rows.append(pointer if one.kind == "tensor" else HostDescriptor(pointer, one.shape, one.strides))
     return Inputs(tuple(rows), tensors, tuple(made_up))
@@ -134,13 +140,15 @@ def _dtype(one: Argument) -> np.dtype[Any]:
     return narrow_float(name)
 
 
-def _storage(one: Argument) -> tuple[Pointer, Array]:
-    """The memory of a tensor, and the tensor in it: as large as the launch's was, all bits set."""
+def _storage(one: Argument, shared: NDArray[np.uint8] | None) -> tuple[Pointer, Array]:
+    """The memory of a tensor, and the tensor in it: as large as the launch's was, all bits set; or `shared`."""
     dtype = _dtype(one)
     reach = sum((size - 1) * stride for size, stride in zip(one.shape, one.strides, strict=True))
     first = (one.storage_offset or 0) * dtype.itemsize
     size = max(one.storage_bytes or 0, first + (reach + 1) * dtype.itemsize if prod(one.shape) else first)
     storage: NDArray[np.uint8] = np.full(-(-size // 8) or 1, -1, np.int64).view(np.uint8)[:size]
+    if shared is not None and shared.size >= size:
+        storage = shared
     strides = tuple(stride * dtype.itemsize for stride in one.strides)
     tensor = np.ndarray(one.shape, dtype, storage, first, strides)
     return Pointer(storage, first), tensor

@@ -169,6 +169,7 @@ CONTROL: Mapping[str, Executor] = {
             "cond_barrier", "memory_counter_wait", "warp_pipeline.border", "tensormap_fenceproxy_acquire",
             "prefetch_tensormap", "rocdl.sched.barrier", "rocdl.s.setprio", "rocdl.iglp.opt",
             "rocdl.sched.group.barrier", "rocdl.s.barrier", "rocdl.barrier", "tmem_wait", "llvm.intr.assume",
+            "grid_dependency_wait", "grid_dependency_launch_dependents",
             "cluster_barrier", "cluster_arrive", "cluster_barrier_arrive", "cluster_barrier_wait",
             "cluster_wait", "descriptor_prefetch", "async_tma_prefetch", "tdm_prefetch",
         ),

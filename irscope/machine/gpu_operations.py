@@ -78,7 +78,7 @@ def _local_scatter(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
 
 
 def _index(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view, place = step.view(frame, "src"), step.array(frame, "index")
+    view, place = _strided(step, frame), step.array(frame, "index")
     offset = view.offset + place.astype(np.int64) * view.strides[0]
     return (replace(view, offset=offset, shape=view.shape[1:], strides=view.strides[1:]),)
 
@@ -91,29 +91,39 @@ def _sliced(view: MemoryView, offsets: Sequence[Array | int], shape: tuple[int, 
     return replace(view, offset=begin, shape=shape, strides=kept)
 
 
+def _strided(step: Step, frame: Bindings) -> MemoryView:
+    """The view that an operation takes a part of; raises NotRun if a reshape left it without strides."""
+    view = step.view(frame, "src")
+    if view.lies_as:
+        raise step.not_run("a reshape of transposed memory made its operand")
+    return view
+
+
 def _subview(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return (_sliced(step.view(frame, "src"), step.arrays(frame, "offsets"), step.shape),)
+    return (_sliced(_strided(step, frame), step.arrays(frame, "offsets"), step.shape),)
 
 
 def _subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return (_sliced(step.view(frame, "src"), step.numbers("offsets"), step.shape),)
+    return (_sliced(_strided(step, frame), step.numbers("offsets"), step.shape),)
 
 
 def _tensor_subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view = step.view(frame, "src")
+    view = _strided(step, frame)
     # Before Triton 3.9 it is called N.
     column = step.number("offset" if step.attribute("N") is None else "N")
     return (_sliced(view, (*(0,) * (len(view.shape) - 1), column), step.shape),)
 
 
 def _transposed(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view, order = step.view(frame, "src"), step.numbers("order")
+    view, order = _strided(step, frame), step.numbers("order")
     shape, strides = (tuple(sizes[axis] for axis in order) for sizes in (view.shape, view.strides))
     return (replace(view, shape=shape, strides=strides),)
 
 
 def _is_whole(view: MemoryView) -> bool:
     size = view.dtype.itemsize
+    if view.lies_as:
+        return False
     for length, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if length > 1 and stride != size:
             return False
@@ -128,7 +138,7 @@ def _contiguous(shape: Sequence[int], size: int) -> tuple[int, ...]:
 def _reshaped(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     view = step.view(frame, "src")
     if not _is_whole(view):
-        raise step.not_run("the memory that it reshapes has gaps, or is transposed")
+        return (replace(view, shape=step.shape, lies_as=view.lies_as or view.shape),)
     return (replace(view, shape=step.shape, strides=_contiguous(step.shape, view.dtype.itemsize)),)
 
 
@@ -136,7 +146,7 @@ def _reinterpreted(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     view, dtype = step.view(frame, "src"), dtype_of(step.type)
     strides = _contiguous(step.shape, dtype.itemsize)
     if not _is_whole(view):
-        if len(step.shape) != len(view.shape) or view.strides[-1] != view.dtype.itemsize:
+        if view.lies_as or len(step.shape) != len(view.shape) or view.strides[-1] != view.dtype.itemsize:
             raise step.not_run("the memory that it reinterprets has gaps, or is transposed")
         # Rows lie as far apart as before.
         strides = (*view.strides[:-1], dtype.itemsize)

@@ -242,9 +242,11 @@ def held_arguments(
     parameters = kernel.regions[0].blocks[0].arguments if kernel is not None and kernel.regions else ()
     types = [module.type_of(value) for value in parameters]
     numbers = {id(storage): number for number, storage in enumerate(storages)}
-    described = sum(isinstance(one, HostDescriptor) for one in arguments)
-    each = (len(types) - len(arguments)) // described if described else 0
-    if len(arguments) + each * described != len(types):
+    # A descriptor may be followed by its sizes and strides, and by as many flags as any other.
+    ranks = [len(one.shape) for one in arguments if isinstance(one, HostDescriptor)]
+    more = len(types) - len(arguments)
+    flags, rest = divmod(more - 2 * sum(ranks), len(ranks)) if ranks and more else (0, more)
+    if rest or flags < 0:
         raise UsageError(f"the kernel has {len(types)} parameters, and {len(arguments)} arguments were given.")
     held: list[Held] = []
     for argument in arguments:
@@ -253,7 +255,8 @@ def held_arguments(
             held.append(_address(argument, numbers, memory))
         elif isinstance(argument, HostDescriptor):
             held.append(_described(argument, kind, _address(argument.base, numbers, memory)))
-            held += _extents(argument, types[len(held) : len(held) + each])
+            follow = 2 * len(argument.shape) + flags if more else 0
+            held += _extents(argument, types[len(held) : len(held) + follow])
         else:
             number = _number(argument, kind)
             held.append(number if arithmetic is None else arithmetic.argument(number))

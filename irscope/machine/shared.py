@@ -90,14 +90,17 @@ class SharedMemory:
         parts = self._windows(view, len(rows))
         if len(parts) == 1:
             whole = parts[0][0]
-            return whole.copy() if len(rows) == self.programs else whole[rows]
-        found = np.empty((len(rows), *view.shape), parts[0][0].dtype)
-        for window, here in parts:
-            found[here] = window[rows[here]]
-        return found
+            found = whole.copy() if len(rows) == self.programs else whole[rows]
+        else:
+            found = np.empty((len(rows), *parts[0][0].shape[1:]), parts[0][0].dtype)
+            for window, here in parts:
+                found[here] = window[rows[here]]
+        return found.reshape(len(rows), *view.shape) if view.lies_as else found
 
     def write(self, view: MemoryView, values: Array, rows: Array, mask: Array | None = None) -> None:
         """Write the elements of a view. `mask`: by program, which of them write."""
+        if view.lies_as:
+            values = np.broadcast_to(values, (values.shape[0], *view.shape)).reshape(values.shape[0], *view.lies_as)
         for window, here in self._windows(view, len(rows), mask):
             window[rows[here]] = values if values.shape[0] == 1 else values[here]
         for memory in view.memories:
@@ -121,13 +124,14 @@ class SharedMemory:
     def _window(self, view: MemoryView, memory: MemoryAllocation, offset: int) -> Array:
         cell = self.arithmetic.cell_bytes
         data = memory.data
-        last = offset + sum(stride * (size - 1) for stride, size in zip(view.strides, view.shape, strict=True))
+        shape = view.lies_as or view.shape
+        last = offset + sum(stride * (size - 1) for stride, size in zip(view.strides, shape, strict=True))
         size = data.shape[1] // cell
         if offset < 0 or last + view.dtype.itemsize > size:
             raise WrongProgram(f"a view begins {offset} bytes into an allocation of {size}, and ends outside")
         strides = (data.strides[0], *(cell * stride for stride in view.strides))
         dtype = self.arithmetic.held_as(view.dtype)
-        return np.ndarray((self.programs, *view.shape), dtype, cast(Any, data), offset * cell, strides)
+        return np.ndarray((self.programs, *shape), dtype, cast(Any, data), offset * cell, strides)
 
     # ── asynchronous copies ───────────────────────────────────────────────────────────────────────────────────
 

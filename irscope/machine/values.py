@@ -129,6 +129,8 @@ class MemoryView:
     """Element type and encoding: what is written through one form is read through the same one."""
     owner: Array = field(default_factory=lambda: np.zeros(1, np.int64))
     """By program, the place of its allocation in `memories`."""
+    lies_as: tuple[int, ...] = ()
+    """The shape that `strides` are of, where a reshape gave its elements another one that no strides describe."""
 
     @property
     def memory(self) -> MemoryAllocation:
@@ -193,7 +195,7 @@ _OUTSIDE = -(1 << 40)
 def _of_same_memories(parts: Sequence[tuple[MemoryView, Array]]) -> list[tuple[Held, Array]]:
     """The same views, each with the allocations of all."""
     first = parts[0][0]
-    if any((view.strides, view.form) != (first.strides, first.form) for view, _ in parts):
+    if any((view.strides, view.form, view.lies_as) != (first.strides, first.form, first.lies_as) for view, _ in parts):
         raise NotRun("programs hold views whose elements lie differently")
     memories = list({id(one): one for view, _ in parts for one in view.memories}.values())
     places = {id(one): place for place, one in enumerate(memories)}

@@ -194,7 +194,10 @@ class Artifact:
     stage: str
     data: str | bytes
     duration_us: int | None = None
-    """How long the stage took, in microseconds; None where it was not measured."""
+    """How long the stage took by the clock, in microseconds; None where it was not measured."""
+    processor_us: int | None = None
+    """Microseconds of processor time that the stage took, of its tools too and irscope's own left out; of `source` the
+    front end's, or the parser's. None where it was not measured."""
 
     @property
     def text(self) -> str:
@@ -370,6 +373,12 @@ class Capture:
     """Which passes' texts were kept: of all, while Triton's dialects were there, or none."""
     compile_us: int | None = None
     """Microseconds from the first stage's start to the last one's end."""
+
+    @property
+    def processor_us(self) -> int | None:
+        """Microseconds of processor time in all stages, without the front end; None where it was not measured."""
+        known = [one.processor_us for one in self.artifacts if one.processor_us is not None and one.stage != "source"]
+        return sum(known) if known else None
 
     @property
     def id(self) -> str:

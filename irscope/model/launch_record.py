@@ -50,6 +50,8 @@ class Argument:
     """The same after the launch, on a GPU or as the CPU computed it, where the launch changed them; empty else."""
     is_unwritten: bool = False
     """Whether `torch.empty` made its memory, and nothing wrote to it before the launch; False where not known."""
+    shares: str = ""
+    """The path of the first argument whose storage it lies in too: a view of the same tensor, or that tensor again."""
     block_shape: tuple[int, ...] = ()
     """A descriptor's block."""
     specializes: bool = True

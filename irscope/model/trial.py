@@ -128,5 +128,7 @@ class SweepRow:
     findings: tuple[str, ...] = ()
     """The codes of what `irscope why` finds without another compile."""
     compile_us: int | None = None
+    processor_us: int | None = None
+    """Of one compile, in all stages; the same compile again takes some percent more or less."""
     meaning: str = ""
     """`same`, `changed` or `not decided`, against the IR that was compiled; empty without `--verify`."""

@@ -122,6 +122,7 @@ def _packed(capture: Capture) -> bytes:
             {
                 "stage": item.stage,
                 "duration_us": item.duration_us,
+                "processor_us": item.processor_us,
                 "binary": isinstance(item.data, bytes),
                 "member": member(f"stages/{_safe_name(item.stage)}", item.data),
             }
@@ -305,7 +306,12 @@ def _opened(file: IO[bytes], size: int, name: str) -> Generator[Members]:
 
 def _capture(members: Members, manifest: Manifest) -> Capture:
     artifacts = tuple(
-        Artifact(item.stage, members.read(item.member) if item.binary else members.text(item.member), item.duration_us)
+        Artifact(
+            item.stage,
+            members.read(item.member) if item.binary else members.text(item.member),
+            item.duration_us,
+            item.processor_us,
+        )
         for item in manifest.artifacts
     )
     check_operations(manifest.operations, {item.stage: item.data for item in artifacts if isinstance(item.data, str)})

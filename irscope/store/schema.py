@@ -71,6 +71,7 @@ class _StoredArtifact:
     member: str
     binary: bool
     duration_us: int | None = None
+    processor_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

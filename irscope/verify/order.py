@@ -17,6 +17,7 @@ from irscope.verify.trace import Listener, Observed, places_of
 
 __all__ = ["Moved", "ReadsFrom", "moved_load"]
 
+_VERSIONS = 1 << 32
 Key = tuple[Any, ...]
 """Where an operation comes from: its chain of Python locations."""
 
@@ -59,9 +60,9 @@ class ReadsFrom(Listener):
             self._versions[places] += 1
 
     def versions(self, key: Key) -> Array:
-        """Each (place, version) that the loads of a key read, once; rows of two."""
-        rows = [np.stack(pair, axis=1) for pair in self.reads.get(key, [])]
-        return np.unique(np.concatenate(rows), axis=0) if rows else np.zeros((0, 2), np.int64)
+        """Each place × `_VERSIONS` + version that the loads of a key read, once, in order."""
+        rows = [places * _VERSIONS + versions for places, versions in self.reads.get(key, [])]
+        return np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
 
 
 def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> Moved | None:
@@ -70,10 +71,11 @@ def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> Moved | Non
         if key not in before.reads:
             continue
         own, other = after.versions(key), before.versions(key)
-        known = {tuple(row) for row in other.tolist()}
-        places: dict[int, int] = dict(other.tolist())
-        for place, version in own.tolist():
-            if place in places and (place, version) not in known:
-                address = before.first_address + place * granule
-                return Moved(operation, address, places[place], version)
+        places = other // _VERSIONS
+        others = own[~np.isin(own, other, assume_unique=True)]
+        others = others[np.isin(others // _VERSIONS, places)]
+        if others.size:
+            place, version = divmod(int(others[0]), _VERSIONS)
+            stated = int(other[np.searchsorted(places, place, "right") - 1]) % _VERSIONS
+            return Moved(operation, before.first_address + place * granule, stated, version)
     return None

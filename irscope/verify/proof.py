@@ -11,7 +11,7 @@ value of one argument alone is that argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations_with_replacement, product
@@ -21,13 +21,13 @@ from typing import Any, Literal
 from irscope.errors import MissingTool
 from irscope.ir.locations.mlir import read_mlir
 from irscope.ir.locations.model import line_text, place_of
-from irscope.ir.mlir.model import Block, MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.verify.safety import verify_launch
-from irscope.verify.terms import NamedTerm, Term, Terms, Unread, element_of
+from irscope.verify.terms import NamedTerm, Term, Terms, Unread, accesses, ask, element_of
 from irscope.verify.verdict import Violation
 
 __all__ = ["ArgumentsVerdict", "prove_bounds"]
@@ -297,14 +297,16 @@ class _Proof:
     def _for_grid(self, grid: tuple[NamedTerm, NamedTerm, NamedTerm]) -> ArgumentsVerdict:
         assumed = (*self.launch.assumed, _grid_text(grid))
         kernel = self.module.kernel
+        if any(operation.kind == "call" for operation in self.module.walk()):
+            return ArgumentsVerdict("not decided", assumed, undecided=("functions that are called are not followed",))
         reasons: list[str] = []
         sizes = [extent <= _MOST_ELEMENTS for extent in self.launch.extents.values()]
-        for operation, path in _accesses(kernel.regions[0].blocks if kernel is not None else ()):
+        for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
             where = f"{operation.name} at {self._place(operation)}"
             # Anew for each: that another loop has an iteration is no fact here.
             terms = Terms(self.z3, self.launch, self.module, grid)
             try:
-                conditions = [self._holds(terms, step) for step in path]
+                conditions = [terms.holds(step) for step in path]
                 question = self._question(terms, operation)
             except Unread as unread:
                 reasons.append(f"{where}: {unread}")
@@ -327,16 +329,6 @@ class _Proof:
             return ArgumentsVerdict("not decided", assumed, undecided=tuple(dict.fromkeys(reasons)))
         return ArgumentsVerdict("proved", assumed)
 
-    def _holds(self, terms: Terms, step: tuple[Operation, int]) -> Term:
-        """What is known inside of a region."""
-        operation, region = step
-        if operation.opcode == "scf.if":
-            condition = terms.at(operation.operands[0], ())
-            return condition if region == 0 else self.z3.Not(condition)
-        if operation.opcode == "scf.for":
-            terms.iteration(operation)
-        return self.z3.BoolVal(True)
-
     def _question(self, terms: Terms, operation: Operation) -> _Question | None:
         z3 = self.z3
         if operation.opcode == "make_tensor_descriptor":
@@ -347,29 +339,14 @@ class _Proof:
             reach = sum([(size - 1) * step for size, step in zip(sizes, steps, strict=True)], pointer.offset)
             inside = z3.And(pointer.offset >= 0, reach < self.launch.extents[pointer.path])
             return _Question(operation, f"a tile beyond {pointer.path}", z3.Not(inside))
-        names = [effect.operand for effect in operation.effects if effect.space == "global"]
-        values = [value for name in dict.fromkeys(names) for value in operation.operand_group(name)]
-        values = [value for value in values if element_of(self.module.type_of(value)).form == "pointer"]
-        if not values:
+        access = terms.access(operation)
+        if access is None:
             return None
-        index: list[Term] = []
-        for place, size in enumerate(self.module.type_of(values[0]).shape):
-            symbol = z3.Int(f"element {place} of {operation.first_line}")
-            terms.facts += [symbol >= 0, symbol < size]
-            index.append(symbol)
-        pointer = terms.at(values[0], tuple(index))
-        mask = operation.operand("mask")
-        condition = z3.BoolVal(True) if mask is None else terms.at(mask, tuple(index))
-        outside = z3.Or(pointer.offset < 0, pointer.offset >= self.launch.extents[pointer.path])
-        return _Question(operation, f"an access outside of {pointer.path}", z3.And(condition, outside))
+        outside = z3.Or(access.offset < 0, access.offset >= self.launch.extents[access.path])
+        return _Question(operation, f"an access outside of {access.path}", z3.And(access.condition, outside))
 
     def _ask(self, conditions: list[Term]) -> Any:
-        """None if the conditions cannot hold together; False if the solver gave up; else a model."""
-        solver = self.z3.Solver()
-        solver.set("rlimit", _EFFORT)
-        solver.add(*conditions)
-        answer = solver.check()
-        return None if answer == self.z3.unsat else solver.model() if answer == self.z3.sat else False
+        return ask(self.z3, conditions, _EFFORT)
 
     def _small(self, base: list[Term], condition: Term, sizes: list[Term]) -> Any:
         return next(
@@ -426,27 +403,15 @@ class _Proof:
     def _note_wraps(self, terms: Terms, base: list[Term], sizes: list[Term]) -> None:
         """Say where a 32-bit operation may wrap: the proof holds below."""
         for operation, term in terms.narrow:
-            wraps = self.z3.Or(term >= 1 << 31, term < -(1 << 31))
+            bits = element_of(operation.result_types[0]).bits
+            wraps = self.z3.Or(term >= 1 << (bits - 1), term < -(1 << (bits - 1)))
             if self._ask([*base, *sizes, wraps]) is not None:
                 self.notes.append(
-                    f"the 32-bit {operation.name} at {self._place(operation)} may wrap for large arguments: the answer "
-                    "holds where it does not"
+                    f"the {bits}-bit {operation.name} at {self._place(operation)} may wrap for large arguments: the "
+                    "answer holds where it does not"
                 )
                 return
 
 
 def _grid_text(grid: tuple[NamedTerm, ...]) -> str:
     return "grid = (" + ", ".join(size.text for size in grid) + ")"
-
-
-def _accesses(
-    blocks: tuple[Block, ...], path: tuple[tuple[Operation, int], ...] = ()
-) -> Iterator[tuple[Operation, tuple[tuple[Operation, int], ...]]]:
-    """Each access to global memory, with the regions that it stands in."""
-    for block in blocks:
-        for operation in block.operations:
-            is_access = any(effect.space == "global" for effect in operation.effects)
-            if is_access or operation.opcode == "make_tensor_descriptor":
-                yield operation, path
-            for number, region in enumerate(operation.regions):
-                yield from _accesses(region.blocks, (*path, (operation, number)))

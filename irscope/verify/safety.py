@@ -11,36 +11,32 @@ which it is so is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
+from os.path import basename
 
 import numpy as np
 
 from irscope.errors import IrscopeError, NeverEnds, NotRun, OutOfBounds, UsageError, WrongProgram
-from irscope.ir.locations.mlir import read_mlir
-from irscope.ir.locations.model import line_text, place_of
-from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.model import Operation
 from irscope.machine.captured import Inputs, captured_inputs
 from irscope.machine.launch import run
-from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
-from irscope.verify.slices import AddressSlice, address_slice
+from irscope.verify.programs import ProgramsProof, prove_programs
+from irscope.verify.texts import AddressWatch, BoundsAnd, ExecutedText
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
     Conflict,
     Conflicts,
     Listener,
-    Observed,
     Tracer,
     UnwrittenReads,
     WrittenBytes,
-    granule_bytes,
     reaches_output,
     sync_operations,
 )
@@ -86,82 +82,6 @@ def verify_launch(
     return _Verifier(capture, grid, elements, values or {}).verdict()
 
 
-@dataclass(slots=True)
-class _Both(Listener):
-    """Listens for conflicts, and checks bounds."""
-
-    bounds: Bounds
-    listener: Listener
-    unwritten: UnwrittenReads
-
-    def begin(self, memory: GlobalMemory) -> None:
-        self.bounds.begin(memory)
-        self.listener.begin(memory)
-        self.unwritten.begin(memory)
-
-    def order(self) -> None:
-        self.listener.order()
-
-    def observe(self, observed: Observed) -> None:
-        self.bounds.check(observed)
-        self.listener.observe(observed)
-        self.unwritten.observe(observed)
-
-    def synchronise(self, programs: Array, addresses: Array) -> None:
-        self.listener.synchronise(programs, addresses)
-
-
-class _Watch(Listener):
-    """Notes who accesses one address, and which argument it is in."""
-
-    def __init__(self, address: int, arguments: Arguments) -> None:
-        self._address, self._arguments = address, arguments
-        self.seen: list[tuple[Operation, int, tuple[int, ...]]] = []
-        """(operation, program, element) of each access."""
-        self.text = ""
-
-    def begin(self, memory: GlobalMemory) -> None:
-        self.text = self._arguments.named(memory, self._address)
-
-    def observe(self, observed: Observed) -> None:
-        distance = self._address - observed.addresses
-        for at in np.flatnonzero((distance >= 0) & (distance < observed.element_bytes)):
-            element = np.unravel_index(int(observed.elements[at]), observed.shape or (1,))
-            own = tuple(int(index) for index in element) if observed.shape else ()
-            self.seen.append((observed.operation, int(observed.programs[at]), own))
-
-
-class _Text:
-    """One text of the IR, ready to be executed."""
-
-    def __init__(self, capture: Capture, text: str) -> None:
-        self.capture = capture
-        self.module: MlirModule = parse_mlir(text)
-        self.slices: AddressSlice = address_slice(self.module)
-        if self.slices.loads:
-            # What is loaded decides: all of it has to be right.
-            self.slices = AddressSlice(frozenset(), self.slices.loads, self.slices.reads_shared)
-        self.granule = granule_bytes(self.module)
-        self._locations = read_mlir(text)
-
-    @property
-    def needs_values(self) -> bool:
-        """Whether the elements of tensors decide what is accessed."""
-        return bool(self.slices.loads) or self.slices.reads_shared
-
-    def place(self, operation: Operation) -> str:
-        """`FILE:LINE` of the user's Python."""
-        return line_text(self._frames(operation))
-
-    def origin(self, operation: Operation) -> tuple[tuple[str, int], ...]:
-        """The frames of Python, under which an operation's counterpart in another text is found."""
-        return self._frames(operation)
-
-    def _frames(self, operation: Operation) -> tuple[tuple[str, int], ...]:
-        chain = self._locations.chain_at(operation.lines[-1]) or self._locations.chain_at(operation.first_line)
-        return place_of(chain, self.capture.launch.kernel.file)
-
-
 class _Verifier:
     def __init__(
         self, capture: Capture, grid: tuple[int, int, int], elements: int | None, values: dict[str, Array]
@@ -173,6 +93,7 @@ class _Verifier:
         self.notes: list[str] = []
         self.programs: Sequence[int] = ()
         self.shared = ""
+        self.proved = False
         self._drawn: dict[str, Array] = {}
         """Name → the elements of a tensor that the capture does not hold."""
         self._each = 1  # access of an element by the first program
@@ -190,7 +111,7 @@ class _Verifier:
         found = dict.fromkeys(self.violations)
         return SafetyVerdict(
             tuple(found), tuple(dict.fromkeys(self.undecided)), len(self.programs), self.all_programs,
-            tuple(dict.fromkeys(self.notes)), self.shared,
+            tuple(dict.fromkeys(self.notes)), self.shared, self.proved,
         )  # fmt: skip
 
     def _guard(self, what: str, check: Callable[[], None]) -> None:
@@ -206,13 +127,13 @@ class _Verifier:
     # ── running ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def _front(self) -> _Text:
+    def _front(self) -> ExecutedText:
         """The first IR that the capture has."""
         texts = self.capture.texts
         first = next((texts[stage] for stage in ("source", "ttir", "ttgir") if texts.get(stage)), "")
-        return _Text(self.capture, first)
+        return ExecutedText(self.capture, first)
 
-    def _inputs(self, text: _Text) -> Inputs:
+    def _inputs(self, text: ExecutedText) -> Inputs:
         values = dict(self.values)
         record = self.capture.launch.record
         if record is not None and not text.needs_values:
@@ -231,13 +152,13 @@ class _Verifier:
         constants = {name for name, kind in self.capture.launch.signature if kind == "constexpr"}
         return [one.path for one in record.arguments if one.path not in constants] if record is not None else []
 
-    def _run(self, text: _Text, listener: Listener, programs: Sequence[int]) -> None:
+    def _run(self, text: ExecutedText, listener: Listener, programs: Sequence[int]) -> None:
         """Execute programs; what goes wrong by itself is a violation, and ends the run."""
         inputs = self._inputs(text)
         arguments = Arguments(text.module, inputs, self._paths())
         bounds = Bounds(text.module, arguments)
         unwritten = UnwrittenReads(self._unwritten(arguments) if text is self._front else ())
-        tracer = Tracer(text.module, text.slices, _Both(bounds, listener, unwritten))
+        tracer = Tracer(text.module, text.slices, BoundsAnd(bounds, listener, unwritten))
         try:
             self._execute(text, inputs, tracer, programs)
         except OutOfBounds as error:
@@ -266,7 +187,7 @@ class _Verifier:
         rows = {tensor.storage: (tensor.path, tensor.storage, tensor.storage_bytes) for tensor in arguments.tensors}
         return [row for row in rows.values() if row[0] in fresh]
 
-    def _tell_unwritten(self, text: _Text, unwritten: UnwrittenReads) -> None:
+    def _tell_unwritten(self, text: ExecutedText, unwritten: UnwrittenReads) -> None:
         for read in unwritten.found.values():
             reaches = reaches_output(text.module, read.operation)
             if reaches is None:
@@ -279,11 +200,11 @@ class _Verifier:
                 witness = self._witness(text, read.operation, read.program, read.element)
                 self._add(text, Violation("uninitialised-read", detail, (witness,), read.path))
 
-    def _add(self, text: _Text, violation: Violation) -> None:
+    def _add(self, text: ExecutedText, violation: Violation) -> None:
         made_by = KERNEL if text is self._front else "a pass"
         self.violations.append(replace(violation, made_by=made_by))
 
-    def _tell_data(self, text: _Text, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> None:
+    def _tell_data(self, text: ExecutedText, inputs: Inputs, arguments: Arguments, bounds: Bounds) -> None:
         """Say where accesses depend on elements that the capture does not hold."""
         deciding = {id(operation) for operation in text.slices.loads}
         storages = {storage for operation, storage in bounds.touched if operation in deciding}
@@ -308,15 +229,29 @@ class _Verifier:
     def _check_programs(self) -> None:
         text = self._front
         first = self._conflicts(text)
-        self._run(text, first, [0])
+        try:
+            self._run(text, first, [0])
+        except NotRun:
+            # Tensors that are too large for this machine are not for a proof.
+            if self._prove() is None:
+                return
+            raise
         self.programs, self._each, self._own = (0,), max(first.elements, 1), first.own
         if self.violations or self.all_programs == 1:
             return
         self.programs = _chosen(self.all_programs, self._each, self.elements)
+        if len(self.programs) < self.all_programs:
+            suspects = self._prove()
+            if suspects is None:
+                self.programs = (0,)
+                return
+            self.programs = sorted({*self.programs, *suspects})
         conflicts = self._conflicts(text)
         before = len(self.undecided)
         self._run(text, conflicts, self.programs)
         self._own = conflicts.own
+        if self.violations:
+            return
         is_random = len(self.undecided) > before and text.needs_values
         if conflicts.lost_clocks and conflicts.found:
             self.undecided.append(f"atomic operations of {self.all_programs} programs are too many to follow")
@@ -325,10 +260,29 @@ class _Verifier:
             if not is_random:
                 self._tell_conflict(text, conflict)
 
-    def _conflicts(self, text: _Text) -> Conflicts:
+    def _proof(self) -> ProgramsProof | None:
+        """What z3 proves of the programs of a launch that are too many to execute; None without it."""
+        record, ir = self.capture.launch.record, self.capture.texts.get("ttir", "")
+        if record is None or not ir:
+            return None
+        text = ExecutedText(self.capture, ir)
+        return prove_programs(text.module, self.grid, record, lambda one: basename(text.place(one)))
+
+    def _prove(self) -> tuple[int, ...] | None:
+        """None if the programs that are not executed are proved to be safe; else some that may not be."""
+        proof = self._proof()
+        if proof is None:
+            return ()
+        if not proof.reason:
+            self.proved = True
+            return None
+        self.undecided.append(f"of the programs that were not executed, {proof.reason} (--all-programs executes them)")
+        return proof.suspects
+
+    def _conflicts(self, text: ExecutedText) -> Conflicts:
         return Conflicts(text.granule, self.all_programs, with_clocks=bool(sync_operations(text.module)))
 
-    def _tell_conflict(self, text: _Text, conflict: Conflict) -> None:
+    def _tell_conflict(self, text: ExecutedText, conflict: Conflict) -> None:
         pair = sorted({program for program in (conflict.first_program, conflict.second_program) if program >= 0})
         waits = bool(sync_operations(text.module)) or len(pair) < 2
         watch = self._seen(text, conflict.address, self.programs if waits else pair)
@@ -359,20 +313,20 @@ class _Verifier:
         witnesses = tuple(self._witness(text, *row) for row in (first, second))
         self._add(text, Violation("program-race", detail, witnesses, watch.text))
 
-    def _seen(self, text: _Text, address: int, programs: Sequence[int]) -> _Watch:
+    def _seen(self, text: ExecutedText, address: int, programs: Sequence[int]) -> AddressWatch:
         """Who accesses an address, when these programs are executed."""
         inputs = self._inputs(text)
-        watch = _Watch(address, Arguments(text.module, inputs, self._paths()))
+        watch = AddressWatch(address, Arguments(text.module, inputs, self._paths()))
         self._execute(text, inputs, Tracer(text.module, text.slices, watch), programs)
         return watch
 
-    def _execute(self, text: _Text, inputs: Inputs, tracer: Tracer, programs: Sequence[int]) -> None:
+    def _execute(self, text: ExecutedText, inputs: Inputs, tracer: Tracer, programs: Sequence[int]) -> None:
         run(
             text.module, self.grid, inputs.given, programs=programs, on_access=tracer.on_access,
             executors=tracer.executors,
         )  # fmt: skip
 
-    def _is_equal(self, text: _Text, conflict: Conflict, first: int, second: int) -> bool:
+    def _is_equal(self, text: ExecutedText, conflict: Conflict, first: int, second: int) -> bool:
         """Whether two programs leave the same bytes wherever both write, each run alone, with all values computed."""
         left: list[dict[int, int]] = []
         whole = replace(text.slices, skipped=frozenset())
@@ -388,13 +342,15 @@ class _Verifier:
         both = left[0].keys() & left[1].keys()
         return conflict.address in both and all(left[0][address] == left[1][address] for address in both)
 
-    def _witness(self, text: _Text, operation: Operation, program: int, element: tuple[int, ...]) -> AccessWitness:
+    def _witness(
+        self, text: ExecutedText, operation: Operation, program: int, element: tuple[int, ...]
+    ) -> AccessWitness:
         return AccessWitness(
             operation.name, text.place(operation), operation.first_line,
             self._program(program) if program >= 0 else None, element,
         )  # fmt: skip
 
-    def _step_of(self, text: _Text, tracer: Tracer) -> tuple[AccessWitness, ...]:
+    def _step_of(self, text: ExecutedText, tracer: Tracer) -> tuple[AccessWitness, ...]:
         if tracer.step is None:
             return ()
         program = int(tracer.last.programs[0]) if tracer.last is not None and tracer.last.programs.size else -1
@@ -408,21 +364,24 @@ class _Verifier:
 
     def _check_threads(self) -> None:
         final = self.capture.texts.get("ttgir")
-        if not final:
+        if not final or (self.proved and not self.programs and not uses_shared(self.capture)):
             return
-        text = _Text(self.capture, final)
+        text = ExecutedText(self.capture, final)
         # Every kernel once, for what waits in vain: the others only where threads may meet.
         self._run(text, Listener(), [0])
         own = sorted(self._own)
-        # Each runs alone, in memory of its own: that of large tensors costs more than the accesses.
-        record = self.capture.launch.record
-        storages = sum(one.storage_bytes or 0 for one in record.arguments) if record is not None else 0
-        cost = self._each + storages // _BYTES_PER_ELEMENT
-        most = len(own) if self.elements is None else max(self.elements // cost, 1)
-        own = [own[place] for place in _spread(len(own), most)] if most < len(own) else own
-        for program in own:
+        each = self._each
+        if sync_operations(text.module):
+            # Where atomic operations order programs, each runs alone, in memory of its own: large tensors cost more
+            # than the accesses.
+            record = self.capture.launch.record
+            each += sum(one.storage_bytes or 0 for one in record.arguments) // _BYTES_PER_ELEMENT if record else 0
+        most = len(own) if self.elements is None else max(self.elements // each, 1)
+        own = [own[place] for place in _spread(len(own), most)]
+        groups = [[program] for program in own] if sync_operations(text.module) else [own]
+        for programs in groups if own else ():
             if not self.violations:
-                self._check_one(text, program)
+                self._check_some(text, programs)
         left = len(self._own) - len(own)
         if left and not self.violations:
             self.undecided.append(
@@ -438,7 +397,7 @@ class _Verifier:
         if not uses_shared(self.capture):
             self.shared = "not used"
             return
-        text = _Text(self.capture, texts["ttgir"])
+        text = ExecutedText(self.capture, texts["ttgir"])
         inputs = self._inputs(text)
         paths = self._paths()
         arguments = Arguments(text.module, inputs, paths)
@@ -462,46 +421,49 @@ class _Verifier:
         which = f"program {self._program(0)}" if len(programs) == 1 else several
         self.shared = f"{which}, by thread in the PTX"
 
-    def _reads(self, text: _Text, program: int) -> ReadsFrom:
+    def _reads(self, text: ExecutedText, programs: Sequence[int]) -> ReadsFrom:
         reads = ReadsFrom(text.granule, text.origin)
-        self._run(text, reads, [program])
+        self._run(text, reads, programs)
         return reads
 
-    def _check_one(self, text: _Text, program: int) -> None:
-        threads = ThreadConflicts(text.granule, Owners(self.capture, text.module))
-        self._run(text, threads, [program])
+    def _check_some(self, text: ExecutedText, programs: Sequence[int]) -> None:
+        threads = self._threads(text)
+        self._run(text, threads, programs)
         if threads.without_layout:
             names = ", ".join(sorted(threads.without_layout))
             self.undecided.append(f"which thread does {names}: the layout is not known")
-        self._check_order(text, program)
+        self._check_order(text, programs)
         for conflict in threads.found.values():
             self._judge(text, conflict)
+
+    def _threads(self, text: ExecutedText) -> ThreadConflicts:
+        return ThreadConflicts(text.granule, Owners(self.capture, text.module), self.all_programs)
 
     @cached_property
     def _barriers(self) -> Barriers:
         return Barriers(self.capture)
 
-    def _check_order(self, text: _Text, program: int) -> None:
-        before = self._reads(self._front, program)
-        after = self._reads(text, program)
+    def _check_order(self, text: ExecutedText, programs: Sequence[int]) -> None:
+        before = self._reads(self._front, programs)
+        after = self._reads(text, programs)
         if moved_load(before, after, text.granule) is None or text.granule != self._front.granule:
             return
         for label, ir in self._snapshots():
             if label == KERNEL:
                 continue
-            changed = _Text(self.capture, ir)
+            changed = ExecutedText(self.capture, ir)
             try:
-                reads = self._reads(changed, program)
+                reads = self._reads(changed, programs)
             except NotRun:
                 continue
             moved = moved_load(before, reads, changed.granule)
             if moved is None:
                 continue
-            watch = self._seen(changed, moved.address, [program])
+            watch = self._seen(changed, moved.address, programs)
             stores = [row for row in watch.seen if row[0].kind == "store"]
             origin = changed.origin(moved.operation)
             loads = [row for row in watch.seen if row[0].kind != "store" and changed.origin(row[0]) == origin]
-            rows = [*loads[:1], *stores[:1]] if loads else [(moved.operation, program, ())]
+            rows = [*loads[:1], *stores[:1]] if loads else [(moved.operation, programs[0], ())]
             writes = "write" if moved.before == 1 else "writes"
             detail = (
                 f"the load was moved across a store to the same address: {moved.before} {writes} of the program came "
@@ -520,7 +482,7 @@ class _Verifier:
                 if ir is not None:
                     yield snapshot.label, ir
 
-    def _judge(self, text: _Text, conflict: ThreadConflict) -> None:
+    def _judge(self, text: ExecutedText, conflict: ThreadConflict) -> None:
         """Ask the assembly whether a barrier stands between two accesses."""
         first, second = (text.origin(operation)[:1] for operation in (conflict.first, conflict.second))
         missing = self._barriers.may_be_missing(first[0], second[0]) if first and second else None
@@ -557,14 +519,14 @@ class _Verifier:
 
     def _first_with(self, conflict: ThreadConflict) -> str:
         """The first pass after which the accesses of two lines are done by different threads."""
-        final = _Text(self.capture, self.capture.texts["ttgir"])
+        final = ExecutedText(self.capture, self.capture.texts["ttgir"])
         wanted = [final.place(operation) for operation in (conflict.first, conflict.second)]
         for label, ir in self._snapshots():
-            text = _Text(self.capture, ir)
+            text = ExecutedText(self.capture, ir)
             if text.module.option("num-warps") is None:
                 # Before there are layouts.
                 continue
-            threads = ThreadConflicts(text.granule, Owners(self.capture, text.module))
+            threads = self._threads(text)
             inputs = self._inputs(text)
             tracer = Tracer(text.module, text.slices, threads)
             try:

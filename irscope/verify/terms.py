@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
 from irscope.ir.mlir.types import Type
 
 Term = Any
@@ -50,19 +50,36 @@ class NamedTerm:
     term: Term
 
 
+@dataclass(frozen=True, slots=True)
+class AccessTerm:
+    """An element that an operation accesses where a condition holds."""
+
+    path: str
+    """The argument."""
+    offset: Term
+    """In elements."""
+    condition: Term
+    index: tuple[Term, ...]
+    """Of the element in the operation's tensor."""
+
+
 class Terms:
     """The values of a kernel's TTIR as terms, each at an index of an element."""
 
-    def __init__(self, z3: Any, launch: _Launched, module: MlirModule, grid: tuple[NamedTerm, ...]) -> None:
-        self.z3, self.launch, self.module, self.grid = z3, launch, module, grid
+    def __init__(
+        self, z3: Any, launch: _Launched, module: MlirModule, grid: tuple[NamedTerm, ...], name: str = ""
+    ) -> None:
+        """`name`: begins the names of its symbols, where two programs are compared."""
+        self.z3, self.launch, self.module, self.grid, self._name = z3, launch, module, grid, name
         # A GPU takes no more programs.
         self.facts: list[Term] = [size.term < 1 << 31 for size in grid]
         """What holds of the symbols that stand for ids, iterations, quotients and remainders."""
         self.narrow: list[tuple[Operation, Term]] = []
-        """Results of 32-bit operations that addresses and masks are computed by."""
+        """Results of operations of 32 bits and less that addresses and masks are computed by."""
         self._known: dict[Any, Any] = {}
+        self._alive: list[Any] = []
         self._count = 0
-        self.programs = [z3.Int(f"program {axis}") for axis in "xyz"]
+        self.programs = [z3.Int(f"{name}program {axis}") for axis in "xyz"]
         for program, size in zip(self.programs, grid, strict=True):
             self.facts += [program >= 0, program < size.term]
         kernel = module.kernel
@@ -76,12 +93,15 @@ class Terms:
         is_condition = (kind is not None and kind.text.endswith("i1")) or (
             kind is not None and element_of(kind).text == "i1"
         )
-        return self.z3.Bool(f"any {self._count}") if is_condition else self.z3.Int(f"any {self._count}")
+        name = f"{self._name}any {self._count}"
+        return self.z3.Bool(name) if is_condition else self.z3.Int(name)
 
     def at(self, value: Value, index: tuple[Term, ...]) -> Any:
         """The element of a value; raises Unread where it is no term."""
         key = (value.number, tuple(place.get_id() for place in index))
         if key not in self._known:
+            # An id is another term's as soon as its own is gone.
+            self._alive.append(index)
             self._known[key] = self._made(value, index)
         return self._known[key]
 
@@ -131,7 +151,7 @@ class Terms:
         key = ("iteration", id(loop))
         if key not in self._known:
             self._count += 1
-            number = self._known[key] = self.z3.Int(f"iteration {self._count}")
+            number = self._known[key] = self.z3.Int(f"{self._name}iteration {self._count}")
             begin, end, step = (self.at(one, ()) for one in loop.operands[:3])
             self.facts += [number >= 0, step >= 1, begin + number * step < end]
         return self._known[key]
@@ -141,7 +161,7 @@ class Terms:
         key = ("trips", id(loop))
         if key not in self._known:
             self._count += 1
-            count = self._known[key] = self.z3.Int(f"trips {self._count}")
+            count = self._known[key] = self.z3.Int(f"{self._name}trips {self._count}")
             begin, end, step = (self.at(one, ()) for one in loop.operands[:3])
             ends = [begin + count * step >= end, begin + (count - 1) * step < end]
             self.facts += [count >= 0, self.z3.If(begin < end, self.z3.And(*ends), count == 0)]
@@ -203,11 +223,40 @@ class Terms:
             raise Unread("a pointer into one of two tensors")
         return self.z3.If(condition, left, right)
 
+    # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def holds(self, step: tuple[Operation, int]) -> Term:
+        """What is known inside of a region of an operation."""
+        operation, region = step
+        if operation.opcode == "scf.if":
+            condition = self.at(operation.operands[0], ())
+            return condition if region == 0 else self.z3.Not(condition)
+        if operation.opcode == "scf.for":
+            self.iteration(operation)
+        return self.z3.BoolVal(True)
+
+    def access(self, operation: Operation) -> AccessTerm | None:
+        """The address and the mask of any element of an access by pointers; None of another; raises Unread."""
+        names = [effect.operand for effect in operation.effects if effect.space == "global"]
+        values = [value for name in dict.fromkeys(names) for value in operation.operand_group(name)]
+        values = [value for value in values if element_of(self.module.type_of(value)).form == "pointer"]
+        if not values:
+            return None
+        index: list[Term] = []
+        for place, size in enumerate(self.module.type_of(values[0]).shape):
+            symbol = self.z3.Int(f"{self._name}element {place} of {operation.first_line}")
+            self.facts += [symbol >= 0, symbol < size]
+            index.append(symbol)
+        pointer = self.at(values[0], tuple(index))
+        mask = operation.operand("mask")
+        condition = self.z3.BoolVal(True) if mask is None else self.at(mask, tuple(index))
+        return AccessTerm(pointer.path, pointer.offset, condition, tuple(index))
+
     # ── arithmetic ────────────────────────────────────────────────────────────────────────────────────────────
 
     def noted(self, operation: Operation, term: Term) -> Term:
         """The result of an operation that wraps where it is too large."""
-        if element_of(operation.result_types[0]).bits == 32:
+        if 1 < element_of(operation.result_types[0]).bits <= 32:
             self.narrow.append((operation, term))
         return term
 
@@ -219,11 +268,37 @@ class Terms:
             return quotient, left - quotient * right
         key = ("divided", left.get_id(), right.get_id())
         if key not in self._known:
+            self._alive.append((left, right))
             quotient, rest = self._known[key] = self.fresh(), self.fresh()
             is_plain = z3.And(left >= 0, right > 0)
             parts = [left == quotient * right + rest, rest >= 0, rest < right, quotient >= 0, quotient <= left]
             self.facts.append(z3.Implies(is_plain, z3.And(*parts)))
         return self._known[key]
+
+
+def accesses(
+    blocks: tuple[Block, ...], path: tuple[tuple[Operation, int], ...] = ()
+) -> Iterator[tuple[Operation, tuple[tuple[Operation, int], ...]]]:
+    """Each access to global memory, with the regions that it stands in."""
+    for block in blocks:
+        for operation in block.operations:
+            is_access = any(effect.space == "global" for effect in operation.effects)
+            if is_access or operation.opcode == "make_tensor_descriptor":
+                yield operation, path
+            for number, region in enumerate(operation.regions):
+                yield from accesses(region.blocks, (*path, (operation, number)))
+
+
+def ask(z3: Any, conditions: list[Term], effort: int) -> Any:
+    """None if the conditions cannot hold together; False if the solver gave up; else a model.
+
+    `effort`: z3's own count of steps, the same on every machine.
+    """
+    solver = z3.Solver()
+    solver.set("rlimit", effort)
+    solver.add(*conditions)
+    answer = solver.check()
+    return None if answer == z3.unsat else solver.model() if answer == z3.sat else False
 
 
 def element_of(kind: Type) -> Type:
@@ -247,7 +322,8 @@ def _pairwise(compute: Callable[[Any, Any], Any], *, wraps: bool = False) -> _Ru
 def _divide(which: int, *, up: bool = False) -> _Rule:
     def rule(terms: Terms, operation: Operation, index: tuple[Term, ...]) -> Any:
         left, right = (terms.at(value, index) for value in operation.operands)
-        return terms.divided(left + right - 1 if up else left, right)[which]
+        found = terms.divided(left + right - 1 if up else left, right)[which]
+        return terms.z3.If(left >= 0, found, terms.fresh()) if operation.opcode.endswith("ui") else found
 
     return rule
 

@@ -99,13 +99,18 @@ class Owners:
         return computed.layout if computed is not None else None
 
 
-class ThreadConflicts(Listener):
-    """A shadow of the memory of one program, by thread."""
+_MOST_THREADS = 1 << 11
+"""Of a program: a thread of a launch is its program times so many, and its own number."""
 
-    def __init__(self, granule: int, owners: Owners) -> None:
+
+class ThreadConflicts(Listener):
+    """A shadow of the memory of some programs, by thread; programs do not meet in it (`Conflicts` has seen to that)."""
+
+    def __init__(self, granule: int, owners: Owners, programs: int = 1) -> None:
+        """`programs`: of the whole launch."""
         self._granule, self._owners = granule, owners
-        self._barriers = 1
-        """Their number so far: a write before the last one is ordered."""
+        self._barriers = np.ones(programs, np.int32)
+        """Of each program, their number so far: a write before the last one is ordered."""
         self._operations: list[Operation] = []
         self.found: dict[tuple[int, int], ThreadConflict] = {}
         self.without_layout: set[str] = set()
@@ -115,15 +120,15 @@ class ThreadConflicts(Listener):
         begin, end = memory.extent
         self._first = begin
         places = places_of(end - begin, self._granule)
-        self._thread = np.zeros((2, places), np.int32)
-        """Who wrote, and who read, each place last: the number of the thread and 1; 0 for nobody."""
+        self._thread = np.zeros((2, places), np.int64)
+        """Who wrote, and who read, each place last: the number of the thread in the launch and 1; 0 for nobody."""
         self._copied = np.zeros((2, places), np.bool_)
         self._when = np.zeros((2, places), np.int32)
         self._operation = np.zeros((2, places), np.int16)
 
-    def order(self) -> None:
+    def order(self, programs: Array) -> None:
         """See `Listener`."""
-        self._barriers += 1
+        self._barriers[programs] += 1
 
     def observe(self, observed: Observed) -> None:
         """See `Listener`."""
@@ -136,6 +141,7 @@ class ThreadConflicts(Listener):
         owner, is_copied = owners
         is_store = observed.kind == "store"
         threads = owner[observed.elements] if observed.shape else np.zeros(observed.elements.size, np.int64)
+        threads = threads + observed.programs.astype(np.int64) * _MOST_THREADS
         places = (observed.addresses - self._first) // self._granule
         inside = (places >= 0) & (places < self._thread.shape[1])
         places, threads, elements = places[inside], threads[inside], observed.elements[inside]
@@ -148,7 +154,8 @@ class ThreadConflicts(Listener):
         row = 0 if is_store else 1
         self._thread[row, places] = threads + 1
         self._copied[row, places] = several
-        self._when[row, places], self._operation[row, places] = self._barriers, number
+        self._when[row, places] = self._barriers[threads // _MOST_THREADS]
+        self._operation[row, places] = number
 
     def _check(
         self,
@@ -162,7 +169,10 @@ class ThreadConflicts(Listener):
     ) -> None:
         """`several`: whether other threads do it too, which hold copies of the element."""
         before = self._thread[row, places]
-        recent = (before != 0) & (self._when[row, places] == self._barriers)
+        own = threads // _MOST_THREADS
+        recent = (
+            (before != 0) & ((before - 1) // _MOST_THREADS == own) & (self._when[row, places] == self._barriers[own])
+        )
         conflict = recent & (before != threads + 1)
         by_copies = not conflict.any()
         if by_copies:
@@ -177,9 +187,9 @@ class ThreadConflicts(Listener):
         owner = int(before[at[0]])
         element = np.unravel_index(int(elements[at[0]]), observed.shape or (1,))
         self.found[key] = ThreadConflict(
-            self._operations[first], max(owner - 1, 0), observed.operation, int(threads[at[0]]),
-            tuple(int(index) for index in element) if observed.shape else (),
-            self._first + int(places[at[0]]) * self._granule, int(observed.programs[0]), by_copies,
+            self._operations[first], max(owner - 1, 0) % _MOST_THREADS, observed.operation,
+            int(threads[at[0]]) % _MOST_THREADS, tuple(int(index) for index in element) if observed.shape else (),
+            self._first + int(places[at[0]]) * self._granule, int(own[at[0]]), by_copies,
         )  # fmt: skip
 
     def _number(self, operation: Operation) -> int:

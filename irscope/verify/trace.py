@@ -11,7 +11,7 @@ operation orders: neither may happen before the other on a GPU, whose programs r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -27,7 +27,7 @@ from irscope.verify.slices import AddressSlice
 
 __all__ = [
     "Conflict", "Conflicts", "Listener", "Observed", "Tracer", "UnwrittenRead", "UnwrittenReads", "granule_bytes",
-    "places_of", "reaches_output", "sync_operations",
+    "is_of_cta", "places_of", "reaches_output", "sync_operations",
 ]  # fmt: skip
 
 _MOST_PLACES = 1 << 28
@@ -63,8 +63,8 @@ class Listener:
     def observe(self, observed: Observed) -> None:
         """Take an access, before it is done."""
 
-    def order(self) -> None:
-        """Take a barrier of all threads of the programs that run."""
+    def order(self, programs: Array) -> None:
+        """Take a barrier of all threads of some programs."""
 
     def synchronise(self, programs: Array, addresses: Array) -> None:
         """Take an atomic operation on a single place, after it was done; by program, in the order of execution."""
@@ -169,7 +169,7 @@ class Tracer:
                 addresses = np.broadcast_to(frame.array(step.operands[self._pointer(step)]), frame.count)
                 self._listener.synchronise(self._numbers[1][frame.rows], addresses)
             if step.operation.kind == "barrier":
-                self._listener.order()
+                self._listener.order(self._numbers[1][frame.rows])
             return results
 
         return execute
@@ -246,11 +246,15 @@ def sync_operations(module: MlirModule) -> frozenset[int]:
     ordering: list[int] = []
     for operation in module.walk():
         is_single = bool(operation.results) and operation.result_types[0].form != "tensor"
-        if operation.kind == "atomic" and is_single:
-            sem, scope = operation.attribute("sem"), operation.attribute("scope")
-            if str(sem) not in ("relaxed", "1") and str(scope) not in ("cta", "2"):
-                ordering.append(id(operation))
+        is_ordering = str(operation.attribute("sem")) not in ("relaxed", "1") and not is_of_cta(operation)
+        if operation.kind == "atomic" and is_single and is_ordering:
+            ordering.append(id(operation))
     return frozenset(ordering)
+
+
+def is_of_cta(operation: Operation) -> bool:
+    """Whether an atomic operation is one for the threads of its own program alone."""
+    return operation.kind == "atomic" and str(operation.attribute("scope")) in ("cta", "2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +308,9 @@ class Conflicts(Listener):
     def observe(self, observed: Observed) -> None:
         """See `Listener`."""
         self.elements += observed.addresses.size
+        if is_of_cta(observed.operation):
+            # To other programs it is a plain write.
+            observed = replace(observed, kind="store")
         places = (observed.addresses - self._begin) // self._granule
         programs = (observed.programs + 1).astype(np.int32)
         for offset in range(max(observed.element_bytes // self._granule, 1)):
@@ -319,7 +326,7 @@ class Conflicts(Listener):
         operation = self._number(observed.operation)
         if observed.kind != "load":
             self._note_own(self._reader[places], programs)
-        if observed.kind == "load":
+        if observed.kind != "atomic":
             self._note_own(self._writer[places], programs)
         if observed.kind == "store":
             self._check(operation, places, programs, self._writer, 0)

@@ -150,13 +150,16 @@ class SafetyVerdict:
     notes: tuple[str, ...] = ()
     shared: str = ""
     """What was checked of shared memory: `program (0, 0, 0), by thread in the PTX`; `not used`; `not checked: …`."""
+    proved: bool = False
+    """Whether z3 proved of the programs that were not executed that they stay in bounds, and meet in no place."""
 
     @property
     def answer(self) -> Answer:
         """`safe` holds for this launch, with its arguments and all its programs; it is never a guess."""
         if self.violations:
             return "wrong"
-        return "not decided" if self.undecided or self.programs < self.all_programs else "safe"
+        is_whole = self.proved or self.programs == self.all_programs
+        return "safe" if is_whole and not self.undecided else "not decided"
 
     @property
     def summary(self) -> str:
@@ -173,7 +176,9 @@ class SafetyVerdict:
         """What was executed."""
         if not self.all_programs:
             return "nothing was executed"
-        if self.programs == self.all_programs:
+        if self.proved:
+            programs = f"all {self.all_programs} programs ({self.programs} executed, the others by a proof)"
+        elif self.programs == self.all_programs:
             programs = f"all {self.programs} programs" if self.programs != 1 else "its one program"
         else:
             programs = f"{self.programs} of {self.all_programs} programs (--all-programs executes the others)"
@@ -190,4 +195,5 @@ class SafetyVerdict:
             "undecided": list(self.undecided),
             "notes": list(self.notes),
             "shared": self.shared,
+            "proved": self.proved,
         }

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from irscope.cli.diff import pairs_of
 from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.triton import api as triton_api
 from tests.cli.product import KERNELS, SIGNATURE, Run
 
 pytestmark = [pytest.mark.triton, pytest.mark.slow, pytest.mark.newest]
@@ -45,3 +49,17 @@ def test_a_file_that_holds_nothing_is_refused(stage: str, tmp_path: Path, irscop
     code, out, err = irscope("diff", empty, empty)
     assert (code, out) == (2, "")
     assert "is empty" in err
+
+
+def test_another_ptxas_assembles_again(product: Capture, irscope: Run) -> None:
+    tool = triton_api.nvidia_tools()["ptxas"]
+    ((left, right),) = pairs_of("last", None, RecordingOptions(), [f"ptxas={tool}"])
+    assert left.id == product.id != right.id
+    own, other = (dict(one.environment.tools)["ptxas"] for one in (left, right))
+    version = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
+    assert own != other
+    assert f"V{other}" in version
+    assert left.text("ttgir") == right.text("ttgir")
+    assert left.artifact("cubin").data != right.artifact("cubin").data
+    for wrong in (("ptxas=nowhere",), (f"ptxas={tool}", "--vs", "num_warps=8")):
+        assert irscope("diff", "last", "--vs", *wrong)[0] == 2

@@ -18,6 +18,8 @@ import pytest
 
 from irscope.analysis.findings.model import Cause, FixChange, Proof, Suggestion
 from irscope.analysis.findings.model import Finding as KernelFinding
+from irscope.analysis.passes import growth
+from irscope.api import compile_time
 from irscope.api.fitting import Attempt
 from irscope.cli.commands import COMMANDS
 from irscope.cli.output import JSON_VERSION
@@ -35,9 +37,12 @@ from irscope.model.capture import (
 )
 from irscope.model.evidence import Ceilings, CompilerLog, CompileTimes, GraphCall, GraphNode, GraphOrigin, TimeSpan
 from irscope.model.launch_record import Assumption, Decision
+from irscope.record.gpu import sanitized
 from irscope.record.gpu import session as gpu_session
+from irscope.record.gpu.sanitized import SanitizerReport, SanitizerRun
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
+from irscope.record.process.events import ScriptEnd
 from irscope.record.process.requests import RecordRequest
 from irscope.store.baseline import save_ceilings
 from irscope.store.file import load, save
@@ -103,7 +108,7 @@ def rich_capture(tmp_path: Path) -> Path:
         ),
         notes=("a note",),
         graphs=(GRAPH,),
-        artifacts=(*(replace(one, duration_us=7) for one in capture.artifacts),),
+        artifacts=(*(replace(one, duration_us=7, processor_us=6) for one in capture.artifacts),),
         compile_us=9,
     )
     path = tmp_path / "rich.irscope"
@@ -266,6 +271,17 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
     )  # fmt: skip
     monkeypatch.setattr("irscope.api.explain.findings_of", lambda capture: (one,))
     check(reference, irscope, "why", "why", FLASH, "--tries", "0")
+    _long_compiles(reference, irscope, monkeypatch)
+
+
+def _long_compiles(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    cause = growth.Factor("tile", 64.0, "a tile", ("a.py", 3))
+    line = growth.LineGrowth("a.py", 3, 2, "llir", 100, 0.5, (cause,))
+    cost = growth.CompileCost(7, 100)
+    fix = growth.CompileFix(cause, line, "num_warps=8", cost, cost, "it fails")
+    grown = growth.Growth((growth.StageSize("ttir", 3, 7),), (growth.PassGrowth("ttir:cse#1", 1, 2),), (line,))
+    monkeypatch.setattr(compile_time, "long_compile", lambda *_, **__: growth.LongCompile(grown, (fix,)))
+    check(reference, irscope, "why --compile-time", "why", FLASH, "--compile-time")
 
 
 def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:
@@ -388,6 +404,15 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("FAKE_SCENARIO", "killed")
     check(reference, irscope, "run", "run", SCRIPT, code=1)
     monkeypatch.delenv("FAKE_SCENARIO")
+    report = SanitizerReport("Read after write race detected", "a.py:3", (1, 0, 0), (0, 0, 0), 32)
+    ran = SanitizerRun(
+        "global",
+        (Capture(Launch(Kernel("k")), Target.parse("cuda:90")),),
+        (report,),
+        ScriptEnd(1, "it exited with code 1"),
+    )
+    monkeypatch.setattr(sanitized, "sanitize_script", lambda *_, **__: ran)
+    check(reference, irscope, "run --sanitize", "run", SCRIPT, "--sanitize", "global", code=1)
 
     @contextmanager
     def session(request: RecordRequest, *arguments: Any, **options: Any) -> Iterator[gpu_session.DeviceSession]:
@@ -452,6 +477,7 @@ def test_what_is_printed_without_triton(
         not in (
             "`ablate`",
             "`ablate --check`",
+            "`why --compile-time`",
             "`why --variants`",
             "`why A B`",
             "`sweep`, `sweep --show`",

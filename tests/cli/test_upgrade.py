@@ -30,6 +30,9 @@ def test_a_row_for_each_kernel_that_changed(irscope: Run) -> None:
     code, text, _ = irscope("upgrade", "last", *ENVIRONMENTS)
     assert code == command.WORSE
     assert "Triton 1.0 → 2.0: 6 variants of 6 kernels. 2 worse, 1 better, 1 changed" in text
+    slower = "Compiling got slower: slow (cuda:90) 1.43 times as long, 2 compiles each: 210 to 220 → 300 to 320 ms"
+    assert slower in text.splitlines()[0]
+    assert text.splitlines()[0].endswith("most in ttgir:pipe#1 (1 → 90 ms by the clock).")
     rows = [line.split()[:2] for line in text.splitlines() if re.match(r"(worse|better|other|same|unpaired) ", line)]
     assert rows == [["worse", "broken"], ["worse", "slow"], ["better", "fast"], ["unpaired", "gone"]]
     assert "ttir → ttgir: coalesce#1 (uncertain)" in text
@@ -37,6 +40,14 @@ def test_a_row_for_each_kernel_that_changed(irscope: Run) -> None:
     every = irscope("upgrade", "last", *ENVIRONMENTS, "--all")[1]
     assert "little" in every
     assert "little" not in text
+
+
+@pytest.mark.usefixtures("stood_in")
+def test_what_cannot_be_run_is_said(irscope: Run) -> None:
+    code, _, err = irscope("upgrade", "last", *ENVIRONMENTS, "--verify")
+    assert code == command.WORSE
+    assert "the meaning is not decided: " in err
+    assert re.search(r"meaning: \d not decided", err)
 
 
 @pytest.mark.usefixtures("stood_in")

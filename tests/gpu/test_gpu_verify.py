@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.gpu.test_gpu_commands import irscope
 
 torch = pytest.importorskip("torch", reason="the kernels are launched on tensors of torch")
 pytestmark = [pytest.mark.gpu, pytest.mark.triton]
@@ -52,3 +56,34 @@ def test_what_is_safe_is_right(kernel: str) -> None:
 @pytest.mark.parametrize("kernel", ["recurrence_pipelined", "split_k_plain", "reversed_read_back"])
 def test_what_is_wrong_shows(kernel: str) -> None:
     assert wrong_values(kernel) > 0
+
+
+SANITIZED = str(Path(__file__).with_name("scripts") / "sanitized.py")
+# Sanitizer, kernel, and a part of the line that it names.
+REPORTED = (
+    ("global", "split_k_plain", "tl.load(y_ptr + offsets)"), ("global", "split_k_atomic", ""),
+    ("concurrency", "waits_for_nothing", "buffer.load"), ("concurrency", "waits", ""),
+    ("memory", "past_the_end", "tl.load(x_ptr"), ("memory", "copy_to_n", ""),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("sanitizer", "kernel", "line"), REPORTED)
+def test_a_sanitizer_reports_at_the_line(sanitizer: str, kernel: str, line: str) -> None:
+    answer = irscope("run", SANITIZED, "--sanitize", sanitizer, "--json", "--", kernel)
+    code, err = answer.returncode, answer.stderr
+    if code and ("has no" in err or "not on the PATH" in err):
+        pytest.skip(err)
+    found = json.loads(answer.stdout)
+    assert (code, found["passes"], bool(found["reports"])) == (int(bool(line)), not line, bool(line)), err
+    for report in found["reports"][:1]:
+        file, _, number = report["place"].rpartition(":")
+        assert SANITIZED.endswith(file)
+        assert line in Path(SANITIZED).read_text("utf-8").splitlines()[int(number) - 1]
+
+
+def test_the_fp_sanitizer_compares_exactly() -> None:
+    script = str(Path(__file__).parents[2] / "examples" / "softmax.py")
+    answer = irscope("run", script, "--sanitize", "fp", "-d", "reduce_data_duplication", "--json")
+    if answer.returncode and "has no" in answer.stderr:
+        pytest.skip(answer.stderr)
+    assert {row["verdict"] for row in json.loads(answer.stdout)["launches"]} == {"identical"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from irscope.errors import NeverEnds, NotRun, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
-from irscope.machine.launch import Pointer, run
+from irscope.machine.launch import HostDescriptor, Pointer, run
 
 _SIZE = 16
 _PROGRAMS = 3
@@ -216,3 +216,44 @@ def test_a_named_barrier_opens_when_as_many_threads_came_as_it_waits_for():
     assert out.tolist() == [7, 8]
     with pytest.raises(NeverEnds, match="wait_barrier_named, line 9: it waits for what never comes"):
         run(parse_mlir(_NAMED.replace("THREADS", "384")), (1, 1, 1), [Pointer(out.view(np.uint8))])
+
+
+def test_transposed_memory_is_reshaped():
+    text = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @kernel(%out: !tt.ptr<i32>) {
+    %range = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32, #blocked>
+    %rows = tt.reshape %range : tensor<32xi32, #blocked> -> tensor<4x8xi32, #blocked>
+    %memory = ttg.local_alloc %rows : (tensor<4x8xi32, #blocked>) -> !ttg.memdesc<4x8xi32, #shared, #smem>
+    %turned = ttg.memdesc_trans %memory {order = array<i32: 1, 0>} :
+        !ttg.memdesc<4x8xi32, #shared, #smem> -> !ttg.memdesc<8x4xi32, #shared, #smem>
+    %flat = ttg.memdesc_reshape %turned : !ttg.memdesc<8x4xi32, #shared, #smem> -> !ttg.memdesc<32xi32, #shared, #smem>
+    %values = ttg.local_load %flat : !ttg.memdesc<32xi32, #shared, #smem> -> tensor<32xi32, #blocked>
+    %first = tt.splat %out : !tt.ptr<i32> -> tensor<32x!tt.ptr<i32>, #blocked>
+    %pointers = tt.addptr %first, %range : tensor<32x!tt.ptr<i32>, #blocked>, tensor<32xi32, #blocked>
+    tt.store %pointers, %values : tensor<32x!tt.ptr<i32>, #blocked>
+    tt.return
+  }
+}
+""".replace(":\n        ", ": ")
+    out = np.zeros(32, np.int32)
+    run(parse_mlir(text), (1, 1, 1), [Pointer(out.view(np.uint8))])
+    assert np.array_equal(out, np.arange(32).reshape(4, 8).T.reshape(-1))
+
+
+def test_descriptors_of_several_ranks_are_followed_by_their_sizes_and_strides():
+    text = """module {
+  tt.func public @kernel(%a: !tt.tensordesc<4xi32>, %a0: i32, %a1: i64, %b: !tt.tensordesc<2x4xi32>, %b0: i32, %b1: i32,
+      %b2: i64, %b3: i64, %out: !tt.ptr<i32>) {
+    tt.store %out, %b1 : !tt.ptr<i32>
+    tt.return
+  }
+}
+""".replace("\n      ", " ")
+    memory, out = np.zeros(64, np.uint8), np.zeros(1, np.int32)
+    one = HostDescriptor(Pointer(memory), (16,), (1,))
+    other = HostDescriptor(Pointer(memory), (2, 5), (8, 1))
+    run(parse_mlir(text), (1, 1, 1), [one, other, Pointer(out.view(np.uint8))])
+    assert out.tolist() == [5]

@@ -78,6 +78,20 @@ def tiles_overlap_with_some_equal_values(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def shifted_into(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x + 1, mask=offsets < n)
+
+
+@triton.jit
+def added_in_place(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(y_ptr + offsets, x + 1, mask=offsets < n)
+
+
+@triton.jit
 def split_k_plain(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets)
@@ -144,6 +158,15 @@ def reversed_read_back_after_barrier(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def reversed_read_back_of_each(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets, own = tl.arange(0, BLOCK), tl.program_id(0) * BLOCK
+    tl.store(x_ptr + own + offsets, tl.load(y_ptr + own + offsets))
+    if tl.program_id(0) == 0:
+        tl.debug_barrier()
+    tl.store(y_ptr + own + offsets, tl.load(x_ptr + own + BLOCK - 1 - offsets))
+
+
+@triton.jit
 def same_thread_read_back(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     tl.store(x_ptr + offsets, tl.load(y_ptr + offsets))
@@ -193,6 +216,16 @@ def other_layout_read_back(x_ptr, y_ptr, M: gl.constexpr, N: gl.constexpr):
 
 
 @gluon.jit
+def stores_again_by_another_layout(x_ptr, y_ptr, M: gl.constexpr, N: gl.constexpr):
+    wide: gl.constexpr = gl.BlockedLayout([1, 1], [4, 8], [2, 2], [1, 0])
+    tall: gl.constexpr = gl.BlockedLayout([1, 1], [4, 8], [4, 1], [1, 0])
+    rows, columns = gl.arange(0, M, gl.SliceLayout(1, wide)), gl.arange(0, N, gl.SliceLayout(0, wide))
+    gl.store(x_ptr + rows[:, None] * N + columns[None, :], gl.load(y_ptr + rows[:, None] * N + columns[None, :]))
+    rows, columns = gl.arange(0, M, gl.SliceLayout(1, tall)), gl.arange(0, N, gl.SliceLayout(0, tall))
+    gl.store(x_ptr + rows[:, None] * N + columns[None, :], gl.load(y_ptr + rows[:, None] * N + columns[None, :]) + 1)
+
+
+@gluon.jit
 def barrier_without_arrival(x_ptr, y_ptr, BLOCK: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
     barrier = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
@@ -225,6 +258,12 @@ def gathered(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
 def adds_to_unwritten(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + offsets, tl.load(y_ptr + offsets) + tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def counts_by_scope_of_cta(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.atomic_add(y_ptr + offsets, tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets), scope="cta")
 
 
 @triton.jit
@@ -287,6 +326,9 @@ def main() -> None:
     tiles_overlap[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_some_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
     tiles_overlap_with_equal_values[(7,)](floats(1000), floats(1000), 1000, BLOCK=256)
+    whole = floats(1000)
+    shifted_into[(4,)](whole[:-1], whole[1:], 999, BLOCK=256)
+    added_in_place[(4,)](whole, whole, 1000, BLOCK=256)
     split_k_plain[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_atomic[(4,)](floats(512), floats(128), BLOCK=128)
     split_k_lock[(4,)](floats(512), floats(128), numbers(1), BLOCK=128)
@@ -295,6 +337,9 @@ def main() -> None:
     first_program_sums[(4,)](floats(512), floats(4), numbers(1), floats(1), BLOCK=128, COUNT=4)
     reversed_read_back[(1,)](floats(512), floats(512), BLOCK=512)
     reversed_read_back_after_barrier[(1,)](floats(512), floats(512), BLOCK=512)
+    reversed_read_back_of_each[(4,)](floats(4 * 512), floats(4 * 512), BLOCK=512)
+    counts_by_scope_of_cta[(4,)](floats(512), floats(128), BLOCK=128)
+    stores_again_by_another_layout[(1,)](floats(64 * 64), floats(64 * 64), 64, 64)
     same_thread_read_back[(1,)](floats(512), floats(512), BLOCK=512)
     scalar_update[(1,)](floats(1), floats(512), BLOCK=512)
     scalar_read_back[(1,)](floats(1), floats(512), BLOCK=512)

@@ -102,6 +102,53 @@ class MaxRegisters:
         return (with_registers(self, subject, text),)
 
 
+# 1.5x   500ms   2s
+_TIME = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,3})?)(?P<unit>x|ms|s)")
+
+
+@dataclass(frozen=True, slots=True)
+class MaxCompileTime:
+    """Compiling takes at most so much processor time, by the shortest of several compiles."""
+
+    number: float
+    unit: str
+    """`x` times that of the baseline, `ms` or `s`."""
+    before_ms: float | None = None
+    """That of the baseline; None where it holds none."""
+    rule: ClassVar[str] = "max-compile-time"
+
+    @staticmethod
+    def parse(text: str) -> MaxCompileTime:
+        """`1.5x`, `500ms` or `2s`; raises UsageError."""
+        match = _TIME.fullmatch(text.strip())
+        if match is None or not float(match["number"]):
+            raise UsageError(f"--max-compile-time {text!r}: write 1.5x, with --baseline, or a time: 500ms, 2s.")
+        return MaxCompileTime(float(match["number"]), match["unit"])
+
+    def __str__(self) -> str:
+        return f"--max-compile-time {self.number:g}{self.unit}"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach]:
+        """The kernel, with the spread of its compiles."""
+        times = subject.compile_times_ms
+        if not times:
+            return (of_kernel(self, subject, "how long compiling takes could not be measured here"),)
+        if self.unit == "x" and self.before_ms is None:
+            text = "the baseline holds no compile time: check --update with --max-compile-time writes it"
+            return (of_kernel(self, subject, text),)
+        limit_ms = self.number * ({"ms": 1, "s": 1000}.get(self.unit) or self.before_ms or 0)
+        if min(times) <= limit_ms:
+            return ()
+        ratio = (
+            f", {min(times) / self.before_ms:.2f} times the baseline's {self.before_ms:.4g} ms"
+            if self.before_ms
+            else ""
+        )
+        spread = f"the shortest of {len(times)} compiles, the longest {max(times):.4g} ms"
+        text = f"compiling takes {min(times):.4g} ms of processor time ({spread}){ratio}; {limit_ms:.4g} ms are allowed"
+        return (of_kernel(self, subject, text),)
+
+
 @dataclass(frozen=True, slots=True)
 class NoSpills:
     """No register is spilled to local memory."""

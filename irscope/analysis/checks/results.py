@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import ClassVar
 
-from irscope.analysis.checks.assertions import Compiled, with_largest_buffer, with_registers
+from irscope.analysis.checks.assertions import Compiled, MaxCompileTime, with_largest_buffer, with_registers
 from irscope.analysis.checks.subject import Assertion, Breach, Subject, at_finding, at_line, at_place, of_kernel
 from irscope.analysis.regressions import (
     FACTS,
@@ -30,6 +30,8 @@ _TOLERANCE = re.compile(r"(?P<name>[a-z_]{1,40})=(?P<number>\d{1,9}(?:\.\d{1,6})
 # x=*fp16%16 n=i32 SHAPE=(64, 64) num_warps=8
 _PART = re.compile(r"(?:^| )(?P<name>[^\s=]{1,200})=(?P<value>.*?)(?= [^\s=]{1,200}=|$)", re.DOTALL)
 _ALIGNED = "%16"
+_COMPILE_TIME = "compile_ms"
+"""The fact of a baseline that only --max-compile-time measures and compares: it is that of one machine."""
 _EXPLAINED_BY = {
     "spilled_bytes": ("IRS501",),
     "stack_bytes": ("IRS501",),
@@ -319,7 +321,11 @@ def check_against(
     facts: defaultdict[str, dict[str, BaselineFacts]] = defaultdict(dict)
     for subject, assertions, (kernel, variant), differs in subjects:
         facts[kernel][variant] = subject.facts(kept_facts)
+        factors = [one for one in assertions if isinstance(one, MaxCompileTime) and one.unit == "x"]
+        assertions = [one for one in assertions if one not in factors]
         if against.is_written:
+            if factors and (times := subject.compile_times_ms):
+                facts[kernel][variant] = {**facts[kernel][variant], _COMPILE_TIME: round(min(times), 1)}
             checked.append(check_subject(subject, assertions, differs=differs))
             continue
         partner = pairs[kernel].get(variant)
@@ -329,6 +335,9 @@ def check_against(
             checked.append(check_subject(subject, assertions, more=[unknown], differs=differs))
             continue
         worse, gained = launch_changes(partner, variant)
+        known = kernels[kernel][partner].get(_COMPILE_TIME)
+        before_ms = float(known) if isinstance(known, (int, float)) else None
+        assertions = [*assertions, *(replace(one, before_ms=before_ms) for one in factors)]
         not_worse = _NotWorse(against.path, kernels[kernel][partner], against.tolerances, worse)
         result = check_subject(subject, (*assertions, not_worse), differs=differs)
         if subject.capture.has_compiled and subject.capture.status == "ok":

@@ -57,12 +57,15 @@ class Subject:
         *,
         completed: Callable[[Capture], Capture] | None = None,
         with_log: Callable[[Capture], Capture] | None = None,
+        compile_times: Callable[[Capture], Sequence[int]] | None = None,
     ) -> None:
         """What explains a breach, where it can be had: `completed` adds SASS, layouts and the IR of passes that the
-        recording left out, `with_log` the compiler's log."""
+        recording left out, `with_log` the compiler's log. `compile_times` compiles it again, several times, for the
+        microseconds of processor time."""
         self.capture = capture
         self._completed = completed
         self._with_log = with_log
+        self._compile_times = compile_times
         self._facts: dict[str, Value] | None = None
 
     @cached_property
@@ -83,6 +86,11 @@ class Subject:
     def logged(self) -> Capture:
         """The capture with the compiler's log, if that can be had."""
         return self._with_log(self.capture) if self._with_log is not None else self.capture
+
+    @cached_property
+    def compile_times_ms(self) -> tuple[float, ...]:
+        """The processor time of several compiles of it; none where it cannot be compiled here."""
+        return tuple(one / 1000 for one in self._compile_times(self.capture)) if self._compile_times else ()
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

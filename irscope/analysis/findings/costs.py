@@ -36,8 +36,11 @@ _CONSEQUENCES = {
     "IRS307": ("IRS101", "IRS103", "IRS201", "IRS302", "IRS401", "IRS402"),
     "IRS306": ("IRS401", "IRS402", "IRS501", "IRS506"),
     "IRS308": ("IRS304",),
+    "IRS505": ("IRS203", "IRS506", "IRS509"),
 }
 """Kind → the kinds of what it brings about at its place, or in the whole kernel."""
+_EVERYWHERE = ("IRS505",)
+"""What brings others about at any place."""
 _OF_TIME = (
     "IRS104", "IRS203", "IRS204", "IRS205", "IRS306", "IRS307", "IRS308", "IRS505", "IRS506", "IRS507", "IRS510",
     "IRS605",
@@ -46,6 +49,8 @@ _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
 """The part of the time above which a finding explains a launch that takes longer than the minimum."""
 _MOST_OF_FLOOR = 1.3
+_MOST_RESIDENT = 32
+"""CTAs of a multiprocessor at once, on the NVIDIA GPUs since Volta but those of 8.6 to 8.9, which have 16 or 24."""
 _FMA_OF_DOT = 5.0
 """How many times as fast a dot is on the tensor cores, at the least."""
 
@@ -151,7 +156,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         cost = one.seconds
         small = cost is not None and one.share < LEAST_SHARE
         group = 0 if one.kind.rank == 0 else 3 if small else 2 if cost is None else 1
-        return group, -(cost or 0.0), one.code, -one.weight, one.line
+        return group, -(cost or 0.0), -len(_CONSEQUENCES.get(one.code, ())), one.code, -one.weight, one.line
 
     return tuple(sorted(worst(findings), key=key))
 
@@ -159,7 +164,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _with_consequences(findings: Sequence[Finding]) -> list[Finding]:
     def caused(one: Finding, other: Finding) -> bool:
         is_there = (bool(one.place) and one.place[:1] == other.place[:1]) or other.code in _OF_KERNEL
-        is_there = is_there or other.line in one.lines
+        is_there = is_there or other.line in one.lines or one.code in _EVERYWHERE
         return other.code in _CONSEQUENCES.get(one.code, ()) and is_there
 
     result: list[Finding] = []
@@ -298,10 +303,17 @@ class _Pricer:
         return self._model.seconds(keeps=keeps)
 
     def _with_fewer_warps(self, factor: float) -> float:
-        """So many times fewer warps, each with as much more of the tile: their instructions are issued less often."""
+        """So many times fewer warps, each with as much more of the tile: their instructions are issued less often.
+
+        As many times more CTAs are resident, as far as a multiprocessor takes them.
+        """
         kinds = {index: one.kind for index, one in self._model.accesses}
-        shared = [index for index in range(len(self._bases)) if kinds.get(index, "") in ("", "shared", *_GLOBAL)]
-        return self._vectorised(frozenset(shared), factor, frozenset(shared))
+        resident = self._model.execution.resident
+        return self._model.seconds(
+            # Global memory moves the same bytes.
+            keeps=lambda index: 1 / factor if kinds.get(index, "") in ("", "shared") else 1.0,
+            resident=min(int(resident * factor), max(_MOST_RESIDENT, resident)),
+        )
 
     def _wider(self, findings: Sequence[Finding]) -> float:
         """Wider accesses: each vector has one instruction, one address and one condition."""
@@ -317,7 +329,17 @@ class _Pricer:
             return _vector(one, factors[index]) if index in factors and one.kind in _GLOBAL else one
 
         seconds = self._model.seconds(access=access, keeps=lambda index: 1 / factors.get(index, 1.0))
-        return max(seconds, self._least_of_dram)
+        return max(seconds, self._least_of_dram * self._aligned_part(factors))
+
+    def _aligned_part(self, wider: Collection[int]) -> float:
+        """The part of the bytes of DRAM that is left where each of some accesses has as few sectors as it can."""
+        before = after = 0.0
+        for index, one in self._model.accesses:
+            if one.kind in _GLOBAL:
+                before += one.sectors * one.missed
+                sectors = min(one.ideal_sectors, one.sectors) if index in wider else one.sectors
+                after += min(sectors, one.sectors * one.missed)
+        return after / before if before else 1.0
 
     def _vectorised(self, here: Collection[int], factor: float, also: Collection[int] = ()) -> float:
         """So many times fewer accesses of so many times the bytes; `also`: what else is as much less."""

@@ -106,6 +106,18 @@ def _with_tails(spans: Sequence[TimeSpan]) -> Iterator[TimeSpan]:
         yield span
 
 
+def own_times(times: CompileTimes | None) -> dict[str, int]:
+    """Part, as `ttgir:pipeline#1`, `llvm:licm`, `ptxas` → nanoseconds outside of the parts within it."""
+    found: dict[str, int] = {}
+    root = time_tree(times).root if times is not None else TimeNode("", "compile")
+    for stage in root.parts:
+        for node in stage.walk():
+            name = f"llvm:{node.name.partition('#')[0]}" if node.kind.startswith("llvm") else node.name
+            label = f"{stage.name}:{name}" if node.kind == "pass" else name
+            found[label] = found.get(label, 0) + node.own_ns
+    return found
+
+
 def _merged(nodes: Sequence[TimeNode]) -> list[TimeNode]:
     """Those of one name as one, the slowest first: `sroa#1` and `sroa#2` are `sroa`, twice."""
     by_name: dict[str, TimeNode] = {}

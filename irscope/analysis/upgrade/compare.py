@@ -11,6 +11,7 @@ from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import OF_ONE_SOURCE, changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
+from irscope.analysis.upgrade.compile_time import compile_time_change
 from irscope.analysis.upgrade.model import Asking, Blame, Upgrade, UpgradeCompiler, UpgradeRow
 from irscope.device.measurement import Measurement
 from irscope.errors import DAMAGE
@@ -65,7 +66,8 @@ def upgraded(
     if blames:
         rows, grafts = blamed(rows, before, after, progress)
     versions = tuple(sorted({capture.environment.triton_version for capture in captures}))
-    return Upgrade((before.version, after.version), tuple(rows), versions, grafts)
+    slower = compile_time_change(rows, before, after) if blames else None
+    return Upgrade((before.version, after.version), tuple(rows), versions, grafts, compile_time=slower)
 
 
 def compiled(captures: Sequence[Capture], compiler: UpgradeCompiler, progress: Progress = _silent) -> list[Capture]:

@@ -11,6 +11,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange
 from irscope.device.measurement import Measurement
 from irscope.model.capture import Capture
+from irscope.model.evidence import CompileTimes
 from irscope.model.trial import Graft, Side
 
 _Found = TypeVar("_Found")
@@ -26,6 +27,10 @@ class UpgradeCompiler(Protocol):
 
     def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
         """(place, its compile) of the source of each capture, in any order; a failed capture where it refuses."""
+        ...
+
+    def timed(self, capture: Capture) -> CompileTimes | None:
+        """Where the time of a compile of its source goes; None where it refuses."""
         ...
 
     def graft(self, grafts: Sequence[tuple[Capture, Graft]]) -> Iterator[tuple[int, Capture | None]]:
@@ -154,6 +159,33 @@ class UpgradeRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CompileTimeChange:
+    """The compile time of one kernel by both, in milliseconds of processor time."""
+
+    kernel: str
+    target: str
+    before_ms: tuple[float, ...]
+    """Of each compile, the shortest first."""
+    after_ms: tuple[float, ...]
+    part: str
+    """The pass, tool or call that changed most: `ttgir:pipeline#1`."""
+    part_ms: tuple[float, float]
+    """(before, after) of that, by the clock, once."""
+
+    @property
+    def ratio(self) -> float:
+        """The shortest after over the shortest before."""
+        return self.after_ms[0] / self.before_ms[0] if self.before_ms[0] else 1.0
+
+    @property
+    def verdict(self) -> Literal["slower", "faster", "same"]:
+        """`same` where the compiles of both spread over each other."""
+        if self.after_ms[0] > self.before_ms[-1]:
+            return "slower"
+        return "faster" if self.after_ms[-1] < self.before_ms[0] else "same"
+
+
+@dataclass(frozen=True, slots=True)
 class Upgrade:
     """Kernels under two compilers: the versions, a row for each variant, and notes on all of them."""
 
@@ -167,6 +199,8 @@ class Upgrade:
     """Compiles beside those of all variants."""
     device: str = ""
     """The GPU that launches were made on; empty if none were asked for."""
+    compile_time: CompileTimeChange | None = None
+    """That of the kernel whose compile changed most; None where none changed much, or nothing was measured."""
 
     @property
     def notes(self) -> tuple[str, ...]:

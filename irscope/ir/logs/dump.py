@@ -148,7 +148,7 @@ def _read(header: re.Match[str], body: str) -> _Dump:
     body = (body[: talk.start()] if talk else body).rstrip()
     on = _ON.match(what) if header["mark"] == "; " else None
     if on is not None:
-        name = _identifier(on["name"])
+        name = pass_identifier(on["name"])
         if on["loop"]:
             return _Dump(name, "", on["loop"], "part", _ended(body))
         scope = on["group"] or on["scope"] or ""
@@ -156,7 +156,7 @@ def _read(header: re.Match[str], body: str) -> _Dump:
         return _Dump(name, "", "" if is_module else scope, "module" if is_module else "function", _ended(body))
     # Passes of the code generator have a descriptive name and an argument.
     argument = _ARGUMENT.match(what)
-    name = argument["argument"] if argument else _identifier(what)
+    name = argument["argument"] if argument else pass_identifier(what)
     own = argument["argument"] if argument else ""
     if (machine := _MACHINE_FUNCTION.search(body)) is not None:
         end = _MACHINE_END.search(body)
@@ -182,7 +182,8 @@ def _ended(body: str) -> str:
     return body + "\n" if body else ""
 
 
-def _identifier(name: str) -> str:
+def pass_identifier(name: str) -> str:
+    """A pass's name as plans write it: `GPU_Load_and_Store_Vectorizer`."""
     # Rules of a plan allow letters, digits, dots, dashes: (anonymous namespace)::ExpandPass, RequireAnalysisPass<…>.
     bare = name.replace("(anonymous namespace)::", "").replace("llvm::", "")
     return re.sub(r"[^\w.-]+", "_", bare).strip("_") or "unnamed"

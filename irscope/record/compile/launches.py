@@ -383,6 +383,7 @@ def _pairs(options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _described_arguments(
     function: Any, bound: dict[str, Any], values: Callable[[Any], dict[str, Any]]
 ) -> Iterator[Argument]:
+    storages: dict[int, str] = {}
     for param in function.params:
         if param.is_constexpr or param.name not in bound:
             continue
@@ -393,26 +394,29 @@ def _described_arguments(
             flags["specializes"] = False
         if param.do_not_specialize_on_alignment:
             flags["specializes_on_alignment"] = False
-        for argument in _described(param.name, bound[param.name], values):
+        for argument in _described(param.name, bound[param.name], values, storages):
             yield replace(argument, **flags)
 
 
-def _described(path: str, value: Any, values: Callable[[Any], dict[str, Any]]) -> Iterator[Argument]:
+def _described(
+    path: str, value: Any, values: Callable[[Any], dict[str, Any]], storages: dict[int, str]
+) -> Iterator[Argument]:
+    """`storages`: the identity of each storage → the first argument that lies in it; completed here."""
     if isinstance(value, (bool, int, float)):
         held = value if isinstance(value, int) or math.isfinite(value) else str(value)
         yield Argument(path, "scalar", _scalar_kind(value), held)
     elif isinstance(value, (tuple, list)):
         for index, item in enumerate(value):
-            yield from _described(f"{path}[{index}]", item, values)
+            yield from _described(f"{path}[{index}]", item, values, storages)
     elif hasattr(value, "data_ptr"):
-        row = _tensor(value)
+        row = _tensor(value) | _sharing(path, value, storages)
         # It is read beside the launch, which nothing here may fail.
         with contextlib.suppress(Exception):
             row |= values(value)
         yield Argument(path, "tensor", **row)
     elif hasattr(value, "block_shape") and hasattr(value, "base"):
         sizes = {name: tuple(map(int, getattr(value, name))) for name in ("shape", "strides", "block_shape")}
-        yield Argument(path, "descriptor", **{**_tensor(value.base), **sizes})
+        yield Argument(path, "descriptor", **{**_tensor(value.base), **_sharing(path, value.base, storages), **sizes})
 
 
 def _scalar_kind(value: Any) -> str:
@@ -426,6 +430,13 @@ def _tensor(tensor: Any) -> dict[str, Any]:
         with contextlib.suppress(Exception):
             row[name] = read(tensor)
     return row
+
+
+def _sharing(path: str, tensor: Any, storages: dict[int, str]) -> dict[str, Any]:
+    first = path
+    with contextlib.suppress(Exception):
+        first = storages.setdefault(int(tensor.untyped_storage()._cdata), path)
+    return {"shares": first} if first != path else {}
 
 
 _TENSOR_FIELDS: dict[str, Callable[[Any], Any]] = {

@@ -39,7 +39,7 @@ class Stopwatch:
         """`before`: parts that ended before the compile."""
         self._parts = [_Part(span.name, span.kind, span.start_ns, span.depth, span.duration_ns) for span in before]
         self._open = 0
-        self._processor_ns = _processor_ns()
+        self._processor_ns = processor_ns()
         self.notes: list[str] = []
 
     @contextmanager
@@ -79,7 +79,7 @@ class Stopwatch:
             TimeSpan(part.name, part.kind, part.start_ns - first, part.duration_ns or 0, part.depth)
             for part in self._parts
         )
-        return CompileTimes(tuple(spans), _processor_ns() - self._processor_ns, tuple(self.notes))
+        return CompileTimes(tuple(spans), processor_ns() - self._processor_ns, tuple(self.notes))
 
     def timed(self, name: str, kind: SpanKind, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function whose calls are timed."""
@@ -92,7 +92,8 @@ class Stopwatch:
         return call
 
 
-def _processor_ns() -> int:
+def processor_ns() -> int:
+    """Nanoseconds of processor time of this process so far, and of the tools that it waited for."""
     import resource
 
     own, tools = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -22,7 +22,7 @@ from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES, SpanKind, Tim
 from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
 from irscope.record.compile.launches import causes, message_of
-from irscope.record.compile.stopwatch import Stopwatch, whole_compile
+from irscope.record.compile.stopwatch import Stopwatch, processor_ns, whole_compile
 from irscope.record.process import events
 from irscope.record.process.events import EventSink, Logged
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -222,6 +222,8 @@ class WatchedCompile:
         """The last text of the module; None before the first, and after a change that was not printed."""
         self._last_index: int | None = None
         self._overhead_ns = 0
+        self._overhead_processor_ns = 0
+        self._front_ns = processor_ns()
         is_held_back = self.request.compiler_log and not self.request.verifies_log
         self._log = _ProcessLog(self.request.log_path, is_held_back=is_held_back)
         self.log_from = self._log.size()
@@ -314,6 +316,7 @@ class WatchedCompile:
         self.log_from = self._log.size()
         self.report(events.StageBegun(self.number, name, self.log_from))
         started, overhead = time.perf_counter_ns(), self._overhead_ns
+        used, overhead_used = processor_ns(), self._overhead_processor_ns
         try:
             with self._switches(name), self.part(name, "stage"):
                 result = function(source, metadata)
@@ -325,7 +328,8 @@ class WatchedCompile:
                 # What ptxas says is printed by Triton.
                 self._logs.stage_ends(name, "".join(self.printed) if name == "cubin" else "")
         duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
-        self._report_artifact(name, result, duration_ns // 1000)
+        used = processor_ns() - used - (self._overhead_processor_ns - overhead_used)
+        self._report_artifact(name, result, duration_ns // 1000, used // 1000)
         return result
 
     def _leave_to_others(self, source: Any, metadata: dict[str, Any]) -> None:
@@ -380,7 +384,7 @@ class WatchedCompile:
         try:
             yield
         finally:
-            with self.part("irscope", "irscope"):
+            with self._own_time():
                 watched.close()
                 if self.stopwatch is not None:
                     self.stopwatch.add(passes.spans)
@@ -388,25 +392,23 @@ class WatchedCompile:
                 self.report(events.LlvmPassesKnown(self.number, tuple(passes.snapshots[known:])))
 
     def _report_source(self, source: Any) -> None:
+        used_us = (processor_ns() - self._front_ns) // 1000
         if triton_api.is_mlir_module(source):
             source = self._print(source)
         if isinstance(source, str):
             self.source = source
-            self.report(events.ArtifactMade(self.number, self.source_name, source))
+            self.report(events.ArtifactMade(self.number, self.source_name, source, processor_us=used_us))
 
-    def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
+    def _report_artifact(self, name: str, result: Any, duration_us: int, processor_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
         data = data if isinstance(data, (str, bytes)) else str(data)
         if (self.may_be_handed_over or self.may_be_left_out) and isinstance(data, str):
             self.texts[name] = data
-        self.report(events.ArtifactMade(self.number, name, data, duration_us))
+        self.report(events.ArtifactMade(self.number, name, data, duration_us, processor_us))
 
     def _print(self, module: Any) -> str:
-        started = time.perf_counter_ns()
-        with self.part("irscope", "irscope"):
-            text = self._text_of(module)
-        self._overhead_ns += time.perf_counter_ns() - started
-        return text
+        with self._own_time():
+            return self._text_of(module)
 
     def _text_of(self, module: Any) -> str:
         # Of a compile with a log, the printer's options are set for good.
@@ -439,11 +441,19 @@ class WatchedCompile:
 
     def pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
         """Report a pass's time, and the module after it if its text is recorded."""
-        with self.part("irscope", "irscope"):
+        with self._own_time():
             self._pass_ended(step, module, duration_us)
 
+    @contextmanager
+    def _own_time(self) -> Iterator[None]:
+        """Count a block as irscope's own, not the compiler's."""
+        started, used = time.perf_counter_ns(), processor_ns()
+        with self.part("irscope", "irscope"):
+            yield
+        self._overhead_ns += time.perf_counter_ns() - started
+        self._overhead_processor_ns += processor_ns() - used
+
     def _pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
-        started = time.perf_counter_ns()
         if self._logs is not None:
             self._logs.pass_ends(step.stage, step.index)
         changed: bool | None = None
@@ -461,7 +471,6 @@ class WatchedCompile:
         self.report(events.PassEnded(self.number, step, changed, duration_us, data))
         if module is not None and self._unreported and self._is_slow():
             self._report_passing_text(module, step)
-        self._overhead_ns += time.perf_counter_ns() - started
 
     def _report_passing_text(self, module: Any, step: PassSnapshot) -> None:
         # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.

@@ -107,7 +107,7 @@ class OpenCapture:
             case events.StageFailed():
                 self.failed_stage, self.failed_diagnostics = event.stage, event.diagnostics
             case events.ArtifactMade():
-                self.artifacts[event.stage] = Artifact(event.stage, event.data, event.duration_us)
+                self.artifacts[event.stage] = Artifact(event.stage, event.data, event.duration_us, event.processor_us)
                 self.running = None
             case events.PassBegun():
                 self.running, self.log_from = event.step, event.log

@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -291,6 +291,21 @@ def _child_environment(folder: Path | None = None) -> dict[str, str]:
     if folder is not None:
         environment[FOLDER_VARIABLE] = str(folder)
     return environment
+
+
+@contextmanager
+def variables_set(values: Mapping[str, str]) -> Generator[None]:
+    """Set environment variables of the children that are started until the end of the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _started(

@@ -258,6 +258,7 @@ class ArtifactMade(CompileEvent):
     stage: str
     data: str | bytes = ""
     duration_us: int | None = None
+    processor_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

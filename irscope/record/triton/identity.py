@@ -362,7 +362,8 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
     for rule in rules:
         _refuse_stage(rule)
         if rule.stage == LLVM:
-            if not _has_argument(folder, rule.name):
+            # One without an argument goes by its description: GPU_Load_and_Store_Vectorizer.
+            if not any(_has_argument(folder, name) for name in (rule.name, rule.name.replace("_", " "))):
                 raise PlanError(
                     f"no pass of this LLVM is named '{rule}'. 'irscope passes FILE --llvm' lists a kernel's."
                 )

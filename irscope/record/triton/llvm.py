@@ -25,6 +25,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from irscope.ir.logs.dump import pass_identifier
 from irscope.model.capture import PassSnapshot
 from irscope.model.evidence import SpanKind, TimeSpan
 from irscope.record.triton import api as triton_api
@@ -227,7 +228,7 @@ class LlvmPasses:
             yield
 
     def _runs(self, name: str, argument: str) -> bool:
-        known = argument or name
+        known = argument or pass_identifier(name)
         self._counts[known] += 1
         step = PassSnapshot(len(self.snapshots), self._stage, known, self._counts[known], argument, group="llvm")
         skipped = self._skips(step)

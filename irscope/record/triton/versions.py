@@ -120,6 +120,14 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
     *_rows("triton._C.libtriton", "get_cache_invalidating_env_vars", "tell compiles apart"),
     *_rows("triton._C.libtriton", "nvidia.load_dialects amd.load_dialects", "read IR of either vendor"),
     *_rows("triton._C.libtriton", "gluon_ir.GluonOpBuilder", "ask for layouts", is_required=False),
+    *_rows("triton._C.libtriton", "passes.ttgpuir.add_concurrency_sanitizer", "sanitize launches", is_required=False),
+    *_rows(
+        "triton._C.libtriton",
+        "passes.ttgpuir.add_fp_sanitizer passes.ttgpuir.add_global_sanitizer",
+        "sanitize launches",
+        is_required=False,
+        tried=TRIED_VERSIONS[2:],
+    ),
     *_rows("triton._C.libtriton", "llvm.add_version_info", "tell dumps apart", is_required=False, tried=("3.9.0",)),
     *_rows("triton._C.libtriton", "nvidia.set_short_ptr", "compile LLVM IR", is_required=False, tried=_TO_38),
     *_rows(

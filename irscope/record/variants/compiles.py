@@ -64,6 +64,10 @@ class Compiles:
         for index, capture, _ in _kept_or_compiled(self._kept_captures(), keys, compiled):
             yield index, capture
 
+    def fresh(self, requests: Sequence[RecordRequest]) -> Iterator[Capture]:
+        """The capture of each request, compiled now and not kept, as soon as it is there."""
+        yield from (capture for _, capture in self._started().compile(requests))
+
     def trials(self, capture: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
         """(0-based place of the trial, its capture with what the launch was given), as `all`."""
         from irscope.record.process.requests import request_from_capture, request_resumed

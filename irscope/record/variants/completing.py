@@ -149,6 +149,27 @@ def with_all_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned
     return again
 
 
+def with_llvm_passes(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+    """The capture with the IR after each of LLVM's own passes, of another compile of its source; not stored.
+
+    Raises StageNotFound where it cannot be compiled here, or its code came out otherwise.
+    """
+    from irscope.record.process.requests import request_from_capture
+
+    if any(one.text is not None for one in capture.passes("llvm")):
+        return capture
+    tell("The recording left the IR of LLVM's passes out (--llvm keeps it); compiling it again from its source.")
+    tell_origin(capture, tell)
+    try:
+        again = run(request_from_capture(capture, plan=capture.plan, snapshots="none", llvm_passes=True))
+    except IrscopeError as error:
+        raise StageNotFound(f"LLVM's passes cannot be listed, as it cannot be compiled here: {error}") from error
+    last = next((stage for stage in ("ptx", "amdgcn") if stage in capture.stages), "")
+    if last and again.texts.get(last) != capture.text(last):
+        tell(f"Compiled again, its {last} came out otherwise: Triton {again.environment.triton_version} made it.")
+    return replace(capture, snapshots=(*capture.passes(), *again.passes("llvm")))
+
+
 def tell_origin(capture: Capture, tell: Tell = warned) -> None:
     """Warn, once per process, before compiling a capture again that was not recorded here."""
     if not capture.environment.is_trusted:

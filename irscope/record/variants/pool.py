@@ -20,6 +20,7 @@ from pathlib import Path
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Capture, Failure, SnapshotLevel, stage_rank
+from irscope.model.evidence import CompileTimes
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Graft
 from irscope.plan import PassPlan, PassRule
@@ -436,6 +437,12 @@ class Compiler:
         for number, made in self.pool.results([*requests.values()]):
             origin = captures[places[number]]
             yield places[number], self._refused(origin, str(made)) if isinstance(made, IrscopeError) else made
+
+    def timed(self, capture: Capture) -> CompileTimes | None:
+        """Where the time of a compile of its source goes; None where this Triton refuses."""
+        request = replace(own_request(capture, self.asked, self.version), times=True)
+        ((_, made),) = self.pool.results((request,))
+        return made.times if isinstance(made, Capture) else None
 
     def graft(self, grafts: Sequence[tuple[Capture, Graft]]) -> Iterator[tuple[int, Capture | None]]:
         """(place, its compile) of each graft, as the capture beside it was compiled; None where this Triton refuses."""

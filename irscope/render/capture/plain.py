@@ -19,7 +19,7 @@ def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]
     return picked(
         capture,
         "id kernel=name file=launch.kernel.file line=launch.kernel.line target plan status grid=launch.grid notes "
-        "compile_us",
+        "compile_us processor_us",
         failure=asdict(capture.failure) if capture.failure else None,
         signature=dict(launch.signature),
         constants=dict(launch.constants),
@@ -33,7 +33,7 @@ def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]
         assumptions=[asdict(item) for item in launch.assumptions],
         graphs=[asdict(origin) for origin in capture.graphs],
         stages=[
-            picked(item, "stage duration_us", bytes=len(item.data))
+            picked(item, "stage duration_us processor_us", bytes=len(item.data))
             | ({"text": item.data} if item.stage in names and isinstance(item.data, str) else {})
             for item in capture.artifacts
         ],

@@ -51,6 +51,13 @@ def render_agreements(
     return table(columns, cells, width=width, color=color)
 
 
+def render_reports(reports: Sequence[Sequence[object]], *, width: int | None = None, color: bool = False) -> str:
+    """A table of what a sanitizer reported: (what, `FILE:LINE`, program, thread, how many threads); empty without."""
+    cells = [[place or "–", what, *others] for what, place, *others in reports]
+    columns = ["line", "report", "first program", "thread", "threads"]
+    return table(columns, cells, width=width, color=color) if cells else ""
+
+
 _RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
-from irscope.analysis.upgrade.model import Blame, Guilty, Upgrade, UpgradeRow
+from irscope.analysis.upgrade.model import Blame, CompileTimeChange, Guilty, Upgrade, UpgradeRow
 from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
 from irscope.model.trial import Side, other_side
@@ -82,7 +82,19 @@ def headline(upgrade: Upgrade) -> str:
     kernels = len({(one.capture.name, one.capture.launch.kernel.file) for one in upgrade.rows})
     before, after = upgrade.versions
     number = f"{counted(len(upgrade.rows), 'variant')} of {counted(kernels, 'kernel')}"
-    return f"Triton {before} → {after}: {number}. {summary[:1].upper()}{summary[1:]}."
+    said = f"Triton {before} → {after}: {number}. {summary[:1].upper()}{summary[1:]}."
+    return " ".join(filter(None, [said, _compile_time_text(upgrade.compile_time)]))
+
+
+def _compile_time_text(change: CompileTimeChange | None) -> str:
+    """`Compiling got slower: matmul_kernel (cuda:90) 210 to 220 → 300 to 320 ms of processor time, most in ptxas`."""
+    if change is None or change.verdict == "same":
+        return ""
+    sides = " → ".join(f"{one[0]:.0f} to {one[-1]:.0f}" for one in (change.before_ms, change.after_ms))
+    part = f", most in {change.part} ({change.part_ms[0]:.0f} → {change.part_ms[1]:.0f} ms by the clock)"
+    spread = f"{len(change.after_ms)} compiles each: {sides} ms of processor time"
+    took = f"{change.kernel} ({change.target}) {change.ratio:.2f} times as long, {spread}"
+    return f"Compiling got {change.verdict}: {took}{part}."
 
 
 def _time_text(row: UpgradeRow) -> str:
@@ -216,7 +228,10 @@ def upgrade_json(upgrade: Upgrade) -> dict[str, Any]:
     """The same as plain values, every row in it."""
     before, after = upgrade.versions
     rows = [_row_json(one) for one in sorted_rows(upgrade.rows, every=True)]
-    return picked(upgrade, "source_versions grafts device notes", before=before, after=after, rows=rows)
+    return picked(upgrade, "source_versions grafts device notes", before=before, after=after, rows=rows) | {
+        "compile_time": upgrade.compile_time
+        and picked(upgrade.compile_time, "kernel target verdict ratio before_ms after_ms part part_ms")
+    }
 
 
 def _row_json(row: UpgradeRow) -> dict[str, Any]:

@@ -54,8 +54,15 @@ def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:
     if verdict.rows and "→" in verdict.rows[0].label:
         what = verdict.rows[0].label
     lines = [f"{answer}: {what}: {shown or 'none changed the IR'}; {_scope(verdict)}"]
+    reasons: dict[str, list[PassMeaning]] = {}
     for row in verdict.rows:
-        if row.answer != "same" or row.arithmetic != "ring":
+        if row.answer == "not decided":
+            reasons.setdefault(row.detail, []).append(row)
+    for row in verdict.rows:
+        alike = reasons.pop(row.detail, []) if row.answer == "not decided" else [row]
+        if len(alike) > 1:
+            lines.append(f"  {row.answer}  {len(alike)} passes, {alike[0].label} to {alike[-1].label}: {row.detail}.")
+        elif alike and (row.answer != "same" or row.arithmetic != "ring"):
             lines += _row(row)
     return "\n".join(lines) + "\n"
 

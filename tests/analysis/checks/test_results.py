@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.checks.results import compared, kept_facts, launch_changes, paired_variants, read_tolerances
+from irscope.analysis.checks.assertions import MaxCompileTime
+from irscope.analysis.checks.results import (
+    Against,
+    Report,
+    check_against,
+    compared,
+    kept_facts,
+    launch_changes,
+    paired_variants,
+    read_tolerances,
+)
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.regressions import Value
 from irscope.errors import UsageError
+from irscope.model.evidence import Baseline
 from tests.analysis.checks.test_assertions import ATTENTION, MATMUL, capture
 
 BEFORE: dict[str, Value] = {
@@ -111,3 +122,40 @@ def test_launches_are_paired_with_the_nearest_that_nothing_else_is_compared_with
     }
     # Everything of the baseline is there: what else there is, is new.
     assert paired_variants(before, [*before, "n=i32 BLOCK=64"]) == dict(zip(before, before, strict=True))
+
+
+def test_compile_time_by_the_shortest_of_several() -> None:
+    variant = ("attention cuda:90", "n=i32")
+    limit = MaxCompileTime.parse("1.5x")
+
+    def checked(times_us: tuple[int, ...], baseline: Baseline, *, is_written: bool = False) -> Report:
+        subject = Subject(capture(ATTENTION), compile_times=lambda _: times_us)
+        against = Against("b.json", baseline, {}, True, is_written)
+        return check_against([(subject, [limit], variant, "")], [variant], against)
+
+    written = checked((120_000, 100_000, 130_000), Baseline(), is_written=True)
+    assert written.facts[variant[0]][variant[1]]["compile_ms"] == 100.0
+    known = Baseline(written.facts)
+    # One compile that is disturbed says nothing.
+    assert checked((400_000, 149_000, 300_000), known).passed
+    (group,) = checked((160_000, 151_000, 170_000), known).groups
+    assert "151 ms of processor time (the shortest of 3 compiles, the longest 170 ms)" in group.breach.text
+    assert "1.51 times the baseline's 100 ms; 150 ms are allowed" in group.breach.text
+    # Whoever asks for it and has nothing to compare with is not told that all is well.
+    facts = {name: value for name, value in known.kernels[variant[0]][variant[1]].items() if name != "compile_ms"}
+    (group,) = checked((1,), Baseline({variant[0]: {variant[1]: facts}})).groups
+    assert "holds no compile time" in group.breach.text
+    (group,) = checked((), known).groups
+    assert "could not be measured" in group.breach.text
+
+
+@pytest.mark.parametrize(("text", "passes"), [("99ms", False), ("100ms", True), ("0.05s", False), ("2s", True)])
+def test_compile_time_by_itself(text: str, passes: bool) -> None:
+    subject = Subject(capture(ATTENTION), compile_times=lambda _: (120_000, 100_000))
+    assert bool(MaxCompileTime.parse(text).breaches(subject)) is not passes
+
+
+@pytest.mark.parametrize("text", ["", "fast", "1.5", "0x", "-1s", "1.5 x s"])
+def test_a_compile_time_that_is_none(text: str) -> None:
+    with pytest.raises(UsageError, match=r"500ms, 2s"):
+        MaxCompileTime.parse(text)

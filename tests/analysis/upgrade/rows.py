@@ -9,7 +9,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
 from irscope.analysis.upgrade.compare import with_measurement
-from irscope.analysis.upgrade.model import Blame, Guilty, Upgrade, UpgradeRow
+from irscope.analysis.upgrade.model import Blame, CompileTimeChange, Guilty, Upgrade, UpgradeRow
 from irscope.device.measurement import Agreement, Measurement, Ratio, Timing
 from irscope.model.capture import Capture
 from irscope.model.trial import Side
@@ -53,6 +53,7 @@ def an_upgrade() -> Upgrade:
         ),
         ("1.0",),
         12,
+        compile_time=CompileTimeChange("slow", "cuda:90", (210.0, 220.0), (300.0, 320.0), "ttgir:pipe#1", (1.0, 90.0)),
     )
 
 

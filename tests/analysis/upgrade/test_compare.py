@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from irscope.analysis.upgrade.compare import compared, pairs_of, variants_of, with_measurement
+from irscope.analysis.upgrade.compile_time import compile_time_change
+from irscope.analysis.upgrade.model import UpgradeRow
 from irscope.device.measurement import Agreement, Measurement
 from irscope.model.capture import Capture, Environment, Failure, Kernel, Launch, Resources, Target
+from irscope.model.evidence import CompileTimes, TimeSpan
+from tests.analysis.upgrade.compilers import TextCompiler
 from tests.analysis.upgrade.planted_code import PLANTED, TWINS, PlantedCode, captures
 
 
@@ -110,3 +115,49 @@ def test_variants_are_told_apart_by_what_differs_alone() -> None:
         launched("1", "one"),
     ]
     assert variants_of(rows) == ["BLOCK=64", "BLOCK=128", ""]
+
+
+@dataclass
+class _Clocked:
+    """Compiles whatever it is given in these microseconds of processor time, with one pass in it."""
+
+    times_us: tuple[int, ...]
+    pass_ns: int
+    version: str = "1.0"
+
+    def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
+        yield from enumerate(map(took, captures, self.times_us))
+
+    def timed(self, capture: Capture) -> CompileTimes:
+        spans = TimeSpan("k", "compile", 0, 9_000_000, 0), TimeSpan("ttgir", "stage", 0, 9_000_000, 1)
+        return CompileTimes((*spans, TimeSpan("pipeline#1", "pass", 0, self.pass_ns, 2)))
+
+    def graft(self, grafts: object) -> Iterator[tuple[int, None]]:
+        raise NotImplementedError
+
+    def disassemble(self, capture: Capture) -> Capture:
+        return capture
+
+
+def took(capture: Capture, processor_us: int) -> Capture:
+    return replace(
+        capture, artifacts=(*capture.artifacts[:-1], replace(capture.artifacts[-1], processor_us=processor_us))
+    )
+
+
+def test_a_compile_that_got_slower_is_measured_again() -> None:
+    whole = TextCompiler("1.0").whole()
+    quick, slow = (
+        UpgradeRow(took(whole, 50_000), took(whole, 52_000)),
+        UpgradeRow(took(whole, 50_000), took(whole, 90_000)),
+    )
+    old = _Clocked((50_000, 70_000, 60_000), 1_000_000)
+    change = compile_time_change([quick, slow], old, _Clocked((90_000, 80_000, 95_000), 8_000_000))
+    assert change is not None
+    assert (change.verdict, change.ratio, change.before_ms) == ("slower", 1.6, (50.0, 60.0, 70.0))
+    assert (change.part, change.part_ms) == ("ttgir:pipeline#1", (1.0, 8.0))
+    # The first compile was disturbed: another spread, another answer.
+    again = compile_time_change([slow], old, _Clocked((65_000, 55_000, 90_000), 1_000_000))
+    assert again is not None
+    assert again.verdict == "same"
+    assert compile_time_change([quick], old, old) is None

@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.plan import PassRule
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled
-from irscope.record.variants.completing import with_times
+from irscope.record.variants.completing import with_llvm_passes, with_times
 from irscope.record.variants.pool import VariantPool
 from irscope.render.times import times_json, times_svg, times_text, times_trace
 from irscope.store.file import load, save
@@ -79,6 +79,26 @@ def test_a_pass_of_llvm_is_left_out_and_all_else_is_the_same(product: Capture, l
     by_pass = {row.name: row for row in ablation.variants}
     assert by_pass.keys() == {"llvm:instcombine#1", "llvm:machine-cse#1"}
     assert all(row.compiles for row in by_pass.values())
+
+
+def test_texts_of_llvm_passes_come_from_another_compile(product: Capture, listed: Capture) -> None:
+    told: list[str] = []
+    full = with_llvm_passes(product, tell=told.append)
+    assert len(told) == 1
+    assert (full.id, full.artifacts) == (product.id, product.artifacts)
+    (combined,) = (one for one in full.passes("llvm") if one.label == "llvm:instcombine#1")
+    before, after = full.text_before(combined), full.text_after(combined)
+    assert before is not None
+    assert after is not None
+    assert before != after
+    assert "define" in after
+    # The names are those that plans take; without an argument, and after the inliner's advisor, LLVM prints nothing.
+    assert {str(PassRule.parse(one.label)) for one in listed.passes("llvm")} >= {"llvm:NVPTX_Image_Optimizer#1"}
+    named = {one.label for one in listed.passes("llvm") if one.argument}
+    without_text = named - {one.label for one in full.passes("llvm")}
+    assert all("inliner" in label for label in without_text), without_text
+    assert with_llvm_passes(full, tell=told.append) is full
+    assert len(told) == 1
 
 
 def test_a_plan_of_llvm_passes(product: Capture) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
-from irscope.errors import NotRun, WrongProgram
+from irscope.errors import NotRun, UsageError, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.launch import Given, HostDescriptor, Pointer, RunLimits, run
 from irscope.record.triton.driver import CublasLt, flat_arguments
@@ -82,7 +82,7 @@ class ComputingSession:
                 elsewhere = _pointed_to(arguments, storages)
                 for line in run(parse_mlir(text), grid, given, limits=self._limits, elsewhere=elsewhere):
                     print(line)
-            except NotRun as error:
+            except (NotRun, UsageError) as error:
                 self._note(f"{name} was not run, so that its tensors stay as they were: {error}")
             except WrongProgram as error:
                 raise RuntimeError(f"CUDA error: an illegal instruction or memory access in {name}: {error}") from error

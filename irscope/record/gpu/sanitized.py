@@ -1,0 +1,209 @@
+"""Scripts under a sanitizer, on a GPU: a pass of Triton's, or NVIDIA's compute-sanitizer.
+
+Triton's passes put assertions of the device into the code, with the line of each operation; one that fails ends the
+script's use of the GPU. What is printed is read here, and brought to lines of Python.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from irscope.errors import MissingTool, NoDevice, UsageError, did_you_mean
+from irscope.ir.locations.mlir import read_mlir
+from irscope.ir.locations.model import line_text, place_of
+from irscope.ir.logs.sanitizers import reported
+from irscope.model.capture import Capture
+from irscope.record.gpu.messages import LaunchChecked
+from irscope.record.gpu.session import ScriptCheck
+from irscope.record.process.child import variables_set
+from irscope.record.process.events import ScriptEnd
+from irscope.record.process.requests import RecordRequest
+from irscope.record.process.session import record_request
+
+__all__ = [
+    "Sanitizer", "SanitizerReport", "SanitizerRun", "exactly", "instrumented", "read_reports", "sanitize_script",
+    "sanitizer_named",
+]  # fmt: skip
+
+Sanitizer = Literal["concurrency", "fp", "global", "memory"]
+_MODES: Mapping[Sanitizer, tuple[str, str]] = {
+    "concurrency": ("consan", "concurrency_sanitizer"), "fp": ("fpsan", "fp_sanitizer"),
+    "global": ("gsan", "global_sanitizer"),
+}  # fmt: skip
+"""Sanitizer → the value of Triton's variable, and its pass."""
+_MODE_VARIABLE = "TRITON_INSTRUMENTATION_MODE"
+_TOOL_PLACES = ("usr/local/cuda*/bin/compute-sanitizer", "opt/nvidia/compute-sanitizer/compute-sanitizer")
+
+
+@dataclass(frozen=True, slots=True)
+class SanitizerReport:
+    """One thing that a sanitizer reported at one line, of all threads together."""
+
+    what: str
+    """In the sanitizer's own words."""
+    place: str
+    """`FILE:LINE` of the user's Python; of the library where no launch calls it there; empty without a line."""
+    block: tuple[int, ...]
+    """The first program that reported it."""
+    thread: tuple[int, ...]
+    count: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `irscope run --sanitize --json`."""
+        own = (self.what, self.place, list(self.block), list(self.thread), self.count)
+        return dict(zip(("what", "place", "block", "thread", "count"), own, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class SanitizerRun:
+    """What came of a script under a sanitizer."""
+
+    sanitizer: Sanitizer
+    captures: tuple[Capture, ...]
+    reports: tuple[SanitizerReport, ...]
+    script_end: ScriptEnd | None
+
+    @property
+    def passes(self) -> bool:
+        """Whether kernels ran, nothing was reported, and the script ended well."""
+        return bool(self.captures) and not self.reports and self.script_end is not None and not self.script_end.stopped
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `irscope run --sanitize --json`."""
+        end = self.script_end
+        return {
+            "sanitizer": self.sanitizer,
+            "passes": self.passes,
+            "kernels": [capture.name for capture in self.captures],
+            "reports": [report.as_json() for report in self.reports],
+            "script": None if end is None else {"code": end.code, "message": end.message},
+        }
+
+
+def sanitizer_named(name: str) -> Sanitizer:
+    """The sanitizer of a name; raises UsageError."""
+    known: dict[str, Sanitizer] = {one: one for one in (*_MODES, "memory")}
+    if name not in known:
+        near = did_you_mean(name, known, or_all=False)
+        raise UsageError(f"--sanitize {name!r} is none of {', '.join(known)}.{near}")
+    return known[name]
+
+
+def instrumented(sanitizer: Sanitizer | None) -> AbstractContextManager[None]:
+    """Let the processes that are started until the end of the block compile with a sanitizer's pass."""
+    mode = _MODES[sanitizer][0] if sanitizer is not None and sanitizer in _MODES else ""
+    return variables_set({_MODE_VARIABLE: mode} if mode else {})
+
+
+def sanitize_script(
+    request: RecordRequest, sanitizer: Sanitizer, *, echo: Callable[[str], None] | None = None
+) -> SanitizerRun:
+    """Run a script on the GPU under a sanitizer.
+
+    Args:
+        request: of a file, as `requests.request_for` makes it.
+        sanitizer: `concurrency` for shared memory, mbarriers and asynchronous copies, `global` for races between
+            programs, `memory` for accesses out of bounds.
+
+    Raises NoDevice where nothing ran, and MissingTool where this Triton has no such pass, or compute-sanitizer is not
+    installed.
+    """
+    if sanitizer == "memory":
+        command = [_tool(), "--tool", "memcheck", *_python(request, sanitizer), request.path]
+        request = replace(request, way="command", arguments=(*command, *request.arguments))
+    elif sanitizer == "global":
+        # Its memory has shadows, which torch's allocator has to make.
+        command = [*_python(request, sanitizer), "-m", "triton.tools.gsan", request.path]
+        request = replace(request, way="command", arguments=(*command, *request.arguments))
+    with instrumented(sanitizer):
+        recording = record_request(request, echo=echo)
+    captures = tuple(recording.captures)
+    require_instrumented(captures, sanitizer)
+    if captures and not any(capture.environment.gpu for capture in captures):
+        ways = f" with the pass {_MODES[sanitizer][1]}" if sanitizer in _MODES else ""
+        raise NoDevice(
+            f"--sanitize needs a GPU, and there is none here: {len(captures)} kernels were compiled{ways}, none ran."
+        )
+    end = next((end for end in recording.script_ends if end.stopped), next(iter(recording.script_ends), None))
+    return SanitizerRun(sanitizer, captures, read_reports(recording.output, captures), end)
+
+
+def exactly(checked: ScriptCheck) -> ScriptCheck:
+    """The launches of a script under the fp sanitizer, whose floats are numbers of a ring: equal in all bits, or other.
+
+    Raises MissingTool where its pass did not run.
+    """
+    require_instrumented(checked.captures, "fp")
+    rows: list[LaunchChecked] = []
+    for row in checked.launches:
+        own = row.agreement
+        if own.verdict in ("identical", "close", "different", "nan"):
+            own = replace(own, verdict="different" if own.differing else "identical")
+        rows.append(replace(row, agreement=own))
+    return replace(checked, launches=tuple(rows))
+
+
+def require_instrumented(captures: Sequence[Capture], sanitizer: Sanitizer) -> None:
+    """Raise MissingTool where a sanitizer's pass ran in no compile."""
+    if sanitizer not in _MODES:
+        return
+    compiled = [capture for capture in captures if capture.failure is None]
+    name = _MODES[sanitizer][1]
+    if compiled and not any(one.name == name for capture in compiled for one in capture.passes()):
+        triton, target = compiled[0].environment.triton_version, compiled[0].target
+        raise MissingTool(
+            f"Triton {triton} has no {sanitizer} sanitizer for {target}: no pass {name!r} ran. Triton 3.6 and 3.7 have "
+            "concurrency, 3.8 and 3.9 all three, for NVIDIA's GPUs."
+        )
+
+
+def _python(request: RecordRequest, sanitizer: Sanitizer) -> tuple[str, ...]:
+    if request.way != "file" or not request.path:
+        raise UsageError(f"--sanitize {sanitizer} runs a script: give its FILE.")
+    return (request.interpreter or sys.executable,)
+
+
+def _tool() -> str:
+    found = shutil.which("compute-sanitizer") or next(
+        (str(path) for place in _TOOL_PLACES for path in sorted(Path("/").glob(place), reverse=True)), None
+    )
+    if found is None:
+        raise MissingTool(
+            "--sanitize memory runs the script under NVIDIA's compute-sanitizer, which is not on the PATH: it comes "
+            "with the CUDA toolkit. 'irscope verify' finds accesses out of bounds without it."
+        )
+    return found
+
+
+def read_reports(output: str, captures: Sequence[Capture] = ()) -> tuple[SanitizerReport, ...]:
+    """What sanitizers printed, one row for each text and line; a line of the library becomes that of its caller."""
+    callers = _callers(captures)
+    found: dict[tuple[str, str], SanitizerReport] = {}
+    for row in reported(output):
+        place = callers.get((row.file, row.line), f"{row.file}:{row.line}") if row.file else ""
+        key = (row.what, place)
+        known = found.get(key)
+        found[key] = (
+            SanitizerReport(*key, row.block, row.thread) if known is None else replace(known, count=known.count + 1)
+        )
+    return tuple(found.values())
+
+
+def _callers(captures: Sequence[Capture]) -> dict[tuple[str, int], str]:
+    """Line of the library, with its path or its name alone → the line of a kernel that calls it."""
+    rows: dict[tuple[str, int], str] = {}
+    for capture in captures:
+        for chain in read_mlir(capture.texts.get("ttgir", "")).chains:
+            user = line_text(place_of(chain, capture.launch.kernel.file))
+            if chain and user:
+                frame = chain[0]
+                for name in (frame.file, os.path.basename(frame.file)):
+                    rows.setdefault((name, frame.line), user)
+    return rows

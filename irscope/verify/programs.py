@@ -1,0 +1,209 @@
+"""A proof by z3 that no program of one launch is out of bounds or meets another one, with its arguments as they are.
+
+It decides launches of more programs than are executed: an address is a term over the program, the iterations of loops
+and the index of the element. What cannot be proved names programs to execute.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportMissingParameterType=false
+# z3 states no types.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.verify.terms import AccessTerm, NamedTerm, Term, Terms, Unread, accesses, ask, element_of
+from irscope.verify.trace import is_of_cta
+
+__all__ = ["ProgramsProof", "prove_programs"]
+
+_EFFORT = 10_000_000
+"""Of the solver for one question."""
+_MOST_ACCESSES = 48
+_MOST_REASONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramsProof:
+    """What is proved of the programs of a launch."""
+
+    reason: str = ""
+    """Why it is not proved; empty where it is."""
+    suspects: tuple[int, ...] = ()
+    """Programs that may do what the proof could not rule out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """The numbers of a launch."""
+
+    scalars: Mapping[str, Term]
+    extents: Mapping[str, Term]
+
+
+@dataclass(slots=True)
+class _Access:
+    operation: Operation
+    terms: Terms
+    found: AccessTerm
+    conditions: list[Term]
+    """Of the regions that it stands in, and of its mask."""
+    repeats: bool
+    """Whether it stands in a loop."""
+
+    @property
+    def facts(self) -> list[Term]:
+        return [*self.terms.facts, *self.conditions]
+
+
+@dataclass(slots=True)
+class _Prover:
+    z3: Any
+    module: MlirModule
+    grid: tuple[int, int, int]
+    tensors: Mapping[str, Argument]
+    launch: _Launch
+    place_of: Callable[[Operation], str]
+    reasons: list[str] = field(default_factory=list)
+    suspects: set[int] = field(default_factory=set)
+    _wrapping: set[int] = field(default_factory=set)
+
+    def prove(self) -> ProgramsProof:
+        """Ask all questions; those that the solver leaves open stay so."""
+        first, second = self._all("first "), self._all("second ")
+        for one in first:
+            if self.tensors[one.found.path].is_unwritten and one.operation.kind != "store":
+                self._open(f"whether what {self._named(one)} reads of torch.empty was written")
+            self._bounds(one)
+        for number, one in enumerate(first):
+            for other in second[number:]:
+                self._pair(one, other)
+        return ProgramsProof(self.reasons[0] if self.reasons else "", tuple(sorted(self.suspects)))
+
+    def _open(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def _all(self, name: str) -> list[_Access]:
+        kernel = self.module.kernel
+        grid = tuple(NamedTerm(str(size), self.z3.IntVal(size)) for size in self.grid)
+        rows: list[_Access] = []
+        for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
+            # Anew for each: that another loop has an iteration is no fact here.
+            terms = Terms(self.z3, self.launch, self.module, grid, f"{name}{len(rows)} ")
+            terms.facts += [
+                own == self.z3.Int(f"{name}program {axis}") for own, axis in zip(terms.programs, "xyz", strict=True)
+            ]
+            conditions = [terms.holds(step) for step in path]
+            found = terms.access(operation)
+            if found is None:
+                raise Unread(f"{operation.name} is not followed")
+            repeats = any(step.opcode == "scf.for" for step, _ in path)
+            rows.append(_Access(operation, terms, found, [*conditions, found.condition], repeats))
+            if len(rows) > _MOST_ACCESSES:
+                raise Unread("it has too many accesses")
+        return rows
+
+    def _named(self, one: _Access) -> str:
+        return f"{one.operation.name} at {self.place_of(one.operation)}"
+
+    def _bytes(self, one: _Access) -> tuple[Term, int]:
+        """The first byte in the storage, and the size of what is accessed."""
+        size = _element_bytes(self.module, one.operation)
+        return (one.found.offset + (self.tensors[one.found.path].storage_offset or 0)) * size, size
+
+    def _bounds(self, one: _Access) -> None:
+        begin, size = self._bytes(one)
+        end = self.tensors[one.found.path].storage_bytes or 0
+        self._ask([*one.facts, self.z3.Or(begin < 0, begin + size > end)], f"whether {self._named(one)} is in bounds")
+        for operation, term in one.terms.narrow:
+            if id(operation) not in self._wrapping:
+                bits = element_of(operation.result_types[0]).bits
+                wraps = self.z3.Or(term >= 1 << (bits - 1), term < -(1 << (bits - 1)))
+                # Whatever the mask is: it may be of what wraps.
+                before = len(self.reasons)
+                what = f"whether the {bits}-bit {operation.name} at {self.place_of(operation)} wraps"
+                self._ask([*one.terms.facts, *one.conditions[:-1], wraps], what)
+                if len(self.reasons) > before:
+                    self._wrapping.add(id(operation))
+
+    def _pair(self, one: _Access, other: _Access) -> None:
+        kinds = {"store" if is_of_cta(each.operation) else each.operation.kind for each in (one, other)}
+        if kinds in ({"load"}, {"atomic"}):
+            return
+        stored = (self.tensors[each.found.path] for each in (one, other))
+        if len({tensor.shares or tensor.path for tensor in stored}) > 1:
+            return
+        (begin, size), (other_begin, other_size) = self._bytes(one), self._bytes(other)
+        z3 = self.z3
+        aligned = size == other_size
+        meet = begin == other_begin if aligned else z3.And(begin < other_begin + other_size, other_begin < begin + size)
+        places = [left == right for left, right in zip(one.terms.programs, other.terms.programs, strict=True)]
+        where = " and ".join(dict.fromkeys((self._named(one), self._named(other))))
+        facts = [*one.facts, *other.facts, meet]
+        self._ask([*facts, z3.Not(z3.And(*places))], f"whether two programs meet by {where}")
+        if one.operation is other.operation:
+            # An element is always the same thread's.
+            if not one.repeats or not one.found.index:
+                return
+            pairs = zip(one.found.index, other.found.index, strict=True)
+            facts.append(z3.Or(*[left != right for left, right in pairs]))
+        self._ask([*facts, *places], f"which threads of a program meet by {where}")
+
+    def _ask(self, conditions: list[Term], what: str) -> None:
+        if len(self.reasons) >= _MOST_REASONS:
+            return
+        model = ask(self.z3, conditions, _EFFORT)
+        if model is None:
+            return
+        self._open(what if model else f"{what}, which is too hard for the solver")
+        for name in ("first ", "second ") if model else ():
+            x, y, z = (
+                model.eval(self.z3.Int(f"{name}program {axis}"), model_completion=True).as_long() for axis in "xyz"
+            )
+            if 0 <= x < self.grid[0] and 0 <= y < self.grid[1] and 0 <= z < self.grid[2]:
+                self.suspects.add(x + self.grid[0] * (y + self.grid[1] * z))
+
+
+def prove_programs(
+    module: MlirModule, grid: tuple[int, int, int], record: LaunchRecord, place_of: Callable[[Operation], str]
+) -> ProgramsProof | None:
+    """Prove that the programs of a launch stay in bounds, and that no two of their threads meet; None without z3.
+
+    Args:
+        module: the TTIR.
+        place_of: an operation → its line of Python.
+    """
+    try:
+        import z3
+    except ImportError:
+        return None
+    for operation in module.walk():
+        if operation.kind in ("call", "debug") or operation.opcode in ("scf.while", "cf.br", "cf.cond_br"):
+            return ProgramsProof(f"{operation.name} is not followed")
+    if module.unknown:
+        return ProgramsProof("operations of unknown form")
+    numbers = {
+        one.path: z3.IntVal(one.value)
+        for one in record.arguments
+        if one.kind == "scalar" and isinstance(one.value, int) and not isinstance(one.value, bool)
+    }
+    tensors = {one.path: one for one in record.arguments if one.kind != "scalar"}
+    launch = _Launch(numbers, {path: z3.IntVal(0) for path in tensors})
+    prover = _Prover(z3, module, grid, tensors, launch, place_of)
+    try:
+        return prover.prove()
+    except Unread as unread:
+        return ProgramsProof(str(unread))
+
+
+def _element_bytes(module: MlirModule, operation: Operation) -> int:
+    names = {effect.operand for effect in operation.effects if effect.space == "global"}
+    for value in (value for name in names for value in operation.operand_group(name)):
+        pointed = element_of(module.type_of(value)).element
+        if pointed is not None:
+            return max(pointed.bits // 8, 1)
+    raise Unread(f"the size of what {operation.name} accesses is not read")

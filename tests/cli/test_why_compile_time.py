@@ -1,0 +1,54 @@
+"""`irscope why --compile-time`: four planted slow compiles, the line, the factor and the fix of each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.product import ROOT, Run
+
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
+KERNELS = ROOT / "tests" / "record" / "kernels" / "slow_compiles.py"
+PLANTED = {
+    "unrolled": ("unrolled", 24, "unrolled"),
+    "huge_tile": ("tile", 8192 / 128, "tile"),
+    "fallback_dot": ("dot", 32**3 / 128, "dot"),
+    "deep": ("inlined", 16, "inlined"),
+}
+"""Kernel → what multiplies its operations, by how much, and the comment on the line that is to blame."""
+
+
+def test_lines_factors_and_fixes(irscope: Run) -> None:
+    code, out, err = irscope("why", KERNELS, "--target", "cuda:90", "--compile-time", "--all", "--tries", "0", "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    lines = KERNELS.read_text().splitlines()
+    for found in answer["compiles"]:
+        kind, times, mark = PLANTED[found["kernel"]]
+        # In a kernel of a huge tile every line is multiplied: the worst is first.
+        worst = found["lines"][0]
+        assert (worst["cause"], worst["factors"][0]["times"]) == (kind, times)
+        assert lines[worst["line"] - 1].endswith(f"# {mark}")
+        assert worst["operations"] > 50 * worst["written"]
+        assert worst["fix"]["after"] is None
+        assert found["processor_us"] > 0
+    assert {row["kernel"] for row in answer["needed"]} == PLANTED.keys()
+    # Compiled on request, both sides in the same way: options from the IR, a loop from the Python text.
+    for kernel, text in (("huge_tile", "num_warps=16"), ("unrolled", "tl.range")):
+        code, out, err = irscope("why", f"last::{kernel}", "--compile-time", "--json")
+        assert code == 0, err
+        row = json.loads(out)["compiles"][0]["lines"][0]
+        assert text in row["fix"]["text"]
+        assert not row["fix"]["failure"]
+        assert row["fix"]["after"]["operations"] < row["fix"]["before"]["operations"] / 3
+        assert row["fix"]["after"]["processor_us"] > 0
+    told = irscope("why", "last", "--compile-time", "--tries", "0")[1]
+    assert "4 compiles:" in told
+    assert "×256  a dot of 32×32×32 without matrix instructions" in told
+
+
+def test_what_it_does_not_go_with(irscope: Run) -> None:
+    code, out, err = irscope("why", "last", "--compile-time", "--line", "3")
+    assert (code, out) == (2, "")
+    assert "--tries and --all alone" in err
