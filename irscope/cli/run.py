@@ -125,7 +125,7 @@ def _checked(
         except NoDevice:
             if in_ring:
                 raise
-            say("There is no GPU here that Triton's driver takes: the launches are run on the CPU.")
+            say("Triton's driver finds no GPU on this machine: the CPU runs the launches.")
     if every:
         raise UsageError("--all needs a GPU: the virtual GPU records the first launch of each compiled kernel.")
     with_gpu = machine.cpu and not options.targets and not options.virtual
