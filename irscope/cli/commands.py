@@ -46,7 +46,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "draw": "Draw a kernel: dataflow, control-flow, passes, warps, loop, poster, movie or roofline.",
         "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
         "export": "Write captures for another tool: --tritonparse, a trace that tritonparse's parser and viewer read.",
-        "serve": "Serve captures, passes, findings and layouts to other programs: mcp, for agents; lsp, for editors.",
+        "serve": "Serve captures, passes, findings and layouts to agents (mcp), editors (lsp) and browsers (page).",
     },
     "Explain": {
         "why": "Report what is slow in a kernel: the line, the cause, and fixes that were compiled.",
