@@ -58,6 +58,7 @@ __all__ = [
     "sweep",
     "table",
     "to_dict",
+    "verdict",
     "why",
 ]
 
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
         to_dict,
         why,
     )
+    from irscope.api.better import verdict
     from irscope.api.timing import predict
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
@@ -100,6 +102,7 @@ _HOMES = {
     "Target": "irscope.target",
     "predict": "irscope.api.timing",
     "table": "irscope.analysis.resources",
+    "verdict": "irscope.api.better",
 }
 
 

@@ -41,6 +41,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("", "", "irscope.api.explain", ("Explanation",)),
     ("", "", "irscope.api.timing", ("predict",)),
+    ("", "", "irscope.api.better", ("verdict", "BetterVerdict")),
     ("", "", "irscope.timing.predict", ("Prediction", "Share", "WhatIf", "Model")),
     ("", "", "irscope.timing.simulate", ("Span",)),
     ("", "", "irscope.analysis.findings.costs", ("Timed",)),
@@ -68,7 +69,7 @@ SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("", "", "irscope.verify.proof", ("ArgumentsVerdict",)),
     ("", "", "irscope.verify.bits", ("BitsVerdict",)),
-    ("", "", "irscope.device.measurement", ("Agreement", "Ratio")),
+    ("", "", "irscope.device.measurement", ("Agreement", "Ratio", "Timing", "Measurement")),
     ("", "", "irscope.ir.locations.model", ("Frame",)),
     (
         "irscope.analysis.diff.texts",

@@ -141,12 +141,13 @@ class PairTimer:
         if code_of(row.before) == code_of(row.after):
             return replace(row, why_not_measured="both run the same machine code")
         try:
-            return with_measurement(row, self._measurement(row.before, row.after))
+            return with_measurement(row, self.measurement(row.before, row.after))
         except (DeviceFault, RecordingError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             return replace(row, why_not_measured=lines[0])
 
-    def _measurement(self, before: Capture, after: Capture) -> Measurement:
+    def measurement(self, before: Capture, after: Capture) -> Measurement:
+        """Both launches, compared and timed; raises DeviceFault and RecordingError."""
         with self._launch(0, before) as first, ExitStack() as held:
             try:
                 second = held.enter_context(self._launch(1, after))

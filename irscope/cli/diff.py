@@ -270,7 +270,7 @@ def pairs_of(
     if right is not None:
         if variant or record_options.plan:
             raise UsageError("two sides are given already: leave out --vs and --disable-pass, or the second side.")
-        return _paired(_side(left or "last", record_options), _side(right, record_options))
+        return paired(_side(left or "last", record_options), _side(right, record_options))
     if not variant and not record_options.plan:
         raise UsageError(
             "there is nothing to compare it with: give a second FILE or CAPTURE, --disable-pass, --vs or --pass."
@@ -295,7 +295,7 @@ def pairs_of(
         if options:
             how = replace(base, plan=record_options.plan, options=options)
             others = [compiled_again(other, how) for other in others]
-        return _paired(captures, others)
+        return paired(captures, others)
     how = replace(base, plan=record_options.plan, targets=targets, options=options)
     return [(one, compiled_again(one, replace(how, plan=one.plan.joined(record_options.plan)))) for one in captures]
 
@@ -326,7 +326,8 @@ def _side(subject: str, record_options: RecordingOptions) -> Sequence[Capture]:
     return captures_of(subject, record_options)
 
 
-def _paired(left: Sequence[Capture], right: Sequence[Capture]) -> list[_Pair]:
+def paired(left: Sequence[Capture], right: Sequence[Capture]) -> list[_Pair]:
+    """Each capture of one side with the most similar of the other; raises UsageError where no kernel is on both."""
     if len(left) == 1 and len(right) == 1:
         return [(left[0], right[0])]
     rest = list(right)
@@ -386,7 +387,7 @@ def _recorded_again(
     again = replace(
         base, plan=record_options.plan, config=variant.get("config", base.config), interpreter=variant.get("triton")
     )
-    return _paired(captures_of(left, base), captures_of(left, again, becomes_last=False))
+    return paired(captures_of(left, base), captures_of(left, again, becomes_last=False))
 
 
 def _assembled_again(left: str | None, base: RecordingOptions, variant: dict[str, str]) -> list[_Pair]:
@@ -414,7 +415,7 @@ def _with_other_constexprs(
         again = replace(record_options, constexprs=tuple({**dict(record_options.constexprs), **constexprs}.items()))
     else:
         again = replace(record_options, constants=tuple(constexprs.items()))
-    return _paired(captures, captures_of(left, again, becomes_last=False))
+    return paired(captures, captures_of(left, again, becomes_last=False))
 
 
 def _stages_shown(left: Capture, right: Capture, record_options: Sequence[str]) -> list[str]:

@@ -8,9 +8,12 @@ from typing import Any
 
 from irscope.cli.captures import captures_of, tell_incomplete
 from irscope.cli.command import Subject
+from irscope.cli.diff import paired, pairs_of
+from irscope.cli.launches import is_script, program_request
 from irscope.cli.output import Destination
 from irscope.cli.streams import progress
-from irscope.errors import UsageError
+from irscope.device.measurement import Measurement
+from irscope.errors import MissingTool, NoDevice, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
@@ -25,6 +28,7 @@ def verify(
     bits: bool = False,
     all_programs: bool = False,
     for_all_arguments: bool = False,
+    better: bool = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -43,10 +47,16 @@ def verify(
         --all-programs: Execute all programs of a launch, however many there are.
         --for-all-arguments: Prove with z3 that no access is out of bounds whatever the integer arguments are, or find
             some.
+        --better: With --vs or a second capture: whether that is better, the same result in less predicted time, for
+            other sizes too; of two FILEs with a GPU, in less measured time. The exit code is 0 only where it is.
     """
     from irscope.api import meaning, safety, safety_for_all_arguments, same_bits
     from irscope.render.text.verdict import render_bits, render_meaning, render_proof, render_verdict
 
+    if better:
+        if (other is None and not versus) or passes or bits or for_all_arguments or all_programs:
+            raise UsageError("--better compares two compiles: give a second FILE or CAPTURE, or --vs KEY=VALUE, alone.")
+        return _better(subject, other, versus or [], to, record_options)
     if for_all_arguments and (other is not None or versus or passes or bits):
         raise UsageError("--for-all-arguments is about one compile of each launch: leave out the other options.")
     if other is not None or versus:
@@ -83,12 +93,56 @@ def verify(
 def _pairs(
     left: str | None, right: str | None, versus: Sequence[str], record_options: RecordingOptions
 ) -> list[tuple[Capture, Capture]]:
-    from irscope.cli.diff import pairs_of
-
     plans = [text.partition("=")[2] for text in versus if text.startswith("plan=")]
     for plan in plans:
         record_options = replace(record_options, plan=record_options.plan.joined(PassPlan.parse(plan)))
     return pairs_of(left, right, record_options, [text for text in versus if not text.startswith("plan=")])
+
+
+def _better(
+    subject: str | None, other: str | None, versus: Sequence[str], to: Destination, record_options: RecordingOptions
+) -> int:
+    from irscope.api.better import verdict
+    from irscope.render.text.verdict import render_better
+
+    if other is None:
+        pairs, timer = _pairs(subject, None, versus, record_options), None
+    else:
+        sides = [captures_of(one, record_options, becomes_last=False) for one in (subject or "last", other)]
+        counts = [len(side) for side in sides]
+        if counts[0] != counts[1] or (counts[0] > 1 and len({one.name for one in sides[0]}) < counts[0]):
+            names = ["; ".join(f"{one.name} ({one.id[:8]})" for one in side) for side in sides]
+            raise UsageError(
+                f"--better compares launch with launch: {names[0]} against {names[1]}. Name one on each side."
+            )
+        pairs = paired(*sides)
+        timer = _timer((subject, other), (sides[0], sides[1]), record_options)
+    verdicts = {one.id: verdict(one, two, measured=timer(one, two) if timer else None) for one, two in pairs}
+    to.emit_each(
+        [one for one, _ in pairs],
+        lambda one: picked(one, "id kernel=name target") | verdicts[one.id].as_json(),
+        lambda one, _, color: render_better(verdicts[one.id], color=color),
+    )
+    return int(any(one.answer != "better" for one in verdicts.values()))
+
+
+def _timer(
+    subjects: tuple[str | None, str],
+    sides: tuple[Sequence[Capture], Sequence[Capture]],
+    record_options: RecordingOptions,
+) -> Callable[[Capture, Capture], Measurement] | None:
+    """What measures two launches of scripts on this machine's GPU; None where there is none, or no scripts."""
+    from irscope.api.gpu import PairTimer, require_gpu
+
+    if record_options.targets or not all(is_script(one, record_options) for one in subjects):
+        return None
+    try:
+        require_gpu(None, "--better")
+    except (NoDevice, MissingTool):
+        return None
+    options = replace(record_options, snapshots="none", disassemble=False, layouts=False)
+    before, after = (program_request(one, options) for one in subjects)
+    return PairTimer((before, after), sides, 100, True).measurement
 
 
 def _answer(

@@ -196,6 +196,8 @@ def compare_texts(
 def _not_run(capture: Capture) -> str:
     if capture.launch.record is None or capture.launch.grid is None:
         return "it was compiled without a launch, so its arguments are unknown"
+    if not any(stage in capture.stages for stage in ("ttgir", "ttir", "source")):
+        return f"its compile begins with {capture.begun_from or 'nothing'}: there is no IR to execute"
     return ""
 
 

@@ -16,7 +16,7 @@ from irscope.api.texts import parse_lines
 from irscope.cli.captures import is_capture, split_subject
 from irscope.cli.mcp.answers import call_text
 from irscope.cli.texts import one_pass, snapshot_text
-from irscope.errors import CaptureNotFound, IrscopeError, PlanError, StageNotFound, UsageError
+from irscope.errors import CaptureNotFound, IrscopeError, NoDevice, PlanError, StageNotFound, UsageError
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
@@ -94,6 +94,9 @@ def error_text(error: Exception, tool: str, arguments: Mapping[str, Any]) -> str
     text, of_it = str(error), {"capture": arguments.get("capture") or arguments.get("left")}
     if "Next: " in text:
         return text
+    if isinstance(error, NoDevice):
+        instead = call_text("verdict", {"before": "CAPTURE", "after": "CAPTURE"}) if tool == "bench" else "list()"
+        return f"{text} Next, for predicted times: {instead}"
     if isinstance(error, CaptureNotFound):
         return f"{text} Next: list()"
     if isinstance(error, StageNotFound) or (isinstance(error, UsageError) and arguments.get("stage")):

@@ -34,6 +34,11 @@ def mcp_server() -> MCPServer[Any]:
     return MCPServer("irscope", version=__version__, instructions=_INSTRUCTIONS, tools=tools, log_level="WARNING")
 
 
+_UNLISTED = ("start", "config", "dry", "ignore", "last", "locations", "match", "pairs", "timeout_s", "tries", "variant")
+"""Arguments that are taken and not described here: where a page begins is told once, in the instructions, and by the
+call that an answer names; the others are in docs/agents.md, and told where an argument is given that there is not."""
+
+
 class _Tool(Tool):
     """A tool that says which arguments it takes, where it is given others."""
 
@@ -45,7 +50,7 @@ class _Tool(Tool):
             if (wrong := error.__cause__) is None or not isinstance(wrong, ValidationError):
                 raise
             told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors())
-            takes = ", ".join(self.parameters["properties"])
+            takes = ", ".join(self.fn_metadata.arg_model.model_fields)
             needed = ", ".join(f"{name}=…" for name in self.parameters.get("required", ()))
             text = f"{told}. {self.name} takes {takes}. Next: {self.name}({needed})"
             raise ToolError(text) from wrong
@@ -72,7 +77,8 @@ def _tool(offered: Offered, kept: KeptAnswers) -> Tool:
     model.model_config["extra"] = "forbid"
     model.model_rebuild(force=True)
     schema = model.model_json_schema(by_alias=True)
-    properties = {name: _short(row, told.get(name, "")) for name, row in schema["properties"].items()}
+    listed = {name: row for name, row in schema["properties"].items() if name not in _UNLISTED}
+    properties = {name: _short(row, told.get(name, "")) for name, row in listed.items()}
     tool.parameters = {"type": "object", "properties": properties}
     if required := schema.get("required"):
         tool.parameters["required"] = required

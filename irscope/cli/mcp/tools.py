@@ -29,11 +29,7 @@ from irscope.store.recent import edits_folder, free_name, refuse_taken
 
 
 def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> ToolAnswer:
-    """List stored captures, the newest first.
-
-    Args:
-    kernel: a pattern
-    """
+    """List stored captures."""
     words = ["ls", *([kernel] if kernel and not kernel.startswith("-") else [])]
     words += _options(where=f"target={target}" if target else "", last=last)
     document, said = command_json(words)
@@ -61,7 +57,6 @@ def _stages(
     stage: source, ttir, ttgir, llir, ptx, sass, …
     after: a pass, as 'combine#2'
     source_lines: Python's, as '23-31,40'
-    locations: keep loc(…)
     """
     subject = capture_subject(capture)
     if not stage and not after:
@@ -161,14 +156,12 @@ def _why(
     grid: str = "",
     start: int = 0,
 ) -> ToolAnswer:
-    """Report what is slow: line, cause, compiled fixes; the worst first.
+    """Report what is slow: line, cause, compiled fixes.
 
     Args:
-    tries: compiles, at most
     operation: as 'tt.dot'
     value: as '%acc'
-    ignore: codes, as 'IRS101'
-    sizes: as if launched so, as {n: 4096}
+    sizes: as {n: 4096}
     grid: CTAs, as '64,8'
     """
     trusted = all(file.load().environment.is_trusted for file in stored_captures(capture_subject(capture)).files)
@@ -181,7 +174,7 @@ def _why(
 def _layouts(
     capture: str, names: list[str] | None = None, value: str = "", operation: str = "", line: int = 0, start: int = 0
 ) -> ToolAnswer:
-    """List layouts of the TTGIR: bases, uses, registers, copies, padding.
+    """List layouts of the TTGIR.
 
     Args:
     names: as '#blocked', 'nvidia_mma'
@@ -202,7 +195,7 @@ def _layouts(
 
 
 def _costs(capture: str, start: int = 0) -> ToolAnswer:
-    """Rank memory accesses and layout conversions by waste: excess sectors, bank conflicts."""
+    """Rank accesses and layout conversions by waste."""
     document, said = command_json(["layout", capture_subject(capture), "--costs"])
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     whole = f"irscope layout {capture} --costs --json"
@@ -212,7 +205,7 @@ def _costs(capture: str, start: int = 0) -> ToolAnswer:
 def _ablate(
     capture: str, stage: str = "ttgir", passes: list[str] | None = None, pairs: bool = False, start: int = 0
 ) -> ToolAnswer:
-    """Compile with each pass off in turn: failures, differences, resources.
+    """Compile with each pass off in turn.
 
     Args:
     stage: ttir, ttgir, llir, cubin, all
@@ -229,7 +222,6 @@ def _check(
     capture: str,
     max_regs: int = 0,
     no_spills: bool = False,
-    max_shared: int = 0,
     uses: list[str] | None = None,
     min_width: list[str] | None = None,
     pipelined: bool = False,
@@ -244,7 +236,7 @@ def _check(
     no_finding: codes, or 'any'
     """
     words = ["check", capture_subject(capture)]
-    words += _options(max_regs=max_regs, max_shared=max_shared, no_spills=no_spills, pipelined=pipelined)
+    words += _options(max_regs=max_regs, no_spills=no_spills, pipelined=pipelined)
     words += _options(uses=uses, min_width=min_width, no_finding=no_finding)
     document, said = command_json(words)
     (row, *others) = document.pop("captures")
@@ -255,7 +247,7 @@ def _check(
 
 
 def _verify(capture: str, all_programs: bool = False, start: int = 0) -> ToolAnswer:
-    """Find accesses out of bounds, races and deadlocks, on the CPU."""
+    """Find accesses out of bounds, races and deadlocks."""
     words = ["verify", capture_subject(capture), *_options(all_programs=all_programs)]
     return _answer_of(capture, words, "violations", start)
 
@@ -263,7 +255,7 @@ def _verify(capture: str, all_programs: bool = False, start: int = 0) -> ToolAns
 def _time(
     capture: str, part: str = "", sizes: dict[str, int] | None = None, grid: str = "", start: int = 0
 ) -> ToolAnswer:
-    """Predict a launch's time, its bound and the share of each line.
+    """Predict a launch's time, bound and lines.
 
     Args:
     part: h100, …
@@ -296,10 +288,47 @@ def _tune(
 
 
 def _run(file: str, kernel: str = "", plan: str = "", start: int = 0) -> ToolAnswer:
-    """Run a Python file and check its kernels' results, with a plan against every pass on."""
+    """Run a Python file and check its kernels' results, under a plan too."""
     rules = PassPlan.parse(plan)
     words = [f"--disable-pass={rule}" for rule in rules.disabled] + [f"--enable-only={rule}" for rule in rules.only]
     return _answer_of("", ["run", program_subject(file, kernel), *words], "launches", start)
+
+
+def _verdict(before: str, after: str, start: int = 0) -> ToolAnswer:
+    """Judge a rewrite: same result, at other sizes too? Faster? Two FILEs are run, on a GPU timed."""
+    document, said = command_json(["verify", *map(_value, (before, after)), "--better"])
+    rows = rows_of(document)
+    return ToolAnswer({}, "verdicts", rows, f"irscope verify {before} {after} --better --json", start, notes=said)
+
+
+def _bench(file: str, kernel: str = "", versus: list[str] | None = None, start: int = 0) -> ToolAnswer:
+    """Time a launch and variants on the GPU."""
+    words = ["bench", program_subject(file, kernel), *(f"--vs={one}" for one in versus or ())]
+    return _answer_of("", words, "variants", start)
+
+
+def _profile(capture: str, start: int = 0) -> ToolAnswer:
+    """Show hardware counters of a capture, or of a FILE on the GPU."""
+    return _answer_of(capture, ["profile", _value(capture)], "operations", start)
+
+
+def _reduce(capture: str, finding: str = "", meaning: str = "", start: int = 0) -> ToolAnswer:
+    """Reduce IR while it still fails, has a finding, or a pass changes its meaning."""
+    words = ["reduce", capture_subject(capture), *_options(finding=finding, meaning=meaning)]
+    document, said = command_json(words)
+    (head,) = rows_of([document])
+    ir: dict[str, Any] = head.pop("ir") or {}
+    rows = str(ir.pop("text", "")).splitlines()
+    return ToolAnswer(head | {"ir": ir}, "lines", rows, f"irscope {' '.join(words)} --json", start, notes=said)
+
+
+def _upgrade(capture: str, to: str, start: int = 0) -> ToolAnswer:
+    """Compare with another Triton: what changed, and which pass did it.
+
+    Args:
+    to: its Python
+    """
+    return _answer_of(capture, ["upgrade", capture_subject(capture), *_options(to=to)], "rows", start)
 
 
 def _answer_of(capture: str, words: Sequence[str], key: str, start: int) -> ToolAnswer:
@@ -328,7 +357,7 @@ def _options(**values: str | int | Sequence[str] | None) -> list[str]:
 def _value(text: str) -> str:
     """A value that stands alone on a command line; raises UsageError for what would be an option there."""
     if text.startswith("-"):
-        raise UsageError(f"{text!r} is no name of a pass.")
+        raise UsageError(f"{text!r} is an option, where a name is expected.")
     return text
 
 
@@ -358,15 +387,13 @@ def record(
     timeout_s: float = 300.0,
     start: int = 0,
 ) -> ToolAnswer:
-    """Run a Python file (the user's code) and record its kernels; or compile one by its signature.
+    """Run a Python file and record its kernels; or compile one by its signature.
 
     Args:
     signature: as '*fp16:16, i32'; :16: divisible
     options: as {num_warps: 8}
     target: as cuda:90
     plan: passes off, as '-combine'
-    config: first, all, N or KEY=VALUE
-    dry: in a copy of the folder
     """
     asked = RecordingOptions.of(
         {
@@ -428,13 +455,12 @@ def edit(
     variant: str = "",
     start: int = 0,
 ) -> ToolAnswer:
-    """Edit the IR after a pass or of a stage, compile on from it, show what changed. Give lines, replace or text.
+    """Edit the IR after a pass or of a stage, and compile on. Give lines, replace or text.
 
     Args:
     at: a pass, as 'ttgir:coalesce', or ttir, ttgir, llir, ptx
     lines: number → new text; empty removes
     replace: part, there once → new text
-    variant: its name
     """
     if at == PYTHON:
         how = call_text("edit_python", {"capture": capture})
@@ -457,7 +483,7 @@ def edit_python(
     variant: str = "",
     start: int = 0,
 ) -> ToolAnswer:
-    """Edit the kernel's Python, run it, compile it as the launch did. Without an edit: show it."""
+    """Edit the kernel's Python, run and compile it. Without an edit: show it."""
     subject = capture_subject(capture)
     with quiet():
         place = place_at(_one(subject), PYTHON, record=run_request, tell=say)
@@ -541,5 +567,10 @@ TOOLS = (
     Offered("time", _time, "reads", "why"),
     Offered("tune", _tune, "compiles", "why"),
     Offered("run", _run, "runs the file", "record"),
+    Offered("verdict", _verdict, "runs the file", "why"),
+    Offered("bench", _bench, "runs the file", "record"),
+    Offered("profile", _profile, "runs the file", "why"),
+    Offered("reduce", _reduce, "compiles", "stages"),
+    Offered("upgrade", _upgrade, "runs the file", "why"),
 )
 """All of them, in the order in which they are listed."""

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from os.path import basename
 from typing import TYPE_CHECKING
 
+from irscope.render.text.tables import duration_text
 from irscope.verify.bits import BitsVerdict
 from irscope.verify.meaning import Difference, MeaningVerdict, PassMeaning
 from irscope.verify.verdict import SafetyVerdict, Violation
 
 if TYPE_CHECKING:
+    from irscope.api.better import BetterVerdict
     from irscope.verify.proof import ArgumentsVerdict
 
 
@@ -64,6 +66,28 @@ def render_meaning(verdict: MeaningVerdict, *, color: bool = False) -> str:
             lines.append(f"  {row.answer}  {len(alike)} passes, {alike[0].label} to {alike[-1].label}: {row.detail}.")
         elif alike and (row.answer != "same" or row.arithmetic != "ring"):
             lines += _row(row)
+    return "\n".join(lines) + "\n"
+
+
+def render_better(verdict: BetterVerdict, *, color: bool = False) -> str:
+    """The answer, both times with the minimum, what costs most in the second, and the next command."""
+    answer = f"\x1b[1m{verdict.answer}\x1b[0m" if color else verdict.answer
+    lines = [f"{answer}: {'; '.join(verdict.reasons) or 'the same result in less time'}"]
+    if not verdict.meaning.reason:
+        lines.append(f"  result: {verdict.meaning.answer}, {_scope(verdict.meaning)}")
+    if verdict.before is not None and verdict.after is not None:
+        times = [duration_text(one.seconds) for one in (verdict.before, verdict.after)]
+        least = f"; {verdict.over_minimum:.3g} times its minimum" if verdict.over_minimum is not None else ""
+        lines.append(
+            f"  predicted on {verdict.after.part}: {times[0]} → {times[1]}, {verdict.ratio:.3g} times; bound by "
+            f"{verdict.after.bound}{least}"
+        )
+    if verdict.measured is not None and verdict.measured.ratio is not None:
+        lines.append(f"  measured on {verdict.measured.device}: {verdict.measured.ratio.text}")
+    if verdict.finding is not None:
+        lines.append(f"  next to improve: {verdict.finding.code} {verdict.finding.kind.name}: {verdict.finding.text}")
+    tool, arguments = verdict.then
+    lines.append(f"  next: irscope {' '.join([tool, *map(str, arguments.values())])}")
     return "\n".join(lines) + "\n"
 
 

@@ -94,9 +94,13 @@ def test_what_tools_may_do_is_marked(server: Any) -> None:
     tools = {tool.name: tool for tool in anyio.run(_answers, server, [])[-1].tools}
     # The defaults of the protocol: a tool may write, destroy, and reach the world.
     hints = {name: one.annotations and one.annotations.model_dump(exclude_none=True) for name, one in tools.items()}
-    assert {name for name, one in hints.items() if not one} == {"record", "edit_python", "run"}
+    assert {name for name, one in hints.items() if not one} == {
+        *("record", "edit_python", "run", "verdict", "bench", "profile", "upgrade"),
+    }
     compiles = {"destructive_hint": False, "open_world_hint": False}
-    assert {name for name, one in hints.items() if one == compiles} == {"recompile", "edit", "ablate", "tune"}
+    assert {name for name, one in hints.items() if one == compiles} == {
+        *("recompile", "edit", "ablate", "tune", "reduce"),
+    }
     reads = {"list", "stages", "passes", "diff", "why", "verify", "layouts", "costs", "check", "time"}
     assert {name for name, one in hints.items() if one == {"read_only_hint": True, "open_world_hint": False}} == reads
 
@@ -108,9 +112,9 @@ def test_what_a_name_does_not_say_is_described(server: Any) -> None:
     bare = {(tool, name) for tool, rows in tools.items() for name, row in rows.items() if "description" not in row}
     described = {name for rows in tools.values() for name, row in rows.items() if "description" in row}
     assert {name for _, name in bare} - described == {
-        *("all_programs", "arguments", "capture", "changed", "constexprs", "file", "first_line", "last", "last_line"),
-        *("left", "line", "match", "max_regs", "max_shared", "no_spills", "pairs", "passes", "pipelined", "right"),
-        *("start", "text", "timeout_s"),
+        *("all_programs", "arguments", "before", "capture", "changed", "constexprs", "file", "finding", "first_line"),
+        *("kernel", "last_line", "left", "line", "max_regs", "meaning", "no_spills", "passes", "pipelined", "right"),
+        "text",
     }
 
 
