@@ -131,6 +131,14 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, ModuleNotFoundError) and error.name in ("numpy", "ml_dtypes"):
+            from irscope.errors import installing
+
+            print(
+                f"irscope: {' '.join(own[:1])} needs the package {error.name}: {installing('machine')}.",
+                file=sys.stderr,
+            )
+            return 1
         print(
             f"irscope: internal error, {type(error).__name__}: {error}. Run it again with --debug for the traceback, "
             "and report it.",

@@ -22,7 +22,9 @@ IrscopeError                the base: every message names the value and the reme
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from urllib.parse import unquote, urlsplit
 
 
 class IrscopeError(Exception):
@@ -156,3 +158,23 @@ def _distance(name: str, other: str) -> int:
             now.append(best)
         before, last = last, now
     return last[-1]
+
+
+def installing(extra: str) -> str:
+    """The command that installs an extra of this irscope: `pip install 'irscope[triton]'`.
+
+    Of one that was installed from a folder, a wheel or a repository, from there: another place may have no irscope, or
+    another one (PEP 610, `direct_url.json`).
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = json.loads(distribution("irscope").read_text("direct_url.json") or "{}")
+        url = str(origin.get("url", ""))
+    except (PackageNotFoundError, ValueError, AttributeError):
+        origin, url = {}, ""
+    if dict(origin.get("dir_info", {})).get("editable"):
+        return f"pip install -e '{unquote(urlsplit(url).path)}[{extra}]'"
+    if "vcs_info" in origin:
+        url = f"{origin['vcs_info']['vcs']}+{url}"
+    return f"pip install 'irscope[{extra}]{f' @ {url}' if url else ''}'"

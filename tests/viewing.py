@@ -1,4 +1,4 @@
-"""What works with neither Triton nor torch: `python -m tests.viewing PYTHON` tries an installed irscope.
+"""What works with neither Triton nor torch, nor NumPy: `python -m tests.viewing PYTHON` tries an installed irscope.
 
 PYTHON is an interpreter that has irscope installed, and nothing that recording needs. Every command that reads must do
 so, and every command that records must say in one line what to install. The commands run in a folder of their own, so
@@ -37,7 +37,6 @@ READS: tuple[tuple[str, ...], ...] = (
     ("diff", CAPTURE, OTHER, "--stat"),
     ("source", CAPTURE),
     ("layout", CAPTURE),
-    ("layout", CAPTURE, "--costs"),
     ("layout", _COMPUTED, "--shape", "1024"),
     ("draw", "dataflow", CAPTURE, "--stage", "ttgir", "-o", "graph.gv"),
     ("report", CAPTURE, "-o", "report.html"),
@@ -58,7 +57,15 @@ RECORDS: tuple[tuple[str, ...], ...] = (
     ("run", _SCRIPT),
     ("bench", _SCRIPT),
 )
-REMEDY = "pip install 'irscope[triton]'"
+EXECUTES: tuple[tuple[str, ...], ...] = (
+    ("layout", CAPTURE, "--costs"),
+    ("why", CAPTURE),
+    ("time", CAPTURE),
+    ("verify", CAPTURE),
+    ("draw", "roofline", CAPTURE, "-o", "roofline.svg"),
+)
+"""Those that execute IR, on NumPy, and say what to install where there is none."""
+REMEDY = "[triton]"
 _COMMANDS = """
 import contextlib, io, json, sys, traceback
 from irscope.__main__ import run
@@ -81,7 +88,7 @@ def fails(call):
     try:
         call()
     except MissingTool as error:
-        assert "irscope[triton]" in str(error), error
+        assert "[triton]" in str(error), error
         return True
     return False
 assert fails(lambda: irscope.record("kernel.ttir"))
@@ -106,7 +113,7 @@ def problems(
         done += _in_one_process(python, commands[1:], folder, env)
     for command, (code, told) in zip(commands, done, strict=True):
         said = told.splitlines()
-        reads = command in READS
+        reads = remedy == REMEDY and command in READS
         if "Traceback" in told or code != (0 if reads else 1):
             found.append(f"irscope {' '.join(command)}: exit {code}: {told}")
         elif not reads and (len([line for line in said if remedy in line]) != 1 or remedy not in said[-1]):
@@ -150,15 +157,17 @@ def api_problem(python: str, environment: Mapping[str, str]) -> str:
 def main() -> None:
     """Try the interpreter that is named."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    look = "import importlib.util as u, irscope; print(u.find_spec('triton'), u.find_spec('torch'), irscope.__file__)"
+    names = ("triton", "torch", "numpy")
+    look = f"import importlib.util as u, irscope; print(*map(u.find_spec, {names}), irscope.__file__)"
     seen = subprocess.run(
         [sys.argv[1], "-c", look], capture_output=True, text=True, cwd="/", env=environment, check=True
     ).stdout
-    if not seen.startswith("None None ") or str(ROOT / "irscope") in seen:
-        sys.exit(f"{sys.argv[1]} has Triton, torch or this checkout: {seen}")
+    if not seen.startswith("None None None ") or str(ROOT / "irscope") in seen:
+        sys.exit(f"{sys.argv[1]} has Triton, torch, NumPy or this checkout: {seen}")
     found = [*problems(sys.argv[1], environment, READS), *problems(sys.argv[1], environment, RECORDS)]
+    found += problems(sys.argv[1], environment, EXECUTES, "[machine]")
     found += filter(None, [api_problem(sys.argv[1], environment)])
-    print("\n".join(found) or f"{len(READS)} commands read, {len(RECORDS)} say what to install")
+    print("\n".join(found) or f"{len(READS)} commands read, {len(RECORDS) + len(EXECUTES)} say what to install")
     sys.exit(bool(found))
 
 

@@ -11,13 +11,13 @@ from datetime import datetime, timezone
 from typing import Any
 
 from irscope import __version__
-from irscope.errors import MissingTool, RecordingError
+from irscope.errors import MissingTool, RecordingError, installing
 from irscope.model.evidence import Ceilings
 from irscope.store.disk import default_folder
 from irscope.store.recent import CaptureStore
 
 _PROBE_TIMEOUT_S = 120
-_GET_TRITON = "pip install 'irscope[triton]' (on Linux), or a PyTorch that brings its own; reading captures needs none"
+_GET_TRITON = f"{installing('triton')} (on Linux), or a PyTorch that brings its own; reading captures needs none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,11 @@ def look(interpreter: str) -> list[Installed]:
         *_triton(interpreter),
         _found(shutil.which("dot"), Installed("dot", "missing", "not found (graphviz draws graphs)", install_dot)),
         _store(),
-        *map(_package, ("click", "pygments", "rich", "graphviz", "msgspec", "numpy")),
+        *map(_package, ("click", "pygments", "rich", "graphviz", "msgspec")),
+        _found(
+            _version("numpy"),
+            Installed("numpy", "note", "not installed: why, verify and time need it", installing("machine")),
+        ),
     ]
 
 
@@ -48,7 +52,7 @@ def try_gpus(interpreter: str) -> tuple[list[Installed], list[Ceilings]]:
     try:
         answer = _ask(interpreter, "irscope.record.gpu.timing")
     except (MissingTool, RecordingError) as error:
-        fix = "it needs torch, and a GPU with its driver; pip install 'irscope[triton,torch]'"
+        fix = f"it needs torch, and a GPU with its driver; {installing('triton,torch')}"
         return [Installed("GPU", "missing", f"nothing could be launched: {error}", fix)], []
     if not answer["devices"]:
         fix = "launching needs a GPU, its driver, and a torch built for it; all but bench and profile works without"
@@ -106,7 +110,7 @@ def _triton(interpreter: str) -> list[Installed]:
     findings.append(Installed("targets", "ok", ", ".join(seen["targets"])))
     if seen["refused"]:
         findings.append(Installed("targets", "note", "not supported by this Triton: " + ", ".join(seen["refused"])))
-    no_torch = Installed("torch", "note", "not installed", "pip install 'irscope[torch]', if your scripts import it")
+    no_torch = Installed("torch", "note", "not installed", f"{installing('torch')}, if your scripts import it")
     no_gpu = Installed("GPU", "note", "none: scripts run on the virtual GPU, which launches nothing")
     findings += [_found(seen["torch"], no_torch), _found(seen["gpu"], no_gpu)]
     for name in ("ptxas", "nvdisasm", "cuobjdump"):
@@ -120,8 +124,11 @@ def _found(detail: str | None, otherwise: Installed) -> Installed:
 
 
 def _package(name: str) -> Installed:
-    version = importlib.metadata.version(name) if importlib.util.find_spec(name) is not None else None
-    return _found(version, Installed(name, "missing", "not installed", f"pip install {name}"))
+    return _found(_version(name), Installed(name, "missing", "not installed", f"pip install {name}"))
+
+
+def _version(name: str) -> str | None:
+    return importlib.metadata.version(name) if importlib.util.find_spec(name) is not None else None
 
 
 def _store() -> Installed:

@@ -15,7 +15,7 @@ from typing import Any
 
 from irscope import __version__
 from irscope.analysis.resources import figures_of
-from irscope.errors import IrscopeError, MissingTool, RecordingError
+from irscope.errors import IrscopeError, MissingTool, RecordingError, installing
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.model.trial import Point, SweepRow
@@ -163,7 +163,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
     try:
         import distributed  # pyright: ignore
     except ImportError as error:
-        raise MissingTool("a sweep needs dask.distributed: pip install 'irscope[sweep]'.") from error
+        raise MissingTool(f"a sweep needs dask.distributed: {installing('sweep')}.") from error
     dask: Any = distributed
     if scheduler:
         try:
@@ -180,7 +180,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
     try:
         security = dask.Security.temporary()
     except ImportError as error:
-        raise MissingTool("a sweep needs cryptography too: pip install 'irscope[sweep]'.") from error
+        raise MissingTool(f"a sweep needs cryptography too: {installing('sweep')}.") from error
     # The workers are forks of one process that has imported dask: each would take a second of a core for that.
     forked = {"distributed.worker.multiprocessing-method": "forkserver"} if _CAN_FORK else {}
     # Each of dask's processes has a web server beside, whatever it is told of a dashboard: with nothing to answer.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.errors import CaptureNotFound, IrscopeError, MissingTool, UsageError, did_you_mean
+from irscope.errors import CaptureNotFound, IrscopeError, MissingTool, UsageError, did_you_mean, installing
 
 _KINDS = ("mcp", "lsp", "page")
 
@@ -38,9 +38,7 @@ def serve(kind: str, folder: str | None = None, port: int = 0, show: bool = Fals
         from irscope.cli.mcp.server import mcp_server
     except ImportError as error:
         needed = {"mcp": "mcp, 2 or later", "lsp": "pygls, 2 or later"}[kind]
-        raise MissingTool(
-            f"irscope serve {kind} needs the package {needed}: pip install 'irscope[{kind}]' ({error})."
-        ) from error
+        raise MissingTool(f"irscope serve {kind} needs the package {needed}: {installing(kind)} ({error}).") from error
     from irscope.record.process.child import warm_children
 
     with warm_children():

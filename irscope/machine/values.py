@@ -17,7 +17,7 @@ from typing import Any, Union, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from irscope.errors import MissingTool, NotRun
+from irscope.errors import MissingTool, NotRun, installing
 from irscope.ir.mlir.types import Type
 
 Array = NDArray[Any]
@@ -61,7 +61,7 @@ def narrow_float(name: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError as error:
-        raise MissingTool("bfloat16 and float8 need ml_dtypes: pip install ml_dtypes.") from error
+        raise MissingTool(f"bfloat16 and float8 need ml_dtypes: {installing('machine')}.") from error
     return np.dtype(getattr(ml_dtypes, name))
 
 

@@ -16,7 +16,7 @@ from html import escape
 from math import inf
 from typing import Any, Literal, NamedTuple, get_args
 
-from irscope.errors import MissingTool, UsageError, did_you_mean
+from irscope.errors import MissingTool, UsageError, did_you_mean, installing
 from irscope.render.text.tables import display_width, shorten, visible
 
 WIDTH, HEIGHT = 1280, 720
@@ -480,7 +480,7 @@ def render_png(svg: str, zoom: float = 2.0) -> bytes:
         resvg: Any = importlib.import_module("resvg_py")
     except ImportError as error:
         raise MissingTool(
-            "PNG needs the package resvg-py: pip install 'irscope[png]'. --format svg needs nothing."
+            f"PNG needs the package resvg-py: {installing('png')}. --format svg needs nothing."
         ) from error
     # Other versions return a list of integers.
     return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=zoom))

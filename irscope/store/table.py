@@ -11,7 +11,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from irscope.errors import MissingTool, ParseError, UsageError
+from irscope.errors import MissingTool, ParseError, UsageError, installing
 from irscope.model.trial import SweepRow
 from irscope.store.disk import write_atomically
 from irscope.store.schema import converted
@@ -87,7 +87,7 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet as parquet  # pyright: ignore
     except ImportError as error:
-        raise MissingTool("Parquet needs pyarrow: pip install 'irscope[sweep]'. CSV and JSON need nothing.") from error
+        raise MissingTool(f"Parquet needs pyarrow: {installing('sweep')}. CSV and JSON need nothing.") from error
     return parquet
 
 

@@ -18,7 +18,7 @@ from itertools import combinations_with_replacement, product
 from math import prod
 from typing import Any, Literal
 
-from irscope.errors import MissingTool
+from irscope.errors import MissingTool, installing
 from irscope.ir.locations.mlir import read_mlir
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.mlir.model import MlirModule, Operation
@@ -85,7 +85,7 @@ def prove_bounds(capture: Capture) -> ArgumentsVerdict:
     try:
         import z3
     except ImportError as error:
-        raise MissingTool("proofs for all arguments need z3: pip install 'irscope[verify]'.") from error
+        raise MissingTool(f"proofs for all arguments need z3: {installing('verify')}.") from error
     text = capture.texts.get("ttir") or capture.texts.get("source", "")
     record = capture.launch.record
     if not text or record is None or capture.launch.grid is None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from irscope.api.better import BetterVerdict, verdict
+from irscope.analysis.better import BetterVerdict
+from irscope.api.better import verdict
 from irscope.cli.mcp.tools import TOOLS
 from irscope.device.measurement import Agreement, Measurement, Ratio
 from irscope.model.capture import Capture

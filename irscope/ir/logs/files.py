@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from irscope.errors import ParseError
+from irscope.errors import ParseError, installing
 
 # ── Reads regular files from a folder that is not trusted ───────────────────────────────────────────────────────────
 
@@ -103,9 +103,7 @@ def _zstd(data: bytes, name: str, most: int) -> bytes:
     try:
         library: Any = import_module("zstandard")
     except ImportError as error:
-        raise ParseError(
-            f"{name} is compressed by zstd: pip install 'irscope[zstd]', or unpack it (zstd -d)."
-        ) from error
+        raise ParseError(f"{name} is compressed by zstd: {installing('zstd')}, or unpack it (zstd -d).") from error
     try:
         reader = library.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
         with reader.stream_reader(io.BytesIO(data), read_across_frames=True) as file:

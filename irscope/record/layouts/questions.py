@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from irscope.errors import MissingTool, UsageError
+from irscope.errors import MissingTool, UsageError, installing
 from irscope.ir.mlir.attributes import Encoding
 from irscope.ir.mlir.types import element_bits
 from irscope.layout.computed import computed_map
@@ -124,7 +124,7 @@ def _refused(answer: LayoutRefusal, row: LayoutRow, module: Module) -> UsageErro
     if answer.code == "no-triton":
         return MissingTool(
             f"Triton is not installed here, and the map of {row.encoding} is known to the compiler alone: "
-            "pip install 'irscope[triton]' (on Linux; a Triton that came with PyTorch will do too)."
+            f"{installing('triton')} (on Linux; a Triton that came with PyTorch will do too)."
         )
     said = answer.message.rstrip(": .")
     last = _LAST_WORDS.search(said)

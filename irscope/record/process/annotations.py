@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from irscope.errors import IrscopeError, MissingTool, ToolTooSlow
+from irscope.errors import IrscopeError, MissingTool, ToolTooSlow, installing
 from irscope.layout.rows import type_of_row
 from irscope.model.capture import Artifact, Capture, Target
 from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
@@ -152,7 +152,7 @@ class Disassembly:
         """Start nvdisasm, whose path may be None, and return at once; never raises."""
         self._folder: Path | None = None
         self._runs: list[_Run] = []
-        self._reason = "nvdisasm is not installed: pip install 'irscope[triton]' brings it."
+        self._reason = f"nvdisasm is not installed: {installing('triton')} brings it."
         if nvdisasm is None:
             return
         limits = limits or _limits()

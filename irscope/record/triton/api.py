@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean
+from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean, installing
 from irscope.model.capture import Target
 from irscope.record.triton.patches import replaced
 from irscope.record.triton.versions import TRIED_VERSIONS, minor_of, triton_version
@@ -34,7 +34,7 @@ def require_triton() -> None:
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "triton":
             raise MissingTool(
-                f"Triton is not installed in {sys.executable}, and this needs it: pip install 'irscope[triton]' (on "
+                f"Triton is not installed in {sys.executable}, and this needs it: {installing('triton')} (on "
                 "Linux; a Triton that came with PyTorch will do too). Captures made elsewhere can be read without it."
             ) from error
         why = " ".join(f"{type(error).__name__}: {error}".split())

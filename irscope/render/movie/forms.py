@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from irscope.analysis.movie.model import COUNTERS, Held, MainValue, Movie, MovieChange, MovieFrame, Tile
-from irscope.errors import MissingTool, UsageError
+from irscope.errors import MissingTool, UsageError, installing
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect, render_png, theme_named
 from irscope.render.movie.tiles import Answers, Drawn, draw_tile, state_text, title_of_tile
@@ -310,7 +310,7 @@ def render_gif(frames: Iterable[tuple[str, float]]) -> bytes:
     try:
         image: Any = importlib.import_module("PIL.Image")
     except ImportError as error:
-        raise MissingTool("GIF needs the package Pillow: pip install 'irscope[gif]'. An .svg needs nothing.") from error
+        raise MissingTool(f"GIF needs the package Pillow: {installing('gif')}. An .svg needs nothing.") from error
     pictures: list[Any] = []
     milliseconds: list[int] = []
     for svg, seconds in frames:

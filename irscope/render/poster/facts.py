@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from irscope.analysis.findings.costs import every_finding
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.in_flight.find import in_flight
 from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.resources import instruction_families
-from irscope.analysis.roofline import Roofline, roofline_of
 from irscope.analysis.source.map import Operations, read_stage_operations
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target
@@ -25,6 +23,10 @@ from irscope.memory.access import Cost
 from irscope.memory.allocation import AllocatedMemory, allocations_of
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture, stage_named
+
+if TYPE_CHECKING:
+    # Both execute IR, on NumPy, which a page can do without.
+    from irscope.analysis.roofline import Roofline
 
 _ALL = frozenset[Ignored]()
 WORST = 3
@@ -71,6 +73,9 @@ class Facts:
 
 def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Sequence[Finding] | None = None) -> Facts:
     """The facts of a capture; `costs` are those of `costs_of`, and `findings` the worst first, if they are known."""
+    from irscope.analysis.findings.costs import every_finding
+    from irscope.analysis.in_flight.find import in_flight
+
     known = tuple(costs if costs is not None else known_costs(capture))
     if findings is None:
         studied = Studied(capture, known, follows_operations=False)
@@ -93,6 +98,8 @@ def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Se
 
 def roofline_of_assumed(capture: Capture) -> Roofline | None:
     """The roofline of a launch on the first part of its target; None if that cannot be told."""
+    from irscope.analysis.roofline import roofline_of
+
     peaks = next(iter(peaks_of_target(capture.target)), None)
     if peaks is None or capture.launch.record is None or capture.failure is not None:
         return None

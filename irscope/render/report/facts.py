@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from irscope.analysis.counters.operations import counted_launch
-from irscope.analysis.findings.costs import every_finding
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.studied import Studied
@@ -40,7 +39,6 @@ from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
 from irscope.render.text.profile import stall_text
 from irscope.render.text.tables import percent, picked
-from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
 
 _MOST = 8
 _MOST_WORST = 3
@@ -80,6 +78,8 @@ def findings_in(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> 
     """
     if not evaluates:
         return quick_findings(capture)
+    from irscope.analysis.findings.costs import every_finding
+
     studied = Studied(capture, costs, follows_operations=False)
     return [one for one in every_finding(studied) if not is_silenced(one, capture)]
 
@@ -98,6 +98,8 @@ def _row(finding: Finding) -> dict[str, Any]:
 
 
 def _safety(capture: Capture) -> list[dict[str, Any]]:
+    from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
+
     verdict = verify_launch(capture, elements=QUICK_ELEMENTS)
     rows: list[dict[str, Any]] = []
     for violation in verdict.violations:

@@ -13,8 +13,10 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.movie.make import follow
 from irscope.analysis.resources import stage_operations
 from irscope.analysis.source.map import source_map
+from irscope.errors import installing
 from irscope.ir.locations.model import line_text, place_of
 from irscope.ir.meanings import meanings_of
+from irscope.machine import has_machine
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.model.evidence import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
@@ -88,7 +90,8 @@ class Payload:
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
         """One per capture."""
-        self._evaluates = len(captures) <= _MOST_EVALUATED
+        self._executes = has_machine()
+        self._evaluates = self._executes and len(captures) <= _MOST_EVALUATED
         self._studies = len(captures) <= _MOST_STUDIED
         self._compares = len(captures) > 1
         self._references: dict[str, tuple[int, Capture, dict[str, _Plain]]] = {}
@@ -122,7 +125,7 @@ class Payload:
         self.chunks.append(Blobs())
         self._kernel = capture.name
         self._numbers.clear()
-        costs = known_costs(capture) if self._studies else ()
+        costs = known_costs(capture) if self._studies and self._executes else ()
         found = findings_in(capture, costs, evaluates=self._evaluates)
         row = facts_of(capture, costs, found, evaluates=self._evaluates)
         texts = capture.texts
@@ -170,6 +173,8 @@ class Payload:
             row["poster"] = self._text(drawn, "poster", [])
         if not self._studies:
             row["notes"].append(_NOT_STUDIED)
+        if not self._executes:
+            row["notes"].append(f"Made without NumPy, so with few findings and no costs: {installing('machine')}.")
         # One capture's texts after another's: memory holds those of one, and those that later ones are compared with.
         self.texts.release(self._twins.values())
         return row

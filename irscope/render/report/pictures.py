@@ -24,7 +24,6 @@ from irscope.render.canvas import style_of, theme_named
 from irscope.render.dot.graph import Drawing, render_svgs
 from irscope.render.dot.stages import StageGraph, loops_graph, passes_graph, stage_graph
 from irscope.render.movie.tiles import Drawn, draw_tile, state_text, title_of_tile
-from irscope.render.poster.poster import poster_svg
 from irscope.render.warps import warps_picture
 
 _STYLE = re.compile(r"<style>[^<]*</style>")
@@ -36,6 +35,9 @@ _RULE = re.compile(r"([^{}]+)\{")
 
 def packed_poster(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) -> str:
     """The poster of a capture as SVG without a style of its own; an empty string for a damaged capture."""
+    # It executes IR, on NumPy, which a page can do without.
+    from irscope.render.poster.poster import poster_svg
+
     try:
         svg = poster_svg(capture, costs=costs, findings=found)
     except DAMAGE:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.counters.operations import CountedLaunch, CountedOperation, CounterComparison, Quantity
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
 from irscope.render.text.tables import duration_text, percent, picked, table
-from irscope.timing.predict import Prediction
+
+if TYPE_CHECKING:
+    from irscope.timing.predict import Prediction
 
 _REASONS = {
     "barrier": "a barrier",

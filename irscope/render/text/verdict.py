@@ -13,7 +13,7 @@ from irscope.verify.meaning import Difference, MeaningVerdict, PassMeaning
 from irscope.verify.verdict import SafetyVerdict, Violation
 
 if TYPE_CHECKING:
-    from irscope.api.better import BetterVerdict
+    from irscope.analysis.better import BetterVerdict
     from irscope.verify.proof import ArgumentsVerdict
 
 
