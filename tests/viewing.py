@@ -54,7 +54,6 @@ RECORDS: tuple[tuple[str, ...], ...] = (
     ("report", _SCRIPT, "-o", "script.html"),
     ("ablate", CAPTURE),
     ("ablate", CAPTURE, "--stage", "ttgir", "--check", "registers=100"),
-    ("run", _SCRIPT),
     ("bench", _SCRIPT),
 )
 EXECUTES: tuple[tuple[str, ...], ...] = (
@@ -62,6 +61,7 @@ EXECUTES: tuple[tuple[str, ...], ...] = (
     ("why", CAPTURE),
     ("time", CAPTURE),
     ("verify", CAPTURE),
+    ("run", _SCRIPT),
     ("draw", "roofline", CAPTURE, "-o", "roofline.svg"),
 )
 """Those that execute IR, on NumPy, and say what to install where there is none."""

@@ -7,12 +7,13 @@ read from them when it is asked for.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import queue
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -22,9 +23,11 @@ import msgspec
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from irscope.analysis.findings.model import KINDS, LEAST_SHARE, Finding
+from irscope.analysis.findings.edits import source_edits
+from irscope.analysis.findings.model import KINDS, LEAST_SHARE, Finding, Suggestion
 from irscope.analysis.source.map import SourceMap, source_map, without_location
 from irscope.errors import DAMAGE, IrscopeError, UsageError
+from irscope.ir.locations.model import TextLocations
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Value
 from irscope.ir.mlir.reader import parse_mlir
@@ -33,6 +36,7 @@ from irscope.model.capture import Capture
 from irscope.render.text.tables import duration_text
 
 _MLIR = (".mlir", ".ttir", ".ttgir")
+_MOST_EXPLAINED = 64
 _MOST_OPERATIONS = 12
 """Of a line, in one hover."""
 
@@ -50,9 +54,19 @@ class _Launch:
     def map(self) -> SourceMap:
         return source_map(self.capture)
 
+    @cached_property
+    def locations(self) -> TextLocations:
+        """Those of the TTGIR, with columns."""
+        return read_locations(self.capture.text("ttgir"), "mlir")
+
     @property
     def title(self) -> str:
         return f"{self.capture.name} ({self.capture.target})"
+
+    @property
+    def has_untried(self) -> bool:
+        """Whether a suggestion may be compiled, and was not."""
+        return any(one.changes and one.proof is None for finding in self.findings for one in finding.suggestions)
 
 
 @dataclass(frozen=True)
@@ -74,6 +88,8 @@ class _IrscopeServer(LanguageServer):
         self.launches: dict[str, tuple[_Launch, ...]] = {}
         """URI → the launches of the file, as it was last recorded."""
         self._recorded: dict[str, str] = {}
+        self._explained: dict[str, _Launch] = {}
+        """Id of a capture → what is known of it: a kernel that a save did not change is not analysed again."""
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._folder = tempfile.TemporaryDirectory(prefix="irscope-lsp-")
         self._thread = threading.Thread(target=self._record_all, daemon=True)
@@ -112,9 +128,32 @@ class _IrscopeServer(LanguageServer):
                     self._publish(uri, [_whole_file(str(error) or type(error).__name__)])
                     continue
                 self._recorded[uri] = digest
-                self._publish(uri, list(_diagnostics_of(path_of(uri), self.launches[uri])))
-                if self._takes_hints:
-                    self.workspace_inlay_hint_refresh(None)
+                self._tell(uri)
+                # Fixes are compiled where nothing else waits, and told of when they are.
+                if self._waiting.empty() and any(one.has_untried for one in self.launches[uri]):
+                    self.launches[uri] = tuple(map(self._tried, self.launches[uri]))
+                    self._tell(uri)
+
+    def _tell(self, uri: str) -> None:
+        self._publish(uri, list(_diagnostics_of(path_of(uri), self.launches[uri])))
+        if self._takes_hints:
+            self.workspace_inlay_hint_refresh(None)
+
+    def _tried(self, launch: _Launch) -> _Launch:
+        """A launch with its suggestions compiled, as `irscope why` compiles them."""
+        from irscope.api.explain import Explainer
+        from irscope.record.variants.compiles import Compiles
+
+        if not launch.has_untried:
+            return launch
+        try:
+            with Compiles() as compiles:
+                found = Explainer(compiles).explain(launch.capture)
+        except (IrscopeError, OSError, *DAMAGE):
+            return launch
+        known = replace(launch, findings=found.findings)
+        self._explained[launch.capture.id] = known
+        return known
 
     @property
     def _takes_hints(self) -> bool:
@@ -129,10 +168,17 @@ class _IrscopeServer(LanguageServer):
         for capture in record_all(
             path, target=options.target, arguments=options.arguments, timeout_s=options.timeout_s, config="first"
         ):
+            if (known := self._explained.get(capture.id)) is not None:
+                yield known
+                continue
             explained = Explainer().explain(capture)
             prediction = explained.time.prediction
             shares = {(one.file, one.line): (one.share, one.seconds) for one in prediction.lines} if prediction else {}
-            yield _Launch(capture, explained.findings, shares)
+            launch = _Launch(capture, explained.findings, shares)
+            if len(self._explained) >= _MOST_EXPLAINED:
+                del self._explained[next(iter(self._explained))]
+            self._explained[capture.id] = launch
+            yield launch
 
     def _publish(self, uri: str, diagnostics: list[lsp.Diagnostic]) -> None:
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics))
@@ -209,9 +255,18 @@ def _told(finding: Finding, launch: _Launch) -> str:
     cost = ""
     if finding.seconds is not None:
         cost = f" Costs {duration_text(finding.seconds)}, {finding.share:.0%} of the predicted time."
-    fixes = [f"Fix: {one.text}" for one in finding.suggestions[:2]]
+    fixes = [f"Fix: {one.text}{_effect(one)}" for one in finding.suggestions[:2]]
     causes = [f"Cause: {one.text}" for one in finding.causes]
     return "\n".join([f"{launch.title}: {finding.text}.{cost}", *causes, *fixes])
+
+
+def _effect(one: Suggestion) -> str:
+    """What compiling a suggestion gave: ` (compiled: 16 → 128 bits)`."""
+    if one.proof is None:
+        return ""
+    if not one.proof.helps:
+        return f" (compiled: {one.proof.failure or 'not better'})"
+    return f" (compiled: {', '.join(one.proof.effects)})"
 
 
 def _diagnostic(line: int, text: str, severity: lsp.DiagnosticSeverity, code: str) -> lsp.Diagnostic:
@@ -240,7 +295,39 @@ def _hints_of(path: Path, launches: Sequence[_Launch], lines: Sequence[str]) -> 
             yield lsp.InlayHint(end, f"{share:.0%} {duration_text(seconds)}", padding_left=True)
 
 
-def _python_hover(path: Path, launches: Sequence[_Launch], line: int, word: str) -> str:
+@dataclass(frozen=True)
+class _Part:
+    """What of a line the cursor is on: an expression, and its columns from 1 where it stands on this line alone."""
+
+    text: str = ""
+    columns: range = range(0)
+
+
+def expression_at(text: str, line: int, column: int) -> _Part:
+    """The smallest call, operation or name at a position: line from 1, column from 0; empty where there is none."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        word = _word_at((text.split("\n")[line - 1 : line] or [""])[0], column)
+        return _Part(word)
+    kinds = (ast.Call, ast.BinOp, ast.Compare, ast.UnaryOp, ast.Name, ast.Subscript)
+    found = [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, kinds) and one.lineno == one.end_lineno == line
+        if one.col_offset <= column <= (one.end_col_offset or 0)
+    ]
+    if not found:
+        return _Part()
+    least = min(found, key=lambda one: (one.end_col_offset or 0) - one.col_offset)
+    if isinstance(least, ast.Name):
+        # Of `tl.load`, what is called.
+        callers = [one for one in found if isinstance(one, ast.Call) and least in ast.walk(one.func)]
+        least = callers[-1] if callers else least
+    return _Part(ast.unparse(least), range(least.col_offset + 1, (least.end_col_offset or 0) + 1))
+
+
+def _python_hover(path: Path, launches: Sequence[_Launch], line: int, part: _Part) -> str:
     """What a line of Python became: its operations in the TTGIR with types and layouts, and its instructions."""
     parts: list[str] = []
     for launch in launches:
@@ -249,7 +336,7 @@ def _python_hover(path: Path, launches: Sequence[_Launch], line: int, word: str)
             continue
         parts.append(f"**{launch.title}**")
         if "ttgir" in counts:
-            rows = _operations_at(launch, str(path), line, word)
+            rows = _operations_at(launch, str(path), line, part)
             more = f"\n… {len(rows) - _MOST_OPERATIONS} more" if len(rows) > _MOST_OPERATIONS else ""
             parts.append("```mlir\n" + "\n".join(rows[:_MOST_OPERATIONS]) + more + "\n```")
         for stage, count in counts.items():
@@ -260,14 +347,20 @@ def _python_hover(path: Path, launches: Sequence[_Launch], line: int, word: str)
     return "\n\n".join(parts)
 
 
-def _operations_at(launch: _Launch, file: str, line: int, word: str) -> list[str]:
-    """Those of a line in the TTGIR, what defines the variable under the cursor first."""
+def _operations_at(launch: _Launch, file: str, line: int, part: _Part) -> list[str]:
+    """Those of a line in the TTGIR: first what defines the variable under the cursor, then its expression's."""
     stage = launch.map.stage("ttgir")
     places = launch.map.places_of_line.get((file, line), ())
     found = sorted({stage.operations.lines[index] for place in places for index in stage.at_place.get(place, ())})
-    rows = [" ".join(without_location(stage.operations.text[number - 1]).split()) for number in found]
-    rows.sort(key=lambda row: python_name(row.partition(" =")[0]) != word if word else False)
-    return rows
+    rows = {number: " ".join(without_location(stage.operations.text[number - 1]).split()) for number in found}
+
+    def far(number: int) -> int:
+        if part.text and python_name(rows[number].partition(" =")[0]) == part.text:
+            return 0
+        frames = launch.locations.chain_at(number)
+        return 1 if any(one.column in part.columns and (one.file, one.line) == (file, line) for one in frames) else 2
+
+    return [rows[number] for number in sorted(rows, key=far)]
 
 
 # ── MLIR files ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -358,8 +451,8 @@ def lsp_server() -> _IrscopeServer:
             text = named.hover
         else:
             uri, at = given.text_document.uri, given.position
-            word = _word_at(server.line(uri, at.line), at.character)
-            text = _python_hover(path_of(uri), server.launches.get(uri, ()), at.line + 1, word)
+            part = expression_at(server.text(uri), at.line + 1, at.character)
+            text = _python_hover(path_of(uri), server.launches.get(uri, ()), at.line + 1, part)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
@@ -383,7 +476,11 @@ def lsp_server() -> _IrscopeServer:
     def _(given: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = given.text_document.uri
         ours = [one for one in given.context.diagnostics if one.source == "irscope"]
-        return [_silencing(uri, one, server.line(uri, one.range.start.line)) for one in ours if _is_finding(one)]
+        silencing = [_silencing(uri, one, server.line(uri, one.range.start.line)) for one in ours if _is_finding(one)]
+        fixing = [
+            action for one in ours for action in _fixing(uri, one, server.launches.get(uri, ()), server.text(uri))
+        ]
+        return [*fixing, *silencing]
 
     @server.feature(lsp.SHUTDOWN)
     def _(*_given: object) -> None:
@@ -398,6 +495,44 @@ def _location(uri: str, line: int) -> lsp.Location:
 
 def _is_finding(diagnostic: lsp.Diagnostic) -> bool:
     return str(diagnostic.code) in KINDS
+
+
+def _fixing(uri: str, diagnostic: lsp.Diagnostic, launches: Sequence[_Launch], text: str) -> Iterator[lsp.CodeAction]:
+    """The suggestions of a diagnostic's finding that were compiled, are better, and are edits of this file."""
+    lines = text.split("\n")
+    for launch in launches:
+        path = path_of(uri)
+        for finding in launch.findings:
+            line = _line_in(finding, path) or launch.capture.launch.kernel.line
+            if (finding.code, line - 1) != (diagnostic.code, diagnostic.range.start.line):
+                continue
+            for one in finding.suggestions:
+                if one.proof is None or not one.proof.helps:
+                    continue
+                changes = one.proof.together or one.changes
+                if edits := source_edits(text, launch.capture.launch.kernel.name, changes):
+                    made = [
+                        lsp.TextEdit(
+                            lsp.Range(
+                                lsp.Position(edit.line - 1, _units(lines[edit.line - 1], edit.column)),
+                                lsp.Position(edit.end_line - 1, _units(lines[edit.end_line - 1], edit.end_column)),
+                            ),
+                            edit.text,
+                        )
+                        for edit in edits
+                    ]
+                    yield lsp.CodeAction(
+                        f"{', '.join(map(str, changes))}{_effect(one)}",
+                        kind=lsp.CodeActionKind.QuickFix,
+                        diagnostics=[diagnostic],
+                        edit=lsp.WorkspaceEdit(changes={uri: made}),
+                        is_preferred=True,
+                    )
+
+
+def _units(line: str, column: int) -> int:
+    """The 0-based position, in units of UTF-16 as the protocol counts, of a column in characters from 1."""
+    return len(line[: column - 1].encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _silencing(uri: str, diagnostic: lsp.Diagnostic, line: str) -> lsp.CodeAction:

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from irscope.analysis.findings.edits import source_edits
+from irscope.analysis.findings.model import FixChange
+
 lsp = pytest.importorskip("lsprotocol.types")
-SCRIPT = Path(__file__).parents[2] / "docs" / "cases" / "narrow_loads.py"
+SCRIPT = Path(__file__).with_name("kernels") / "one_stage.py"
 
 
 async def answers(script: Path) -> dict[str, Any]:
@@ -26,12 +29,13 @@ async def answers(script: Path) -> dict[str, Any]:
         lsp.InitializeParams(lsp.ClientCapabilities(), initialization_options={"target": "cuda:90"})
     )
     uri, text = script.as_uri(), script.read_text()
-    file, line = lsp.TextDocumentIdentifier(uri), lsp.Position(text[: text.index("x = tl.load")].count("\n"), 4)
+    file, line = lsp.TextDocumentIdentifier(uri), lsp.Position(text[: text.index("a = tl.load")].count("\n"), 15)
     gone = lsp.TextDocumentIdentifier(script.with_name("gone.py").as_uri())
     client.text_document_did_save(lsp.DidSaveTextDocumentParams(gone))
     found: dict[str, Any] = {"gone": (await asyncio.wait_for(published.get(), 300)).diagnostics}
     client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, text)))
     client.text_document_did_save(lsp.DidSaveTextDocumentParams(file))
+    found["untried"] = (await asyncio.wait_for(published.get(), 300)).diagnostics
     found["diagnostics"] = (await asyncio.wait_for(published.get(), 300)).diagnostics
     client.text_document_did_save(lsp.DidSaveTextDocumentParams(file))
     whole = lsp.Range(lsp.Position(0, 0), lsp.Position(999, 0))
@@ -65,17 +69,56 @@ def test_an_editor_is_told_of_a_saved_file(tmp_path: Path) -> None:
     found = asyncio.run(answers(script))
     assert "gone.py" in found["gone"][0].message
     assert found["again"] == 0, "the same text was recorded again"
-    assert {one.code for one in found["diagnostics"]} >= {"IRS508"}
+    assert {one.code for one in found["diagnostics"]} >= {"IRS201"}
+    assert not any("compiled:" in one.message for one in found["untried"])
+    assert any("Fix: num_stages=3 (compiled: not pipelined → pipelined" in one.message for one in found["diagnostics"])
     assert all(one.source == "irscope" and "Costs" in one.message for one in found["diagnostics"])
-    assert {one.position.line for one in found["hints"]} >= {found["line"], found["line"] + 1}
+    assert {one.position.line for one in found["hints"]} >= {found["line"], found["line"] + 2}
     assert all("%" in one.label for one in found["hints"])
-    assert "`ld.global.16`" in found["hover"].contents.value
-    assert "tt.load" in found["hover"].contents.value
-    assert "#blocked" in found["hover"].contents.value
+    hover = found["hover"].contents.value
+    assert "instructions: " in hover
+    # What the expression under the cursor became stands first.
+    assert "= tt.load " in hover.split("\n")[3]
+    assert "#blocked" in hover
     # From the line of Python to its operations, and back.
     back = found["python"][0]
     assert (back.uri, back.range.start.line) == (script.as_uri(), found["line"])
-    assert "ptr<bf16>" in found["type"].contents.value
+    assert "ptr<f16>" in found["type"].contents.value
     assert found["uses"][0].range.start.line > found["ir"][0].range.start.line
     edits = [edit for action in found["actions"] for edit in action.edit.changes[script.as_uri()]]
-    assert {edit.new_text for edit in edits} >= {"  # irscope: ignore[IRS508]"}
+    assert {edit.new_text for edit in edits} >= {"  # irscope: ignore[IRS201]", "3"}
+    # The fix, as the editor makes it.
+    fix = next(action for action in found["actions"] if action.title.startswith("num_stages=3"))
+    (edit,) = fix.edit.changes[script.as_uri()]
+    lines = script.read_text().split("\n")
+    at, end = edit.range.start, edit.range.end
+    lines[at.line] = lines[at.line][: at.character] + edit.new_text + lines[at.line][end.character :]
+    assert lines[at.line] == "product[(16, 16)](a, a, c, 2048, BLOCK=128, num_stages=3)"
+
+
+@pytest.mark.parametrize(
+    ("launch", "changes", "fixed"),
+    [
+        ("k[g](x, num_warps=4)", [FixChange("option", "num_warps", 8)], "k[g](x, num_warps=8)"),
+        ("m.k[g](x,\n  B=2 # é\n)", [FixChange("option", "num_warps", 8)], "m.k[g](x,\n  B=2, num_warps=8 # é\n)"),
+        ("é = k[g](x, B=2)", [FixChange("constant", "B", 4)], "é = k[g](x, B=4)"),
+        ("k[g](x, B=2)\nk[h](x, B=4)", [FixChange("constant", "B", 8)], "k[g](x, B=8)\nk[h](x, B=8)"),
+        ("@j(do_not_specialize=['n', 'é'])\ndef k(n): 0", [FixChange("divisible", "n", 16)],
+         "@j(do_not_specialize=['é'])\ndef k(n): 0"),
+        # What is computed, passed on, of another kernel, or not known to be an edit stays.
+        ("k[g](x, num_warps=w)", [FixChange("option", "num_warps", 8)], None),
+        ("k[g](x, **options)", [FixChange("option", "num_warps", 8)], None),
+        ("k[g](x, B)", [FixChange("constant", "B", 8)], None),
+        ("other[g](x, num_warps=4)", [FixChange("option", "num_warps", 8)], None),
+        ("k[g](x, num_warps=4)", [FixChange("option", "num_warps", 8), FixChange("hint", "n", 16)], None),
+        ("k[g](x", [FixChange("option", "num_warps", 8)], None),
+    ],
+)  # fmt: skip
+def test_a_change_is_an_edit(launch: str, changes: list[FixChange], fixed: str | None) -> None:
+    edits = source_edits(launch, "k", changes)
+    lines = launch.split("\n")
+    for edit in reversed(edits):
+        assert edit.line == edit.end_line
+        text = lines[edit.line - 1]
+        lines[edit.line - 1] = text[: edit.column - 1] + edit.text + text[edit.end_column - 1 :]
+    assert ("\n".join(lines) if edits else None) == fixed

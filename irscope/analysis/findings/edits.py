@@ -1,0 +1,112 @@
+"""The edits of a Python file that make a suggested change: of a launch's arguments, or of the decorator's lists."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from irscope.analysis.findings.model import FixChange
+
+_LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEdit:
+    """A part of a text, and what replaces it."""
+
+    line: int
+    """1-based, as `end_line`."""
+    column: int
+    """In characters from 1, as `end_column`, which is behind the last."""
+    end_line: int
+    end_column: int
+    text: str
+
+
+def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[SourceEdit, ...]:
+    """The edits of a file that make all changes of a suggestion; empty where one of them is not known to have one.
+
+    Args:
+        text: of the Python file.
+        kernel: the name of the function that is launched.
+        changes: options and constants that each launch of it in the file states as numbers (an option that it does not
+            state is added), and arguments that its decorator keeps from being specialised.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    lines = text.split("\n")
+    launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel)]
+    found: list[SourceEdit] = []
+    for change in changes:
+        if change.kind in ("option", "constant"):
+            edits = [_argument(lines, one, change) for one in launches]
+        elif change.kind == "divisible":
+            edits = [*_unlisted(lines, tree, kernel, change.name)]
+        else:
+            return ()
+        if not edits or any(one is None for one in edits):
+            return ()
+        found += [one for one in edits if one is not None]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_launch(call: ast.Call, kernel: str) -> bool:
+    """Whether a call is `kernel[grid](…)`, or `module.kernel[grid](…)`."""
+    if not isinstance(call.func, ast.Subscript):
+        return False
+    launched = call.func.value
+    return (launched.attr if isinstance(launched, ast.Attribute) else getattr(launched, "id", "")) == kernel
+
+
+def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> SourceEdit | None:
+    """The edit of one launch; None where it computes the argument, or may state it in `**options`."""
+    named = next((one for one in call.keywords if one.arg == change.name), None)
+    if named is not None:
+        if not isinstance(named.value, ast.Constant):
+            return None
+        return _replaced(lines, named.value, str(change.value))
+    if change.kind != "option" or any(one.arg is None for one in call.keywords):
+        return None
+    last = max((*call.args, *(one.value for one in call.keywords)), key=_end, default=None)
+    if last is None:
+        return None
+    end_line, end = _end(last)
+    column = _characters(lines, end_line, end)
+    return SourceEdit(end_line, column, end_line, column, f", {change.name}={change.value}")
+
+
+def _unlisted(lines: Sequence[str], tree: ast.Module, kernel: str, name: str) -> Iterator[SourceEdit]:
+    """The edits that take an argument out of the lists of the kernel's decorator."""
+    kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
+    keywords = [
+        word
+        for one in kernels
+        for decorator in one.decorator_list
+        if isinstance(decorator, ast.Call)
+        for word in decorator.keywords
+    ]
+    for word in keywords:
+        listed = word.value
+        if word.arg not in _LISTS or not isinstance(listed, (ast.List, ast.Tuple)):
+            continue
+        kept = [one for one in listed.elts if not (isinstance(one, ast.Constant) and one.value == name)]
+        if len(kept) < len(listed.elts):
+            yield _replaced(lines, listed, f"[{', '.join(map(ast.unparse, kept))}]")
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+def _replaced(lines: Sequence[str], node: ast.expr, text: str) -> SourceEdit:
+    end_line, end = _end(node)
+    begin = _characters(lines, node.lineno, node.col_offset)
+    return SourceEdit(node.lineno, begin, end_line, _characters(lines, end_line, end), text)
+
+
+def _characters(lines: Sequence[str], line: int, offset_bytes: int) -> int:
+    """The column, from 1, of a byte of a line: Python counts bytes of UTF-8."""
+    return len(lines[line - 1].encode()[:offset_bytes].decode("utf-8", "ignore")) + 1
