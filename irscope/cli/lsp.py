@@ -303,7 +303,7 @@ class _Part:
     columns: range = range(0)
 
 
-def expression_at(text: str, line: int, column: int) -> _Part:
+def _expression_at(text: str, line: int, column: int) -> _Part:
     """The smallest call, operation or name at a position: line from 1, column from 0; empty where there is none."""
     try:
         tree = ast.parse(text)
@@ -357,8 +357,11 @@ def _operations_at(launch: _Launch, file: str, line: int, part: _Part) -> list[s
     def far(number: int) -> int:
         if part.text and python_name(rows[number].partition(" =")[0]) == part.text:
             return 0
-        frames = launch.locations.chain_at(number)
-        return 1 if any(one.column in part.columns and (one.file, one.line) == (file, line) for one in frames) else 2
+        frames = [one for one in launch.locations.chain_at(number) if (one.file, one.line) == (file, line)]
+        if any(one.column == part.columns.start for one in frames):
+            # The operation itself stands where it begins, its operands further on.
+            return 1
+        return 2 if any(one.column in part.columns for one in frames) else 3
 
     return [rows[number] for number in sorted(rows, key=far)]
 
@@ -451,7 +454,7 @@ def lsp_server() -> _IrscopeServer:
             text = named.hover
         else:
             uri, at = given.text_document.uri, given.position
-            part = expression_at(server.text(uri), at.line + 1, at.character)
+            part = _expression_at(server.text(uri), at.line + 1, at.character)
             text = _python_hover(path_of(uri), server.launches.get(uri, ()), at.line + 1, part)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
