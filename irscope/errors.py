@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 
@@ -169,11 +170,12 @@ def installing(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        origin = json.loads(distribution("irscope").read_text("direct_url.json") or "{}")
+        origin: dict[str, Any] = json.loads(distribution("irscope").read_text("direct_url.json") or "{}")
         url = str(origin.get("url", ""))
     except (PackageNotFoundError, ValueError, AttributeError):
         origin, url = {}, ""
-    if dict(origin.get("dir_info", {})).get("editable"):
+    folder: dict[str, bool] = origin.get("dir_info", {})
+    if folder.get("editable"):
         return f"pip install -e '{unquote(urlsplit(url).path)}[{extra}]'"
     if "vcs_info" in origin:
         url = f"{origin['vcs_info']['vcs']}+{url}"

@@ -17,6 +17,7 @@ from irscope.device.measurement import Measurement
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
+from irscope.model.launch_record import LaunchRecord
 from irscope.timing.predict import Prediction
 from irscope.verify.meaning import MeaningVerdict, compare_captures, last_text
 from irscope.verify.precision import lowered_precision
@@ -81,12 +82,11 @@ def _not_executed(capture: Capture) -> Iterator[str]:
 
 def _other_sizes(before: Capture, after: Capture) -> Iterator[str]:
     """With which values of an argument that is a size of a tensor the results differ."""
-    if before.launch.record is None or after.launch.record is None:
+    records = before.launch.record, after.launch.record
+    if records[0] is None or records[1] is None:
         return
-    rows = [
-        {one.path: one.value for one in side.launch.record.arguments if _is_size(one.value)} for side in (before, after)
-    ]
-    sizes = {size for one in before.launch.record.arguments for size in (*one.shape, prod(one.shape))}
+    rows = [_integers(record) for record in records if record is not None]
+    sizes = {size for one in records[0].arguments for size in (*one.shape, prod(one.shape))}
     is_masked = _masks_all(last_text(before))
     for value in sorted({one for one in rows[0].values() if one in sizes}):
         for other in _smaller(value, is_masked):
@@ -104,8 +104,10 @@ def _other_sizes(before: Capture, after: Capture) -> Iterator[str]:
                 return
 
 
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 1
+def _integers(record: LaunchRecord) -> dict[str, int]:
+    """The integer arguments that a compile may not have made constants: 1 is one."""
+    values = {one.path: one.value for one in record.arguments}
+    return {name: one for name, one in values.items() if isinstance(one, int) and not isinstance(one, bool) and one > 1}
 
 
 def _smaller(value: int, is_masked: bool) -> list[int]:
