@@ -83,7 +83,7 @@ def test_an_editor_is_told_of_a_saved_file(tmp_path: Path) -> None:
     # From the line of Python to its operations, and back.
     back = found["python"][0]
     assert (back.uri, back.range.start.line) == (script.as_uri(), found["line"])
-    assert "ptr<f16>" in found["type"].contents.value
+    assert "layout `#ttg.blocked<" in found["type"].contents.value
     assert found["uses"][0].range.start.line > found["ir"][0].range.start.line
     edits = [edit for action in found["actions"] for edit in action.edit.changes[script.as_uri()]]
     assert {edit.new_text for edit in edits} >= {"  # irscope: ignore[IRS201]", "3"}
