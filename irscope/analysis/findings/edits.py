@@ -12,7 +12,7 @@ _LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceEdit:
+class _SourceEdit:
     """A part of a text, and what replaces it."""
 
     line: int
@@ -24,7 +24,7 @@ class SourceEdit:
     text: str
 
 
-def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[SourceEdit, ...]:
+def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[_SourceEdit, ...]:
     """The edits of a file that make all changes of a suggestion; empty where one of them is not known to have one.
 
     Args:
@@ -39,7 +39,7 @@ def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[
         return ()
     lines = text.split("\n")
     launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel)]
-    found: list[SourceEdit] = []
+    found: list[_SourceEdit] = []
     for change in changes:
         if change.kind in ("option", "constant"):
             edits = [_argument(lines, one, change) for one in launches]
@@ -61,7 +61,7 @@ def _is_launch(call: ast.Call, kernel: str) -> bool:
     return (launched.attr if isinstance(launched, ast.Attribute) else getattr(launched, "id", "")) == kernel
 
 
-def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> SourceEdit | None:
+def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> _SourceEdit | None:
     """The edit of one launch; None where it computes the argument, or may state it in `**options`."""
     named = next((one for one in call.keywords if one.arg == change.name), None)
     if named is not None:
@@ -75,10 +75,10 @@ def _argument(lines: Sequence[str], call: ast.Call, change: FixChange) -> Source
         return None
     end_line, end = _end(last)
     column = _characters(lines, end_line, end)
-    return SourceEdit(end_line, column, end_line, column, f", {change.name}={change.value}")
+    return _SourceEdit(end_line, column, end_line, column, f", {change.name}={change.value}")
 
 
-def _unlisted(lines: Sequence[str], tree: ast.Module, kernel: str, name: str) -> Iterator[SourceEdit]:
+def _unlisted(lines: Sequence[str], tree: ast.Module, kernel: str, name: str) -> Iterator[_SourceEdit]:
     """The edits that take an argument out of the lists of the kernel's decorator."""
     kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
     keywords = [
@@ -101,10 +101,10 @@ def _end(node: ast.expr) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
-def _replaced(lines: Sequence[str], node: ast.expr, text: str) -> SourceEdit:
+def _replaced(lines: Sequence[str], node: ast.expr, text: str) -> _SourceEdit:
     end_line, end = _end(node)
     begin = _characters(lines, node.lineno, node.col_offset)
-    return SourceEdit(node.lineno, begin, end_line, _characters(lines, end_line, end), text)
+    return _SourceEdit(node.lineno, begin, end_line, _characters(lines, end_line, end), text)
 
 
 def _characters(lines: Sequence[str], line: int, offset_bytes: int) -> int:
