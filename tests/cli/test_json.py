@@ -485,6 +485,7 @@ def test_what_is_printed_without_triton(
             "`check`",
             "`diff --watch`",
             "`upgrade`",
+            "`verify --better`",
             "`edit`",
             "`reduce`",
         )
