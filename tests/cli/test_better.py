@@ -53,7 +53,7 @@ CAUGHT = {
     "one_size": "with n = stride = 128 in place of 256",
     "half_precision": "values of bf16",
     "rounded": "elements differ",
-    "expected_read": "other tensors: expected_ptr",
+    "expected_read": "different tensors: expected_ptr",
 }
 
 
