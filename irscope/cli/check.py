@@ -137,10 +137,10 @@ def check(
     Each breach is shown with its line of Python, its cause and the IR around. That kernels compile is always asserted.
 
     Options:
-        --baseline FILE: Fail where a fact of a kernel is worse than in this file; --update writes it, and those of
-            --golden.
-        --tolerance FACT=N[%]: How much worse a fact may be than in the baseline: registers=4, instruction_count=10%;
-            repeatable. With --update it is kept in the file.
+        --baseline FILE: Fail where a fact of a kernel is worse than in this file, by more than --tolerance FACT=N[%];
+            --update writes it, and those of --golden.
+        --tolerance FACT=N[%] (hidden): How much worse a fact may be than in the baseline: registers=4,
+            instruction_count=10%; repeatable. With --update it is kept in the file.
         --update (hidden): Write the files of --baseline and --golden: what is now is good.
         --also github|FILE.sarif|FILE.md: github: print annotations of the lines of a pull request in place of text. Or
             write SARIF, which code scanning reads, or a summary for a pull request; repeatable.

@@ -38,6 +38,11 @@ _MODES: Mapping[Sanitizer, tuple[str, str]] = {
     "global": ("gsan", "global_sanitizer"),
 }  # fmt: skip
 """Sanitizer → the value of Triton's variable, and its pass."""
+_RUNNERS: Mapping[Sanitizer, str] = {
+    "concurrency": "irscope.record.gpu.allocating", "global": "triton.tools.gsan",
+}  # fmt: skip
+"""The modules that run a script whose kernels have memory of their own: a record of what is in flight, shadows."""
+_VERSIONS = "Triton 3.6 and 3.7 have concurrency, 3.8 and 3.9 all three, for NVIDIA's GPUs."
 _MODE_VARIABLE = "TRITON_INSTRUMENTATION_MODE"
 _TOOL_PLACES = ("usr/local/cuda*/bin/compute-sanitizer", "opt/nvidia/compute-sanitizer/compute-sanitizer")
 
@@ -118,13 +123,14 @@ def sanitize_script(
     if sanitizer == "memory":
         command = [_tool(), "--tool", "memcheck", *_python(request, sanitizer), request.path]
         request = replace(request, way="command", arguments=(*command, *request.arguments))
-    elif sanitizer == "global":
-        # Its memory has shadows, which torch's allocator has to make.
-        command = [*_python(request, sanitizer), "-m", "triton.tools.gsan", request.path]
+    elif sanitizer in _RUNNERS:
+        command = [*_python(request, sanitizer), "-m", _RUNNERS[sanitizer], request.path]
         request = replace(request, way="command", arguments=(*command, *request.arguments))
     with instrumented(sanitizer):
         recording = record_request(request, echo=echo)
     captures = tuple(recording.captures)
+    if f"No module named {_RUNNERS['global']}" in recording.output:
+        raise MissingTool(f"this Triton has no global sanitizer: {_VERSIONS}")
     require_instrumented(captures, sanitizer)
     if captures and not any(capture.environment.gpu for capture in captures):
         ways = f" with the pass {_MODES[sanitizer][1]}" if sanitizer in _MODES else ""
@@ -159,8 +165,7 @@ def require_instrumented(captures: Sequence[Capture], sanitizer: Sanitizer) -> N
     if compiled and not any(one.name == name for capture in compiled for one in capture.passes()):
         triton, target = compiled[0].environment.triton_version, compiled[0].target
         raise MissingTool(
-            f"Triton {triton} has no {sanitizer} sanitizer for {target}: no pass {name!r} ran. Triton 3.6 and 3.7 have "
-            "concurrency, 3.8 and 3.9 all three, for NVIDIA's GPUs."
+            f"Triton {triton} has no {sanitizer} sanitizer for {target}: no pass {name!r} ran. {_VERSIONS}"
         )
 
 

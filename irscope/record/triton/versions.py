@@ -99,6 +99,7 @@ PRIVATE_NAMES: tuple[_PrivateName, ...] = (
     *_rows("triton.compiler", "compile ASTSource", "watch compiles"),
     *_rows("triton.compiler.compiler", "compile make_backend ASTSource", "watch compiles"),
     *_rows("triton.runtime.jit", _JIT, "read what a launch is given"),
+    *_rows("triton", "set_allocator", "sanitize launches", is_required=False),
     *_rows("triton.backends", "backends", "find the compilers of targets"),
     *_rows("triton.backends.compiler", "GPUTarget Language.TRITON Language.GLUON", "compile for a target"),
     *_rows("triton.backends.compiler", "BaseBackend.add_stages", "watch the stages of a compile"),

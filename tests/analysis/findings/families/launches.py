@@ -224,7 +224,7 @@ COSTS = (
          "Triton pipelines no loop by itself"),
     Case("IRS507", _long("summed", 136, INSIDE=True, BLOCK=1024, n=65536),
          _long("summed", 132, INSIDE=True, BLOCK=1024, n=65536), "136 CTAs"),
-    Case("IRS508", _long("soft", 132, BLOCK=512, n=512), _long("soft", 65536, BLOCK=512, n=512), "the launch's own"),
+    Case("IRS508", _long("soft", 132, BLOCK=512, n=512), _long("soft", 65536, BLOCK=512, n=512), "are launch overhead"),
     Case("IRS509", _long("soft", 524288, n=64, BLOCK=64), _long("soft", 65536, BLOCK=4096, n=4096), "busy"),
     Case("IRS104", _long("normed", 4096, AGAIN=True, BLOCK=2048), _long("normed", 4096, AGAIN=False, BLOCK=2048),
          "are distinct"),
