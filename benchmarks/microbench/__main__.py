@@ -156,6 +156,33 @@ def memory(bench: Microbenchmarks) -> None:
                          f"red.global.add, lanes {stride} bytes apart within {span} bytes")  # fmt: skip
 
 
+def sectors(bench: Microbenchmarks) -> None:
+    """Loads and stores by how many sectors of a line, and how many bytes of a sector, a warp accesses."""
+    patterns = ((1, 32, 128), (4, 8, 128), (1, 16, 128), (4, 4, 128), (1, 8, 128), (4, 2, 128), (1, 8, 64), (1, 8, 256),
+                (1, 1, 32), (1, 1, 64), (1, 1, 128), (1, 1, 256), (1, 4, 32), (2, 1, 32), (0.5, 1, 32), (0.5, 1, 128),
+                (0.5, 4, 32), (0.5, 32, 64), (1, 1, 4096))  # fmt: skip
+    for store in (False, True):
+        for place, span in (("l2", 16 << 20), ("dram", 2 << 30)):
+            for words, lanes, jump in (one for one in patterns if store or one[0] >= 1):
+                timed = kernels.sectors(words, lanes, jump, span, store)
+                ctas, threads = 8 * bench.units, 256
+                values = [taken * 1e12 / (timed.operations * ctas * threads / 32)
+                          for taken in bench.seconds(timed.text, ctas, threads)]  # fmt: skip
+                name = f"{place}_{'write' if store else 'read'}_{4 * words:g}B_{lanes}lanes_{jump}apart"
+                how = f"groups of {lanes} lanes of {4 * words:g} bytes, {jump} bytes apart, within {span} bytes"
+                bench.record(name, values, "picoseconds of the whole part for each warp instruction", how)
+
+
+def code(bench: Microbenchmarks) -> None:
+    """The rate of instructions by the size of a loop."""
+    for kilobytes in (16, 32, 64, 96, 128, 160, 192, 256, 512):
+        timed = kernels.straight_code(kilobytes)
+        for threads in (32, 128, 512):
+            values = [taken / timed.operations for taken in bench.clocks(timed, ctas=bench.units, threads=threads)]
+            bench.record(f"code_{kilobytes}KB_{threads}threads", values, "cycles for each instruction of all warps",
+                         "a loop of FMAs on all multiprocessors")  # fmt: skip
+
+
 def launching(bench: Microbenchmarks) -> None:
     """The clock, and what launches and CTAs cost."""
     launch_seconds(bench)
@@ -189,7 +216,7 @@ def _empty_many() -> str:
 
 
 _GROUPS: tuple[Callable[[Microbenchmarks], None], ...] = (
-    clock_rate, launching, arithmetic, shared_memory, caches, memory, tensor_cores,
+    clock_rate, launching, arithmetic, shared_memory, caches, memory, sectors, code, tensor_cores,
 )  # fmt: skip
 
 

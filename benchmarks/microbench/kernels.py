@@ -155,3 +155,53 @@ xor.b32 %r12, %r12, 1; add.s64 %rd10, %rd10, %rd12;
 mbarrier.init.shared.b64 [%r4], 1; fence.proxy.async; mov.u32 %r12, 0; add.u32 %r10, %r4, 1024;
 mul.wide.u32 %rd12, %r3, 1; mul.wide.u32 %rd10, %r2, 4194304; add.s64 %rd10, %rd10, %rd1;"""
     return TimedKernel(entry(looped(line, steps), before, shared=True), steps, size + 2048)
+
+
+def sectors(
+    words: float, lanes: int, jump: int, span_bytes: int, store: bool = False, count: int = 8, cache: str = ".cg"
+) -> TimedKernel:
+    """Accesses whose lanes lie side by side in groups of `lanes`, a group `jump` bytes after the one before.
+
+    Args:
+        words: 4-byte words of each lane; 0.5 for two bytes.
+        lanes: a power of two, of one group.
+        jump: bytes from the first byte of a group to that of the next.
+        span_bytes: a power of two; all accesses lie within.
+        store: whether it writes.
+        count: accesses of each thread in flight, 16 times.
+        cache: the cache operator of loads.
+    """
+    kind = {0.5: "u16", 1: "u32", 2: "v2.u32", 4: "v4.u32"}[words]
+    each = max(int(words), 1)
+    lines = []
+    for number in range(count):
+        letter = "%h1" if words < 1 else ""
+        registers = letter or ", ".join(f"%r{20 + each * number + part}" for part in range(each))
+        registers = f"{{{registers}}}" if each > 1 else registers
+        lines.append("and.b64 %rd11, %rd10, %rd14; add.s64 %rd11, %rd11, %rd1;")
+        lines.append(
+            f"st.global.{kind} [%rd11], {registers};" if store else f"ld.global{cache}.{kind} {registers}, [%rd11];"
+        )
+        lines.append("add.s64 %rd10, %rd10, %rd12;")
+    if not store:
+        lines += [f"xor.b32 %r14, %r14, %r{20 + part};" for part in range(each * count)]
+    fill = "\n".join(f"mov.u32 %r{20 + part}, %r1;" for part in range(each * count))
+    before = f"""
+mov.u32 %r5, %ntid.x; mov.u32 %r6, %nctaid.x; mad.lo.u32 %r10, %r2, %r5, %r1; mov.u16 %h1, 1;
+and.b32 %r11, %r10, {lanes - 1}; sub.u32 %r12, %r10, %r11; mul.wide.u32 %rd10, %r12, {jump};
+shr.u64 %rd10, %rd10, {lanes.bit_length() - 1}; mul.wide.u32 %rd13, %r11, {int(4 * words)}; add.s64 %rd10, %rd10, %rd13;
+mul.lo.u32 %r11, %r5, %r6; mul.wide.u32 %rd12, %r11, {jump}; shr.u64 %rd12, %rd12, {lanes.bit_length() - 1};
+mov.u64 %rd14, {span_bytes - 1}; mov.u32 %r14, 0;
+{fill if store else ""}"""
+    after = "setp.eq.u32 %p2, %r14, 12345; @%p2 st.global.u32 [%rd2], %r14;"
+    return TimedKernel(entry(looped("\n".join(lines), 16), before, after), 16 * count)
+
+
+def straight_code(kilobytes: int, turns: int = 8) -> TimedKernel:
+    """A loop of so many kilobytes of FMAs, 16 bytes each, in four chains."""
+    count = kilobytes * 64
+    lines = [f"fma.rn.f32 %f{10 + number % 4}, %f{10 + number % 4}, %f200, %f201;" for number in range(count)]
+    before = "cvt.rn.f32.u32 %f200, %r3; cvt.rn.f32.u32 %f201, %r1;"
+    before += "".join(f"cvt.rn.f32.u32 %f{10 + chain}, %r1;" for chain in range(4))
+    after = "".join(f"st.global.f32 [%rd2+{4 * chain}], %f{10 + chain};" for chain in range(4))
+    return TimedKernel(entry(looped("\n".join(lines), turns), before, after), count * turns)

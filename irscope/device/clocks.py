@@ -70,6 +70,12 @@ class Clock:
     l2_size: int = 50 * 1024 * 1024
     l2_bytes_per_s: float = 11e12
     """Of the whole part."""
+    l2_line: float = 0.0158
+    """Cycles of the whole L2 for each line of a load, whichever part of it is read."""
+    l2_store_sector: float = 0.017
+    """Cycles of the whole L2 for each sector that is stored, in part or as a whole."""
+    l2_store_line: float = 0.0139
+    """Cycles more for each line."""
     port_bytes: float = 100.0
     """Bytes that one multiprocessor takes from L2 in a cycle."""
     dram_latency: float = 920.0
@@ -96,6 +102,14 @@ class Clock:
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
     cta_start: float = 159.0
     """Cycles of a multiprocessor for each CTA that it starts: launches of 262,144 CTAs tell it; empty CTAs take 190."""
+    near_code: int = 32 * 1024
+    """Bytes of code that a multiprocessor's schedulers take without waiting."""
+    far_code: int = 140 * 1024
+    """Bytes of code that its caches hold."""
+    near_fetch: float = 2.9
+    """Cycles of a warp for each instruction beyond `near_code`, where few warps run."""
+    far_fetch: float = 5.8
+    """Likewise beyond `far_code`, or where many do."""
     code_bytes: float = 16.0
     """Bytes of code in a cycle that a multiprocessor fetches for the first time."""
     launch_s: float = 3.0e-6

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from irscope.device.clocks import Clock
 from irscope.ir.asm.instructions import Instruction
-from irscope.timing.scalars import State, address_of, predicate
+from irscope.timing.scalars import ARRAY_BITS, State, address_of, predicate
 
-__all__ = ["ARRAY_BITS", "GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "TileWatch"]
+__all__ = ["GRANULE", "KINDS", "SECTOR", "SPILLS", "Access", "CtaWatch", "DataWatch", "TileWatch"]
 
 Array = NDArray[Any]
 
@@ -28,8 +28,6 @@ GRANULE = 512
 """Bytes that lie in one slice of L2: what the times of atomics on tensors of 64 bytes to 4 MiB tell of an H100."""
 _FLOAT_COLLISION = 2.5
 """A further lane of one address costs floating point so many passes."""
-ARRAY_BITS = 36
-"""Each argument lies at a multiple of 2**36."""
 KINDS = {
     "LDG": "load", "LD": "load", "STG": "store", "ST": "store", "ATOMG": "atomic", "ATOM": "atomic", "RED": "atomic",
     "REDG": "atomic", "LDGSTS": "copy", "LDS": "shared", "STS": "shared", "LDSM": "shared", "STSM": "shared",
@@ -52,6 +50,8 @@ class Access:
     """The sectors that its bytes fill."""
     lines: float = 0.0
     """Lines of 128 bytes: lookups of L1's tags."""
+    pairs: float = 0.0
+    """Pairs of sectors, which DRAM reads and writes together."""
     missed: float = 1.0
     """The part of its sectors that are not in L1."""
     wavefronts: float = 0.0
@@ -126,7 +126,9 @@ class CtaWatch:
         if kind == "local":
             # Spills: each lane has its own words side by side.
             width = _width(item.opcode)
-            return Access(kind, width, width, max(width / 4, 1), self._spills_missed, array=SPILLS, is_on=on)
+            return Access(
+                kind, width, width, max(width / 4, 1), width / 2, self._spills_missed, array=SPILLS, is_on=on
+            )
         operands = [one for one in item.operands if "[" in one]
         if kind == "copy":
             target = address_of(operands[0]) if operands else None
@@ -154,7 +156,7 @@ class CtaWatch:
         value = address.value(state) if address is not None else None
         if value is None:
             state.assumed.notes.add("data-dependent addresses are assumed to be scattered")
-            return Access(kind, 32.0, float(width), 32.0, 1.0, passes=32.0, is_random=True)
+            return Access(kind, 32.0, float(width), 32.0, 32.0, passes=32.0, is_random=True)
         is_random = bool(address.origins(state)) if address is not None else False
         if is_random:
             state.assumed.notes.add("loaded indices are assumed uniformly random within their tensor")
@@ -174,6 +176,9 @@ class CtaWatch:
         lines = np.ones(shape, np.bool_)
         lines[:, 1:] = rows[:, 1:] != rows[:, :-1]
         lines &= ordered >= 0
+        pairs = ordered >> 1
+        apart = fresh.copy()
+        apart[:, 1:] &= pairs[:, 1:] != pairs[:, :-1]
         lanes = mask.sum() / live
         array = int(value[mask][0] >> ARRAY_BITS) if mask.any() else -1
         ideal = lanes * width / SECTOR
@@ -192,7 +197,8 @@ class CtaWatch:
             self._fetched += len(new)
         distinct_lanes = ideal
         return Access(
-            kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live), missed, array=array,
+            kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live),
+            float(apart.sum() / live), missed, array=array,
             lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
             place=int(value[mask][0]) if lanes else 0,
         )  # fmt: skip
@@ -282,16 +288,22 @@ class DataWatch:
     def __init__(self) -> None:
         self.places: dict[int, tuple[int, frozenset[int]]] = {}
         """Instruction → (address, the loads that decide it) of its first execution."""
+        self.loads: dict[int, int] = {}
+        """Load → the address of its first execution."""
 
     def __call__(self, index: int, item: Instruction, state: State, lanes: Array | None, count: int) -> None:
-        if count or KINDS[item.opcode.partition(".")[0]] not in ("load", "store", "copy", "atomic"):
+        kind = KINDS[item.opcode.partition(".")[0]]
+        if count or kind not in ("load", "store", "copy", "atomic"):
             return
         operand = [one for one in item.operands if "[" in one][-1 if item.opcode.startswith("LDGSTS") else 0 :][:1]
         address = address_of(operand[0]) if operand else None
-        if address is not None and (origins := address.origins(state)):
-            value = address.value(state)
-            if value is not None:
-                self.places[index] = int(value.flat[0]), origins
+        value = address.value(state) if address is not None else None
+        if address is None or value is None:
+            return
+        if kind == "load":
+            self.loads[index] = int(value.flat[0])
+        if origins := address.origins(state):
+            self.places[index] = int(value.flat[0]), origins
 
 
 class TileWatch:

@@ -26,8 +26,8 @@ from irscope.ir.mlir.types import parse_type
 from irscope.machine.numbers import Number
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.model.capture import Capture
-from irscope.timing.accesses import ARRAY_BITS, GRANULE, KINDS, SECTOR, SPILLS, CtaWatch, DataWatch, TileWatch
-from irscope.timing.scalars import Assumptions, SharedWords, State
+from irscope.timing.accesses import GRANULE, KINDS, SECTOR, SPILLS, CtaWatch, DataWatch, TileWatch
+from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
 from irscope.timing.walk import Observed, Program, Walked, walk
 
 __all__ = ["Execution", "execute"]
@@ -44,6 +44,8 @@ _KEPT = 0.6
 """The part of L2 that holds what is accessed again: its halves hold copies of what both access."""
 _FETCHED = 2.0
 """Sectors that DRAM gives for one that is alone: it is read in 64 bytes."""
+_DENSE = 0.7
+"""The part of a tensor, or of a sector, from which on a launch is taken to access all of it."""
 _UNKNOWN_BYTES = 64 << 20
 """Of a tensor whose size is not known, where data decide what is accessed of it."""
 _SIZES = {"i64": 8, "f64": 8, "i32": 4, "f32": 4, "i16": 2, "f16": 2, "bf16": 2}
@@ -155,11 +157,13 @@ def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
     if not program.addresses_need_data:
         return {}
     places: list[dict[int, tuple[int, frozenset[int]]]] = []
+    loads: dict[int, int] = {}
     for value in (0, 1):
         probe = DataWatch()
         assumed = replace(launch.assumed, value=value, notes=set(), iterations={})
         walk(program, launch.state(np.array([middle]), np.zeros(1, np.int64), 1, assumed), probe)
         places.append(probe.places)
+        loads = probe.loads
     ranges: dict[int, int] = {}
     for index, (place, origins) in places[0].items():
         step = abs(places[1].get(index, (place, origins))[0] - place)
@@ -168,6 +172,14 @@ def _ranges(program: Program, launch: _Launch, middle: int) -> dict[int, int]:
             continue
         for load in origins:
             ranges[load] = min(ranges.get(load, 1 << 31), max(size // step, 1))
+    # A row from one offset to the next: the second one may be a bound alone.
+    by_place = {place: index for index, place in loads.items()}
+    for index, place in loads.items():
+        size = 8 if ".64" in program.code[index].opcode else 4
+        pair = program.code[index].offset, program.code[by_place.get(place + size, index)].offset
+        if pair[0] != pair[1] and (known := [ranges[one] for one in pair if one in ranges]):
+            launch.assumed.adjacent.update(pair)
+            ranges |= dict.fromkeys(pair, min(known))
     return ranges
 
 
@@ -340,6 +352,24 @@ def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:
     return {key: missed / every for key, (every, missed) in sums.items() if every and missed}
 
 
+def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, float]]:
+    """(argument, whether it is stored to) → whether most sectors are alone in their pair; what is used of a sector."""
+    sums: dict[tuple[int, bool], list[float]] = {}
+    for group in groups:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
+            access = entry.payload if isinstance(entry, Observed) else None
+            if access is None or access.kind not in ("load", "store", "copy"):
+                continue
+            total = sums.setdefault((access.array, access.kind == "store"), [0.0, 0.0, 0.0])
+            times = weight * len(group.rows) * access.is_on
+            total[0] += access.sectors * times
+            total[1] += access.pairs * times
+            total[2] += access.ideal_sectors * times
+    return {
+        key: (sectors < 1.25 * pairs, ideal / sectors) for key, (sectors, pairs, ideal) in sums.items() if sectors
+    }
+
+
 def _random_arrays(groups: Iterable[Walked]) -> dict[int, bool]:
     """Arguments of which data decide what is accessed → whether most of their sectors are alone in their line."""
     sums: dict[int, list[float]] = {}
@@ -412,6 +442,7 @@ def _traffic(
 
     result: tuple[dict[int, float], dict[int, float]] = ({}, {})
     random = _random_arrays(groups)
+    scattered = _scattered(groups)
     everything = sum(amount for amount, *_ in sums.values())
     together: dict[int, float] = {}
     for (array, is_store), (amount, wave, whole, within) in sums.items():
@@ -431,6 +462,14 @@ def _traffic(
             moving = max(cold, 1 - cache * amount / everything / size)
         if random.get(array) and not is_store:
             cold, moving = cold * _FETCHED, moving * _FETCHED
+        alone, used = scattered.get((array, is_store), (False, 1.0))
+        # What is stored is written back, and what a sector lacks read before, where L2 does not hold all.
+        evicted = 1.0 - hits(all_bytes) if is_store else 1.0
+        if alone and array not in random and size is not None and whole * SECTOR * ctas < _DENSE * size:
+            # DRAM reads and writes pairs of sectors.
+            cold, moving = (part * (1 + evicted * (_FETCHED - 1)) for part in (cold, moving))
+        if is_store and used * amount < _DENSE * whole:
+            cold, moving = (part * (1 + evicted) for part in (cold, moving))
         # What other CTAs access again comes back with their wave: the next one, or a later one.
         waves = max(whole * ctas / max(wave * at_once, 1e-9), 1.0)
         fits = hits(min(all_bytes, waves * wave_bytes))

@@ -13,6 +13,7 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT
 from irscope.timing.arithmetic import ARITHMETIC, is_predicate, put, unknown
 from irscope.timing.scalars import (
+    ARRAY_BITS,
     MASK,
     TRUE,
     ZERO,
@@ -289,6 +290,7 @@ def _loaded(item: Instruction) -> Step:
     if address is None or not names:
         return unknown(item)
     is_wide = ".64" in item.opcode
+    size = 8 if is_wide else 4
 
     def run(state: State) -> None:
         value, assumed = address.value(state), state.assumed
@@ -300,6 +302,10 @@ def _loaded(item: Instruction) -> Step:
                 state.registers[name] = ZERO
             elif assumed.value is not None:
                 state.registers[name] = np.full_like(value, assumed.value)
+            elif assumed.rises(item.offset, value, size, state.lanes):
+                first, array = value & (1 << ARRAY_BITS) - 1, int(value.flat[0] >> ARRAY_BITS)
+                rows = max(assumed.array_bytes[array] // size - (item.offset in assumed.adjacent), 1)
+                state.registers[name] = first // size * values // rows
             else:
                 mixed = ((value >> 2) + number) * 0x1E3779B97F4A7C15
                 mixed = (mixed ^ mixed >> 32) * 0x14D049BB133111EB

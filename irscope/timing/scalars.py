@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
 
 __all__ = [
-    "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step", "Value",
+    "ARRAY_BITS", "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step", "Value",
     "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
 ]  # fmt: skip
 
@@ -30,6 +30,8 @@ Value = Array | None
 Registers = dict[str, Value]
 
 MASK = 0xFFFFFFFF
+ARRAY_BITS = 36
+"""Each argument lies at a multiple of 2**36."""
 ZERO = np.zeros((1, 1), np.int64)
 TRUE = np.ones((1, 1), np.bool_)
 _FALSE = np.zeros((1, 1), np.bool_)
@@ -46,8 +48,29 @@ class Assumptions:
     """What every load gives, in place of these."""
     iterations: dict[int, int] = field(default_factory=dict[int, int])
     """Branch that ends a loop where data decide → how often the loop runs."""
+    adjacent: set[int] = field(default_factory=set[int])
+    """Offsets of loads of an index that lie next to one another: the first and the last of a row may be such."""
+    rising: set[int] = field(default_factory=set[int])
+    """Offsets of loads whose values rise with their place, as offsets of rows and sorted indices do."""
     array_bytes: Mapping[int, int] = field(default_factory=dict[int, int])
     ctas: int = 1
+
+    def rises(self, offset: int, address: Array, size: int, lanes: int) -> bool:
+        """Whether what a load gives rises: all lanes read one place, and rows begin there or many places share a value.
+
+        One lane does not tell: the walk of all lanes, which is the first, does.
+        """
+        if offset in self.rising or lanes == 1 or (address != address[:, :1]).any():
+            return offset in self.rising
+        count = self.array_bytes.get(int(address.flat[0] >> ARRAY_BITS), 0) // size
+        if count > 1 and (offset in self.adjacent or 2 * self.ranges.get(offset, 1 << 31) <= count):
+            self.rising.add(offset)
+            self.notes.add(
+                "rows whose offsets are data are taken to be equally long"
+                if offset in self.adjacent
+                else "indices that are data, of which many are equal, are taken to be sorted"
+            )
+        return offset in self.rising
 
 
 class SharedWords:

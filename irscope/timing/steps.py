@@ -107,6 +107,8 @@ class _Builder:
         # When each pipe takes this warp's next instruction: in order, one that waits for its pipe holds up all others.
         taken: dict[int, float] = {}
 
+        fetches = self._fetches(trace)
+
         def close() -> None:
             nonlocal current
             if current is not None:
@@ -131,7 +133,7 @@ class _Builder:
             if current is None:
                 current = OneStep(index, wait=waits)
                 taken.clear()
-            stall = max(control.stall if control is not None else 2, 1)
+            stall = max(control.stall if control is not None else 2, 1, fetches[place])
             current.last = index
             use = current.use
             use[ISSUE] = use.get(ISSUE, 0.0) + self.clock.issue
@@ -165,6 +167,23 @@ class _Builder:
             current.stall += stall
         close()
         return steps
+
+    def _fetches(self, trace: list[Any]) -> list[float]:
+        """Cycles of a warp for each entry until its code is there: none where it was executed not long ago."""
+        clock, size = self.clock, 16
+        indices = [-1 if isinstance(one, Skip) else one.index if isinstance(one, Observed) else one for one in trace]
+        everything = len(set(indices)) * size
+        if everything <= clock.near_code:
+            return [0.0] * len(trace)
+        few = self.execution.warps * self.execution.resident <= clock.schedulers
+        near = clock.near_fetch if few else clock.far_fetch
+        found: list[float] = []
+        last: dict[int, int] = {}
+        for place, index in enumerate(indices):
+            since = (place - last[index]) * size if index in last else everything
+            last[index] = place
+            found.append(clock.far_fetch if since > clock.far_code else near if since > clock.near_code else 0.0)
+        return found
 
     def _kind(self, index: int, item: Instruction, access: Access | None) -> str:
         base = self.bases[index]
@@ -279,7 +298,10 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
         use[SHARED] = access.wavefronts * on
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
     use[PORT] = beyond / clock.port_bytes
-    use[L2] = beyond / rates.l2
+    if "store" in kind and not kind.startswith("bulk"):
+        use[L2] = (clock.l2_store_sector * access.sectors + clock.l2_store_line * access.lines) * rates.active * on
+    else:
+        use[L2] = max(beyond / rates.l2, clock.l2_line * access.lines * access.missed * rates.active * on)
     use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)
     if kind == "atomic":
         # A slice of L2 takes one pass after another; what lies close together is in few slices.

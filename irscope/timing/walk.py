@@ -101,7 +101,8 @@ class Program:
         self.targets: dict[int, int] = {}
         self.is_observed = [observed(item) for item in self.code]
         self.reads = [frozenset(_reads(item)) for item in self.code]
-        self.writes = [frozenset(item.writes) for item in self.code]
+        # The mask of a copy is a predicate that the copy does not change.
+        self.writes = [frozenset(() if item.opcode.startswith("LDGSTS") else item.writes) for item in self.code]
         for index, item in enumerate(self.code):
             if self.bases[index] == "BRA":
                 name = item.operands[-1].strip("`()") if item.operands else ""
@@ -110,6 +111,12 @@ class Program:
         self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
         self.addresses_need_shared = self._reaches_addresses(self.shared_loads)
         self.addresses_need_data = self.addresses_need_shared or self._reaches_addresses(self.loads)
+        self.indexed_locals = {
+            index
+            for index, base in enumerate(self.bases)
+            if base == "STL" and not self.code[index].operands[0].startswith("[R1")
+        }
+        """Stores to local memory at addresses that are computed: registers that are spilled lie where R1 says."""
         self.control = {
             index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
         }
@@ -222,7 +229,10 @@ class _Group:
                 else:
                     append(at)
                 steps[at](state)
-                if at in program.loads:
+                if at in program.loads and code[at].offset in state.assumed.rising:
+                    for name in program.writes[at]:
+                        state.data.pop(name, None)
+                elif at in program.loads:
                     state.data |= dict.fromkeys(program.writes[at], frozenset((code[at].offset,)))
                 elif at in program.shared_loads and state.shared is not None and state.shared.origins:
                     state.data |= dict.fromkeys(program.writes[at], state.shared.origins)
@@ -258,7 +268,7 @@ class _Group:
             if whole.all():
                 return None
             if whole.any() and whole.size > 1 and allow_split:
-                return self._split(whole, at, end=True)
+                return self._split(whole, taken, at, end=True)
             if some.any():
                 self._mask(len(program.code), ~taken)
             return at + 1
@@ -268,7 +278,7 @@ class _Group:
             return self._went(at, target)
         if goes.any() and goes.size > 1:
             if allow_split:
-                return self._split(goes, at, end=False)
+                return self._split(goes, taken, at, end=False)
             return self._went(at, target) if goes.mean() > 0.5 else at + 1
         if target > at and some.any():
             self._mask(target, ~taken)
@@ -292,15 +302,19 @@ class _Group:
         self.active.append((until, lanes))
 
     def _unknown(self, at: int, base: str, target: int) -> int | None:
-        line = self.program.code[at].location
+        program, assumed = self.program, self.state.assumed
+        line = program.code[at].location
         place = f"line {line[0].line}" if line else "the kernel"
+        if target > at and base == "BRA" and not program.indexed_locals.isdisjoint(range(at + 1, target)):
+            # Local arrays are those of the exact reduction of large arguments of sin and cos.
+            assumed.notes.add(f"arguments of trigonometric functions at {place} are taken to be small")
+            return target
         if base == "EXIT" or target > at:
             # What the program goes on with is the greater part, as a rule.
             if base == "BRA" or line:
                 self.state.assumed.notes.add(f"a branch at {place} depends on data: assumed executed")
             return at + 1
         done = self.iterated[target] = self.iterated.get(target, 0) + 1
-        assumed = self.state.assumed
         if done <= 3:
             self.bounds[target] = assumed.iterations.get(at) or self._iterations_for_all(target, done)
         count = self.bounds[target]
@@ -345,7 +359,7 @@ class _Group:
             self._skip(target, visits)
         return target
 
-    def _split(self, goes: Array, at: int, end: bool) -> list[_Group]:
+    def _split(self, goes: Array, taken: Array, at: int, end: bool) -> list[_Group]:
         goes = np.broadcast_to(goes, (self.state.rows,))
         groups: list[_Group] = []
         for side in (True, False):
@@ -364,6 +378,10 @@ class _Group:
                 group.at = len(self.program.code) if side else at + 1
             else:
                 group.at = group._went(at, self.program.targets[at]) if side else at + 1
+            left = self._chosen(taken, chosen)
+            target = len(self.program.code) if end else self.program.targets[at]
+            if not side and target > at and left.any():
+                group._mask(target, ~left)
             groups.append(group)
         return groups
 

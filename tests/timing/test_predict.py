@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,8 +17,10 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
 from irscope.store.file import load
 from irscope.target import Target
+from irscope.timing.accesses import Access
 from irscope.timing.execution import execute
 from irscope.timing.predict import Prediction, _timed, predict_with  # pyright: ignore[reportPrivateUsage]
+from irscope.timing.steps import UNITS, costs_of, rates_of
 from irscope.timing.tuning import Candidate, Ranked, Tuning, config_text, perf_model_text
 
 COUNTERS = Path(__file__).parents[1] / "data" / "counters"
@@ -139,10 +143,10 @@ def test_predictions_are_printed_as_a_model_that_runs() -> None:
 
 
 _NOT_COUNTED = {
-    "atomics", "attention_kernel", "column", "copies_of_halves", "liger_cross_entropy_kernel", "masked", "tile",
+    "atomics", "attention_kernel", "column", "copies_of_halves", "liger_cross_entropy_kernel", "masked", "strided", "tile",
     "triangle", "words",
 }  # fmt: skip
-"""Atomics, masks within a sector, sectors that two CTAs share, and indices that are data: estimates."""
+"""Atomics, masks within a sector, sectors that two CTAs share or that DRAM reads in pairs, indices that are data."""
 
 
 @pytest.mark.parametrize("name", sorted({path.stem for path in COUNTERS.rglob("*.irscope")} - _NOT_COUNTED))
@@ -151,3 +155,31 @@ def test_dram_moves_each_sector_once(name: str) -> None:
     low, high = counted_roofline(stored(name)).dram_bytes
     assert low == high
     assert predicted(stored(name)).dram_bytes == pytest.approx(low, rel=0.01)
+
+
+def _measured_sectors(kind: str) -> list[tuple[float, float, float, float]]:
+    """(picoseconds of the whole GPU, sectors, lines, sectors that the bytes fill) of each measured warp instruction."""
+    data = Path(__file__).parents[2] / "benchmarks" / "microbench" / "data" / "h100.json"
+    rows: list[tuple[float, float, float, float]] = []
+    for name, row in json.loads(data.read_bytes())["constants"].items():
+        match = re.fullmatch(rf"l2_{kind}_(\d+)B_(\d+)lanes_(\d+)apart", name)
+        if match is None or match[3] == "4096":
+            continue
+        size, lanes, apart = map(int, match.groups())
+        addresses = [lane // lanes * apart + lane % lanes * size for lane in range(32)]
+        sectors = {place // 32 for first in addresses for place in range(first, first + size, 4)}
+        lines = {sector // 4 for sector in sectors}
+        rows.append((row["median"], len(sectors), len(lines), size))
+    assert len(rows) > 10
+    return rows
+
+
+@pytest.mark.parametrize(("kind", "name"), [("read", "load"), ("write", "store")])
+def test_partial_lines_cost_what_was_measured(kind: str, name: str) -> None:
+    execution = replace(execute(stored("softmax_kernel"), H100), from_dram={1: 0.0}, written={1: 0.0})
+    rates = rates_of(H100, H100.units)
+    for measured, sectors, lines, ideal in _measured_sectors(kind):
+        access = Access(name, sectors, ideal, lines, array=1)
+        cost = costs_of(access, execution, H100, rates)[UNITS.index("L2")] / H100.units / H100.clock_hz * 1e12
+        # Below, the loop's own instructions take the time.
+        assert 0.65 * min(measured, max(measured - 35, 0)) <= cost <= 1.25 * measured, (sectors, lines)
