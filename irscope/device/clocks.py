@@ -84,6 +84,8 @@ class Clock:
     dram_efficiency: float = 0.9
     """What streams reach of it."""
     write_efficiency: float = 0.84
+    dirty_bytes: float = 20e6
+    """What others wrote and L2 still holds when a launch begins: it is written back in its time."""
     bulk_latency: float = 950.0
     """Cycles of a bulk (TMA) copy beyond the transfer, from DRAM; what hits L2 takes less by the difference above."""
     bulk_issue: float = 16.0
@@ -102,14 +104,10 @@ class Clock:
     """Cycles of an asynchronous tensor instruction beyond its use of the tensor core."""
     cta_start: float = 159.0
     """Cycles of a multiprocessor for each CTA that it starts: launches of 262,144 CTAs tell it; empty CTAs take 190."""
-    near_code: int = 32 * 1024
-    """Bytes of code that a multiprocessor's schedulers take without waiting."""
-    far_code: int = 140 * 1024
-    """Bytes of code that its caches hold."""
-    near_fetch: float = 2.9
-    """Cycles of a warp for each instruction beyond `near_code`, where few warps run."""
-    far_fetch: float = 5.8
-    """Likewise beyond `far_code`, or where many do."""
+    code_size: int = 140 * 1024
+    """Bytes of code that a multiprocessor's caches hold."""
+    code_fetch: float = 5.8
+    """Cycles of a warp for each instruction that they do not hold."""
     code_bytes: float = 16.0
     """Bytes of code in a cycle that a multiprocessor fetches for the first time."""
     launch_s: float = 3.0e-6

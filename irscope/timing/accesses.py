@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -26,6 +27,8 @@ SPILLS = -3
 """What stands for an argument where registers are spilled."""
 GRANULE = 512
 """Bytes that lie in one slice of L2: what the times of atomics on tensors of 64 bytes to 4 MiB tell of an H100."""
+_KEPT_IN_L1 = 0.25
+"""The part of L1 up to which what all CTAs read stays in it."""
 _FLOAT_COLLISION = 2.5
 """A further lane of one address costs floating point so many passes."""
 KINDS = {
@@ -52,6 +55,8 @@ class Access:
     """Lines of 128 bytes: lookups of L1's tags."""
     pairs: float = 0.0
     """Pairs of sectors, which DRAM reads and writes together."""
+    fresh: float = 1.0
+    """Of a store: the part of its sectors that the CTA did not store to before."""
     missed: float = 1.0
     """The part of its sectors that are not in L1."""
     wavefronts: float = 0.0
@@ -98,14 +103,19 @@ def _width(opcode: str) -> int:
 class CtaWatch:
     """Sees the accesses of one CTA, with all its lanes."""
 
-    def __init__(self, clock: Clock, resident: int, shared_bytes: int, spilled: int) -> None:
-        """`shared_bytes` and `spilled`: of a CTA, in bytes."""
+    def __init__(
+        self, clock: Clock, resident: int, shared_bytes: int, spilled: int, array_bytes: Mapping[int, int]
+    ) -> None:
+        """`shared_bytes`, `spilled`: of a CTA, in bytes; `array_bytes`: of the arguments that CTAs have in common."""
         cache = max(clock.l1_size - resident * (shared_bytes + 1024), 16 * 1024)
         spilled *= resident
         self._spills_missed = max(0.0, 1 - cache / spilled) if spilled else 0.0
         self._most_seen = cache // SECTOR // max(resident, 1)
         self._seen: dict[int, float] = {}
         """Sector → how many had been fetched when it was."""
+        self._kept = {array for array, size in array_bytes.items() if size <= cache * _KEPT_IN_L1}
+        """Arguments that L1 holds from one CTA to the next."""
+        self._stored: set[int] = set()
         self._fetched = 0.0
         self.granules: dict[int, set[int]] = {}
         """Argument → what atomics access of it, in parts that lie in one slice of L2."""
@@ -127,7 +137,7 @@ class CtaWatch:
             # Spills: each lane has its own words side by side.
             width = _width(item.opcode)
             return Access(
-                kind, width, width, max(width / 4, 1), width / 2, self._spills_missed, array=SPILLS, is_on=on
+                kind, width, width, max(width / 4, 1), width / 2, 1.0, self._spills_missed, array=SPILLS, is_on=on
             )
         operands = [one for one in item.operands if "[" in one]
         if kind == "copy":
@@ -183,7 +193,7 @@ class CtaWatch:
         array = int(value[mask][0] >> ARRAY_BITS) if mask.any() else -1
         ideal = lanes * width / SECTOR
         conflicts, passes = 1.0, 0.0
-        missed = 1.0
+        missed = written = 1.0
         if kind == "atomic":
             conflicts, passes = _collisions(value, mask, live)
             if any(part in item.opcode for part in (".F32", ".F16", ".BF16", ".F64")):
@@ -195,10 +205,16 @@ class CtaWatch:
             missed = len(new) / max(int(fresh.sum()), 1)
             seen.update(dict.fromkeys(new, self._fetched))
             self._fetched += len(new)
+            if array in self._kept:
+                missed = 0.0
+        elif kind == "store":
+            stored = set(ordered[fresh].tolist())
+            written = len(stored - self._stored) / max(int(fresh.sum()), 1)
+            self._stored |= stored
         distinct_lanes = ideal
         return Access(
             kind, float(count), max(float(distinct_lanes), 1 / 8), float(lines.sum() / live),
-            float(apart.sum() / live), missed, array=array,
+            float(apart.sum() / live), written, missed, array=array,
             lanes=float(lanes), conflicts=conflicts, passes=passes, is_random=is_random,
             place=int(value[mask][0]) if lanes else 0,
         )  # fmt: skip
@@ -330,10 +346,15 @@ class TileWatch:
             value = address.value(state) if address is not None else None
         if value is None:
             return
-        value = np.broadcast_to(value, ctas.shape)[:, 0]
+        active = _active(item, state, lanes)
+        on = np.ones(len(ctas), np.bool_) if active is None else np.broadcast_to(active, ctas.shape)[:, 0]
+        if not on.any():
+            return
+        value = np.broadcast_to(value, ctas.shape)[on, 0]
+        ctas, warps = ctas[on], np.broadcast_to(warps, ctas.shape)[on]
         array = -2 - index if kind.startswith("bulk") else int(value[0] >> ARRAY_BITS)
         # Warps of one CTA have tiles of their own.
-        tile = (value if kind.startswith("bulk") else value >> 5) * 64 + np.broadcast_to(warps, ctas.shape)[:, 0]
+        tile = (value if kind.startswith("bulk") else value >> 5) * 64 + warps[:, 0]
         self.places.setdefault((array, "store" in kind), []).append((ctas[:, 0], tile))
         if kind == "atomic":
             self.granules.setdefault(array, []).append((ctas[:, 0], value // GRANULE))

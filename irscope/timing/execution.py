@@ -46,6 +46,10 @@ _FETCHED = 2.0
 """Sectors that DRAM gives for one that is alone: it is read in 64 bytes."""
 _DENSE = 0.7
 """The part of a tensor, or of a sector, from which on a launch is taken to access all of it."""
+_FETCHED_FAR = 2.8
+"""Likewise where pages change as well: microbenchmarks of sectors 256 bytes apart and more."""
+_MANY = 3
+"""Waves from which on what the first one fetches into L1 does not count."""
 _UNKNOWN_BYTES = 64 << 20
 """Of a tensor whose size is not known, where data decide what is accessed of it."""
 _SIZES = {"i64": 8, "f64": 8, "i32": 4, "f32": 4, "i16": 2, "f16": 2, "bf16": 2}
@@ -118,7 +122,8 @@ def execute(capture: Capture, clock: Clock) -> Execution:
     middle = grid[0] // 2 + grid[0] * (grid[1] // 2 + grid[1] * (grid[2] // 2))
     assumed.ranges = _ranges(program, launch, middle)
     state = launch.state(np.full(warps, middle), np.arange(warps), 32)
-    watch = CtaWatch(clock, resident, launch.shared_bytes, launch.stack_bytes * warps * 32)
+    common = launch.array_bytes if ctas > _MANY * resident * clock.units else {}
+    watch = CtaWatch(clock, resident, launch.shared_bytes, launch.stack_bytes * warps * 32, common)
     groups = walk(program, state, watch, stages, watch.passed)
     # All CTAs, or those of a wave and some others, with one lane of each way.
     leaders = sorted({int(group.rows[0]) for group in groups})[:4]
@@ -365,22 +370,22 @@ def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, f
             total[0] += access.sectors * times
             total[1] += access.pairs * times
             total[2] += access.ideal_sectors * times
-    return {
-        key: (sectors < 1.25 * pairs, ideal / sectors) for key, (sectors, pairs, ideal) in sums.items() if sectors
-    }
+    return {key: (sectors < 1.25 * pairs, ideal / sectors) for key, (sectors, pairs, ideal) in sums.items() if sectors}
 
 
 def _random_arrays(groups: Iterable[Walked]) -> dict[int, bool]:
-    """Arguments of which data decide what is accessed → whether most of their sectors are alone in their line."""
+    """Arguments of which data decide most accesses → whether most of their sectors are alone in their line."""
     sums: dict[int, list[float]] = {}
     for group in groups:
-        for entry in group.trace:
+        for entry, weight in zip(group.trace, group.weights(), strict=True):
             access = entry.payload if isinstance(entry, Observed) else None
-            if access is not None and access.is_random and access.kind in ("load", "store", "copy"):
-                total = sums.setdefault(access.array, [0.0, 0.0])
-                total[0] += access.sectors
-                total[1] += access.lines
-    return {array: sectors < 1.5 * lines for array, (sectors, lines) in sums.items()}
+            if access is not None and access.kind in ("load", "store", "copy"):
+                total = sums.setdefault(access.array, [0.0, 0.0, 0.0])
+                times = weight * len(group.rows) * access.is_on
+                total[0] += access.sectors * access.is_random * times
+                total[1] += access.lines * access.is_random * times
+                total[2] += access.sectors * times
+    return {array: sectors < 1.5 * lines for array, (sectors, lines, every) in sums.items() if sectors > every / 2}
 
 
 def _traffic(
@@ -460,8 +465,8 @@ def _traffic(
         if array in random and size is not None:
             # Random sectors hit what L2 holds of the tensor; of what streams beside it none is accessed again.
             moving = max(cold, 1 - cache * amount / everything / size)
-        if random.get(array) and not is_store:
-            cold, moving = cold * _FETCHED, moving * _FETCHED
+        if random.get(array):
+            cold, moving = cold * _FETCHED_FAR, moving * _FETCHED_FAR
         alone, used = scattered.get((array, is_store), (False, 1.0))
         # What is stored is written back, and what a sector lacks read before, where L2 does not hold all.
         evicted = 1.0 - hits(all_bytes) if is_store else 1.0

@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.timing.accesses import Access
 from irscope.timing.execution import Execution, execute
 from irscope.timing.simulate import Simulated, Span, simulate
-from irscope.timing.steps import UNITS, Demand, Steps, demand_of, rates_of, steps_of
+from irscope.timing.steps import DRAM, UNITS, Demand, Steps, demand_of, rates_of, steps_of
 from irscope.timing.walk import Observed, Skip, Walked
 
 __all__ = ["Model", "Prediction", "Share", "WhatIf", "predict_with", "predicted_from_work"]
@@ -190,6 +190,10 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     # No unit does more than it can: what queues leave out of sight in skipped iterations shows here.
     floor = max(demand.cycles) * share
     cycles = max(cycles, floor)
+    # What the launch itself leaves in L2 others write back.
+    moved, written = demand.dram_bytes * ctas * mean, demand.written_bytes * ctas * mean
+    evicted = max(min(clock.dirty_bytes, moved) - min(clock.dirty_bytes, written), 0.0)
+    cycles += evicted / (clock.dram_bytes_per_s / clock.clock_hz) * min(demand.cycles[DRAM] * share / cycles, 1.0)
     cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
     return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)

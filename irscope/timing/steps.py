@@ -44,6 +44,10 @@ _LATENCY = {"MUFU": 18.0, "I2F": 23.0, "F2I": 23.0, "S2R": 30.0, "S2UR": 30.0, "
 """Cycles of instructions whose latency varies, where nothing queues."""
 
 
+_STORED_AGAIN = 0.25
+"""What a store costs to sectors that the CTA stores to before, beside one to others."""
+
+
 @dataclass(slots=True)
 class OneStep:
     """Instructions of one warp without a wait between them, and what ends them."""
@@ -173,16 +177,14 @@ class _Builder:
         clock, size = self.clock, 16
         indices = [-1 if isinstance(one, Skip) else one.index if isinstance(one, Observed) else one for one in trace]
         everything = len(set(indices)) * size
-        if everything <= clock.near_code:
+        if everything <= clock.code_size:
             return [0.0] * len(trace)
-        few = self.execution.warps * self.execution.resident <= clock.schedulers
-        near = clock.near_fetch if few else clock.far_fetch
         found: list[float] = []
         last: dict[int, int] = {}
         for place, index in enumerate(indices):
             since = (place - last[index]) * size if index in last else everything
             last[index] = place
-            found.append(clock.far_fetch if since > clock.far_code else near if since > clock.near_code else 0.0)
+            found.append(clock.code_fetch if since > clock.code_size else 0.0)
         return found
 
     def _kind(self, index: int, item: Instruction, access: Access | None) -> str:
@@ -279,6 +281,8 @@ class Demand:
     by_index: dict[int, float]
     """Instruction → bytes of DRAM."""
     instructions: float
+    written_bytes: float = 0.0
+    """Of the bytes of DRAM: those that are written."""
     tensor_flops: float = 0.0
 
 
@@ -299,7 +303,10 @@ def costs_of(access: Access, execution: Execution, clock: Clock, rates: Rates) -
     part = (execution.written if "store" in kind else execution.from_dram).get(access.array, 1.0)
     use[PORT] = beyond / clock.port_bytes
     if "store" in kind and not kind.startswith("bulk"):
-        use[L2] = (clock.l2_store_sector * access.sectors + clock.l2_store_line * access.lines) * rates.active * on
+        # What is stored to a sector again at once is put together on the way.
+        again = access.fresh + _STORED_AGAIN * (1 - access.fresh)
+        use[L2] = (clock.l2_store_sector * access.sectors + clock.l2_store_line * access.lines) * again
+        use[L2] *= rates.active * on
     else:
         use[L2] = max(beyond / rates.l2, clock.l2_line * access.lines * access.missed * rates.active * on)
     use[DRAM] = beyond * part / (rates.written if "store" in kind else rates.dram)
@@ -334,7 +341,7 @@ def rates_of(clock: Clock, active: int) -> Rates:
 def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
     """What one CTA asks of each unit."""
     total = [0.0] * len(UNITS)
-    l2 = dram = count = 0.0
+    l2 = dram = count = written = 0.0
     by_index: dict[int, float] = defaultdict(float)
     builder = _Builder(execution, clock)
     total[START] = clock.cta_start
@@ -364,6 +371,7 @@ def demand_of(execution: Execution, clock: Clock, rates: Rates) -> Demand:
                         moved = cycles * (rates.written if "store" in access.kind else rates.dram)
                         dram += moved * times
                         by_index[index] += moved * times
+                        written += moved * times * ("store" in access.kind)
                     elif unit == L2:
                         l2 += cycles * rates.l2 * times
-    return Demand(total, l2, dram, by_index, count, tensor)
+    return Demand(total, l2, dram, by_index, count, written, tensor)

@@ -99,7 +99,7 @@ def test_few_ctas_are_named() -> None:
 
 
 def test_conflicts_cost_and_their_absence_is_answered() -> None:
-    one = predicted(launched("shared_columns", 4096), what_if=True)
+    one = predicted(launched("shared_columns", 64), what_if=True)
     gains = {item.name: item.gain for item in one.what_if}
     assert gains["without bank conflicts"] > 1
 
