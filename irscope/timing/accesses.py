@@ -165,8 +165,11 @@ class CtaWatch:
         address = address_of(operand)
         value = address.value(state) if address is not None else None
         if value is None:
-            state.assumed.notes.add("data-dependent addresses are assumed to be scattered")
-            return Access(kind, 32.0, float(width), 32.0, 32.0, passes=32.0, is_random=True)
+            if kind == "atomic":
+                state.assumed.notes.add("atomics with unknown addresses are assumed to be scattered")
+                return Access(kind, 32.0, float(width), 32.0, 32.0, passes=32.0, is_random=True)
+            state.assumed.notes.add("unknown addresses are assumed to be coalesced")
+            return Access(kind, float(width), float(width), max(width / 4, 1.0), max(width / 2, 1.0))
         is_random = bool(address.origins(state)) if address is not None else False
         if is_random:
             state.assumed.notes.add("loaded indices are assumed uniformly random within their tensor")
@@ -175,6 +178,9 @@ class CtaWatch:
         )
         value = np.broadcast_to(value, shape)
         mask = np.ones(shape, np.bool_) if active is None else np.broadcast_to(active, shape)
+        if kind == "atomic" and active is None and (value == value[:, :1]).all():
+            # One thread stands for a program's scalar.
+            mask = np.arange(shape[1])[None, :] < np.ones(shape[:1], np.int64)[:, None]
         sectors = np.where(mask, value >> 5, -1)
         ordered = sectors if (sectors[:, 1:] >= sectors[:, :-1]).all() else np.sort(sectors, axis=1)
         fresh = np.ones(shape, np.bool_)

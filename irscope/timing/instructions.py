@@ -12,6 +12,7 @@ import numpy as np
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT
 from irscope.timing.arithmetic import ARITHMETIC, is_predicate, put, unknown
+from irscope.timing.floats import FLOATS, float_bits, float_value, rounding
 from irscope.timing.scalars import (
     ARRAY_BITS,
     MASK,
@@ -160,9 +161,8 @@ def _unary(item: Instruction) -> Step:
 def _reciprocal(value: Array, how: list[str]) -> Value:
     if "RCP" not in how:
         return None
-    number = value.astype(np.uint32).view(np.float32).astype(np.float64)
     with np.errstate(divide="ignore"):
-        return (1 / number).astype(np.float32).view(np.uint32).astype(np.int64)
+        return float_bits(1 / float_value(value))
 
 
 def _to_float(value: Array, how: list[str]) -> Value:
@@ -172,15 +172,15 @@ def _to_float(value: Array, how: list[str]) -> Value:
     rounded = exact.astype(np.float32)
     if "RP" in how:
         rounded = np.where(rounded.astype(np.float64) < exact, np.nextafter(rounded, np.float32(np.inf)), rounded)
-    return rounded.astype(np.float32).view(np.uint32).astype(np.int64)
+    return float_bits(rounded)
 
 
 def _to_integer(value: Array, how: list[str]) -> Value:
     if any(one in how for one in ("F64", "F16", "S64", "U64")):
         return None
-    number = np.nan_to_num(value.astype(np.uint32).view(np.float32).astype(np.float64))
+    number = np.nan_to_num(float_value(value))
     limits = (0, MASK) if "U32" in how else (-(1 << 31), (1 << 31) - 1)
-    return np.clip(np.trunc(number), *limits).astype(np.int64) & MASK
+    return np.clip(rounding(how)(number), *limits).astype(np.int64) & MASK
 
 
 _UNARY: dict[str, Callable[[Array, list[str]], Value]] = {
@@ -390,13 +390,18 @@ _STEPS: dict[str, Callable[[Instruction], Step]] = {
 }
 
 
-def compiled(item: Instruction) -> Step:
-    """What an instruction does to the registers, its own predicate included. Never raises for a form not known."""
+def compiled(item: Instruction, is_index: bool = False) -> Step:
+    """What an instruction does to the registers, its own predicate included. Never raises for a form not known.
+
+    `is_index`: whether a float that it gives becomes an index.
+    """
     base = item.opcode.partition(".")[0]
     if base == "SYNCS" and "TRYWAIT" in item.opcode:
         return _waited(item)
     try:
-        step = _STEPS[base](item) if base in _STEPS else unknown(item)
+        made = FLOATS.get(base) if is_index else None
+        made = made or _STEPS.get(base, unknown)
+        step = made(item)
     except (IndexError, ValueError):
         step = unknown(item)
     if item.predicate in ("", "@PT", "@UPT"):

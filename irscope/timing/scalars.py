@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from irscope.ir.asm.operands import SASS_ADDRESS, SASS_CONSTANT, SASS_OPERAND
 
 __all__ = [
-    "ARRAY_BITS", "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step", "Value",
-    "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
+    "ARRAY_BITS", "MASK", "TRUE", "ZERO", "Array", "Assumptions", "Read", "Registers", "SharedWords", "State", "Step",
+    "Value", "address_of", "constant", "next_register", "operand", "predicate", "signed32", "wide",
 ]  # fmt: skip
 
 Array = NDArray[Any]

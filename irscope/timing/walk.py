@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.sass import SassFunction
+from irscope.timing.floats import FLOATS
 from irscope.timing.instructions import compiled
 from irscope.timing.scalars import Registers, State, Step, address_of, predicate
 
@@ -95,7 +96,6 @@ class Program:
 
     def __init__(self, function: SassFunction, observed: Callable[[Instruction], bool]) -> None:
         self.code = function.instructions
-        self.steps: list[Step] = [compiled(item) for item in self.code]
         self.bases = [item.opcode.partition(".")[0] for item in self.code]
         labels = {label.name: label.index for label in function.labels}
         self.targets: dict[int, int] = {}
@@ -108,6 +108,8 @@ class Program:
                 name = item.operands[-1].strip("`()") if item.operands else ""
                 self.targets[index] = labels.get(name, index + 1)
         self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
+        indices = self._floats_to_indices()
+        self.steps: list[Step] = [compiled(item, index in indices) for index, item in enumerate(self.code)]
         self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
         self.addresses_need_shared = self._reaches_addresses(self.shared_loads)
         self.addresses_need_data = self.addresses_need_shared or self._reaches_addresses(self.loads)
@@ -120,6 +122,22 @@ class Program:
         self.control = {
             index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
         }
+
+    def _floats_to_indices(self) -> set[int]:
+        """Instructions whose floats become integers that go into addresses, by the order of the code."""
+        rounded = {index for index, base in enumerate(self.bases) if base == "F2I"}
+        if not rounded or not self._reaches_addresses(rounded):
+            return set()
+        found: set[int] = set()
+        needed = frozenset().union(*(self.reads[index] for index in rounded))
+        size = -1
+        while size != len(found):
+            size = len(found)
+            for index in range(len(self.code) - 1, -1, -1):
+                if self.bases[index] in FLOATS and not needed.isdisjoint(self.writes[index]):
+                    found.add(index)
+                    needed |= self.reads[index]
+        return found
 
     def _reaches_addresses(self, sources: set[int]) -> bool:
         """Whether what instructions give goes into an address of global memory, by the order of the code."""

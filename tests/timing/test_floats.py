@@ -1,0 +1,71 @@
+"""The float32 instructions that indices come from, against NumPy's own float32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irscope.ir.asm.sass import parse_sass
+from irscope.timing.instructions import compiled
+from irscope.timing.scalars import State
+
+_LEFT = np.array([[1.5, -2.25, 7.0, 1e12]], np.float32)
+_RIGHT = np.array([[0.5, 3.0, -7.0, 2e12]], np.float32)
+_HEAD = "\t.section\t.text.k,\"ax\",@progbits\n.text.k:\n"
+
+
+def _bits(number: np.ndarray) -> np.ndarray:
+    return np.asarray(number, np.float32).view(np.uint32).astype(np.int64)
+
+
+def _run(text: str) -> State:
+    (item,) = parse_sass(f"{_HEAD}        /*0000*/                   {text} ;\n")[0].instructions
+    registers = {"R1": _bits(_LEFT), "R2": _bits(_RIGHT), "P1": _LEFT > 1}
+    state = State(1, 4, registers, {}, {})
+    compiled(item, is_index=True)(state)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FADD R0, R1, R2", _LEFT + _RIGHT),
+        ("FADD.FTZ R0, R1, -R2", _LEFT - _RIGHT),
+        ("FMUL R0, -R1, |R2|", -_LEFT * np.abs(_RIGHT)),
+        ("FMUL R0, |R1|.reuse, 0.25", np.abs(_LEFT) * np.float32(0.25)),
+        ("FMNMX R0, R1, R2, PT", np.minimum(_LEFT, _RIGHT)),
+        ("FMNMX R0, R1, R2, !PT", np.maximum(_LEFT, _RIGHT)),
+        ("FSEL R0, R1, R2, P1", np.where(_LEFT > 1, _LEFT, _RIGHT)),
+        ("FRND.FLOOR R0, R1", np.floor(_LEFT)),
+        ("MUFU.RSQ R0, |R2|", 1 / np.sqrt(np.abs(_RIGHT))),
+    ],
+)
+def test_a_float_is_numpys(text: str, expected: np.ndarray) -> None:
+    value = _run(text).registers["R0"]
+    assert value is not None
+    found = value.astype(np.uint32).view(np.float32)[0].tolist()
+    assert found == pytest.approx(expected.astype(np.float32)[0].tolist())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("F2I.TRUNC.NTZ R0, R1", [1, -2, 7, (1 << 31) - 1]),
+        ("F2I.FLOOR.NTZ R0, R1", [1, -3, 7, (1 << 31) - 1]),
+        ("F2I.CEIL.NTZ R0, R1", [2, -2, 7, (1 << 31) - 1]),
+        ("F2I.NTZ R0, R1", [2, -2, 7, (1 << 31) - 1]),
+    ],
+)
+def test_conversions_round_as_they_say(text: str, expected: list[int]) -> None:
+    value = _run(text).registers["R0"]
+    assert value is not None
+    assert value.astype(np.uint32).view(np.int32).tolist() == [expected]
+
+
+def test_comparisons_give_both_predicates() -> None:
+    state = _run("FSETP.GTU.AND P0, P2, R1, R2, P1")
+    first, second = state.registers["P0"], state.registers["P2"]
+    assert first is not None
+    assert second is not None
+    assert first.tolist() == ((_LEFT > _RIGHT) & (_LEFT > 1)).tolist()
+    assert second.tolist() == (~(_LEFT > _RIGHT) & (_LEFT > 1)).tolist()
