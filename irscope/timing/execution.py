@@ -27,8 +27,9 @@ from irscope.machine.numbers import Number
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.model.capture import Capture
 from irscope.timing.accesses import GRANULE, KINDS, SECTOR, SPILLS, CtaWatch, DataWatch, TileWatch
+from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
-from irscope.timing.walk import Observed, Program, Walked, walk
+from irscope.timing.walk import Observed, Walked, walk
 
 __all__ = ["Execution", "execute"]
 

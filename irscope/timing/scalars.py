@@ -66,9 +66,9 @@ class Assumptions:
         if count > 1 and (offset in self.adjacent or 2 * self.ranges.get(offset, 1 << 31) <= count):
             self.rising.add(offset)
             self.notes.add(
-                "rows whose offsets are data are taken to be equally long"
+                "rows with loaded offsets are assumed equally long"
                 if offset in self.adjacent
-                else "indices that are data, of which many are equal, are taken to be sorted"
+                else "loaded indices with repeats are assumed sorted"
             )
         return offset in self.rising
 

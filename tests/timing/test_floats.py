@@ -11,7 +11,7 @@ from irscope.timing.scalars import State
 
 _LEFT = np.array([[1.5, -2.25, 7.0, 1e12]], np.float32)
 _RIGHT = np.array([[0.5, 3.0, -7.0, 2e12]], np.float32)
-_HEAD = "\t.section\t.text.k,\"ax\",@progbits\n.text.k:\n"
+_HEAD = '\t.section\t.text.k,"ax",@progbits\n.text.k:\n'
 
 
 def _bits(number: np.ndarray) -> np.ndarray:

@@ -1,0 +1,91 @@
+"""The code of a kernel, ready to be walked: what each instruction does, reads and writes, and where branches go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.sass import SassFunction
+from irscope.timing.floats import FLOATS
+from irscope.timing.instructions import compiled
+from irscope.timing.scalars import Step, address_of
+
+__all__ = ["Program"]
+
+_TO_GLOBAL = ("STG", "ST", "ATOMG", "ATOM", "RED", "REDG", "LDGSTS")
+
+
+class Program:
+    """The code of a kernel, ready to be walked."""
+
+    def __init__(self, function: SassFunction, observed: Callable[[Instruction], bool]) -> None:
+        self.code = function.instructions
+        self.bases = [item.opcode.partition(".")[0] for item in self.code]
+        labels = {label.name: label.index for label in function.labels}
+        self.targets: dict[int, int] = {}
+        self.is_observed = [observed(item) for item in self.code]
+        self.reads = [frozenset(_reads(item)) for item in self.code]
+        # The mask of a copy is a predicate that the copy does not change.
+        self.writes = [frozenset(() if item.opcode.startswith("LDGSTS") else item.writes) for item in self.code]
+        for index, item in enumerate(self.code):
+            if self.bases[index] == "BRA":
+                name = item.operands[-1].strip("`()") if item.operands else ""
+                self.targets[index] = labels.get(name, index + 1)
+        self.loads = {index for index, base in enumerate(self.bases) if base in ("LDG", "LD")}
+        indices = self._floats_to_indices()
+        self.steps: list[Step] = [compiled(item, index in indices) for index, item in enumerate(self.code)]
+        self.shared_loads = {index for index, base in enumerate(self.bases) if base == "LDS"}
+        self.addresses_need_shared = self._reaches_addresses(self.shared_loads)
+        self.addresses_need_data = self.addresses_need_shared or self._reaches_addresses(self.loads)
+        self.indexed_locals = {
+            index
+            for index, base in enumerate(self.bases)
+            if base == "STL" and not self.code[index].operands[0].startswith("[R1")
+        }
+        """Stores to local memory at addresses that are computed: registers that are spilled lie where R1 says."""
+        self.control = {
+            index for index, base in enumerate(self.bases) if base in ("BRA", "EXIT", "RET", "CALL", "BRX", "JMP")
+        }
+
+    def _floats_to_indices(self) -> set[int]:
+        """Instructions whose floats become integers that go into addresses, by the order of the code."""
+        rounded = {index for index, base in enumerate(self.bases) if base == "F2I"}
+        if not rounded or not self._reaches_addresses(rounded):
+            return set()
+        found: set[int] = set()
+        needed = frozenset().union(*(self.reads[index] for index in rounded))
+        size = -1
+        while size != len(found):
+            size = len(found)
+            for index in range(len(self.code) - 1, -1, -1):
+                if self.bases[index] in FLOATS and not needed.isdisjoint(self.writes[index]):
+                    found.add(index)
+                    needed |= self.reads[index]
+        return found
+
+    def _reaches_addresses(self, sources: set[int]) -> bool:
+        """Whether what instructions give goes into an address of global memory, by the order of the code."""
+        data: set[str] = set()
+        for index, item in enumerate(self.code):
+            if index in self.loads or self.bases[index] in _TO_GLOBAL:
+                addresses = [address_of(one) for one in item.operands if "[" in one]
+                if any(one is not None and not data.isdisjoint(one.names) for one in addresses):
+                    return True
+            if index in sources or not data.isdisjoint(self.reads[index]):
+                data |= self.writes[index]
+            elif not item.predicate:
+                data -= self.writes[index]
+        return False
+
+
+def _reads(item: Instruction) -> Sequence[str]:
+    names = [*item.reads]
+    if item.predicate:
+        names.append(item.predicate.lstrip("@!"))
+        names += item.writes
+    for operand in item.operands:
+        text = operand.lstrip("!")
+        # A predicate that is written stands among the operands too.
+        if text.startswith(("P", "UP")) and (text not in item.writes or item.operands.count(text) > 1):
+            names.append(text)
+    return names
