@@ -104,14 +104,14 @@ def _compared(item: Instruction) -> Step:
     combine = np.logical_or if "OR" in parts else np.logical_and
 
     def run(state: State) -> None:
-        values = a(state), b(state), other(state)
-        if any(one is None for one in values):
+        one, two, both = a(state), b(state), other(state)
+        if one is None or two is None or both is None:
             put(state, first, None)
             put(state, second, None)
             return
-        result = _COMPARE[name](values[0], values[1])
-        put(state, first, combine(result, values[2]))
-        put(state, second, combine(~result, values[2]))
+        result = _COMPARE[name](one, two)
+        put(state, first, combine(result, both))
+        put(state, second, combine(~result, both))
 
     return run
 

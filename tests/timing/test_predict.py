@@ -143,8 +143,8 @@ def test_predictions_are_printed_as_a_model_that_runs() -> None:
 
 
 _NOT_COUNTED = {
-    "atomics", "attention_kernel", "column", "copies_of_halves", "liger_cross_entropy_kernel", "masked", "strided", "tile",
-    "triangle", "words",
+    "atomics", "attention_kernel", "column", "copies_of_halves", "liger_cross_entropy_kernel", "masked", "strided",
+    "tile", "triangle", "words",
 }  # fmt: skip
 """Atomics, masks within a sector, sectors that two CTAs share or that DRAM reads in pairs, indices that are data."""
 
