@@ -15,8 +15,8 @@ _IR = (".ttir", ".ttgir", ".llir", ".ptx", ".amdgcn")
 _NOT_RECORDING = ("show", "ls", "import", "doctor", "serve")
 FILE_OPTIONS = (
     "--also", "--baseline", "--cache-dir", "--check", "--counters", "--each", "--edited", "--filecheck", "--from",
-    "--golden", "--markdown", "--output", "-o", "--plan", "--proton", "--pytest", "--python", "--python-output", "--show",
-    "--ttgir", "--vs",
+    "--golden", "--markdown", "--output", "-o", "--plan", "--proton", "--pytest", "--python",
+    "--python-output", "--show", "--ttgir", "--vs",
 )  # fmt: skip
 """The options whose value may be the name of a file: it is no subject."""
 
