@@ -529,7 +529,7 @@ def use_torch_memory() -> None:
     import torch
     import triton
 
-    def allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:  # noqa: ARG001
+    def allocate(size: int, alignment: int, stream: int | None) -> torch.Tensor:
         return torch.empty(size, dtype=torch.int8, device="cuda")
 
     triton.set_allocator(allocate)
