@@ -73,7 +73,7 @@ class Explainer:
         found = findings_of(studied)
         if compiles is not None:
             studied, found = self.studied_further(capture, studied, found, compiles.one)
-        time = timed(studied.capture)
+        time = _timed(studied.capture)
         found = priced(studied, found, time)
         wanted = [one for one in found if self.chosen(one)]
         shown = tuple(one for one in wanted if not is_silenced(one, capture))
@@ -148,6 +148,20 @@ def _with_sass(capture: Capture, is_launched: bool, tell: Tell = warned) -> Capt
     """A capture with what a prediction of its launch needs."""
     is_needed = is_launched and capture.target.backend == "cuda" and capture.failure is None
     return with_sass(capture, tell=tell) if is_needed else capture
+
+
+def _timed(capture: Capture) -> Timed:
+    """The predicted time of a launch: without machine code that is modelled, by its bytes and its arithmetic."""
+    found = timed(capture)
+    if found.prediction is not None or capture.target.backend == "cuda" or capture.failure is not None:
+        return found
+    from irscope.api.timing import predict, with_floor
+
+    try:
+        prediction = predict(capture)
+        return Timed(prediction, with_floor(capture, prediction)[1])
+    except IrscopeError:
+        return found
 
 
 def _predicted(capture: Capture) -> float | None:

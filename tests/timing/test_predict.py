@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from irscope.api.explain import Explainer
 from irscope.api.timing import counted_roofline
 from irscope.device.clocks import CLOCKS, Clock, clock_of
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.launch_record import LaunchRecord
+from irscope.render.text.findings import render_explanation
 from irscope.store.file import load
 from irscope.target import Target
 from irscope.timing.accesses import Access
@@ -109,6 +111,16 @@ def test_parts_are_told_apart() -> None:
     assert fast.seconds < slow.seconds
     assert slow.is_validated
     assert not predict_with(stored("softmax_kernel"), part="h100-pcie").is_validated
+
+
+def test_why_has_the_time_of_a_launch_whose_machine_code_is_not_modelled() -> None:
+    capture = replace(stored("softmax_kernel"), target=Target.parse("hip:gfx942"))
+    answer = Explainer().explain(capture)
+    assert answer.time.prediction is not None
+    assert answer.time.prediction.method == "analytic"
+    assert answer.time.model is None
+    text = render_explanation(answer.findings, capture, answer.time, width=100, color=False)
+    assert text.startswith("softmax_kernel  hip:gfx942, mi300x   predicted ")
 
 
 def test_what_is_not_known_is_asked_for() -> None:
