@@ -194,8 +194,9 @@ def _timed(execution: Execution, clock: Clock) -> _Timed:
     moved, written = demand.dram_bytes * ctas * mean, demand.written_bytes * ctas * mean
     evicted = max(min(clock.dirty_bytes, moved) - min(clock.dirty_bytes, written), 0.0)
     taken = evicted / (clock.dram_bytes_per_s / clock.clock_hz)
-    cycles += taken * min(demand.cycles[DRAM] * share / cycles, 1.0)
-    demand.cycles[DRAM] += taken / share
+    if taken:
+        cycles += taken * min(demand.cycles[DRAM] * share / cycles, 1.0)
+        demand.cycles[DRAM] += taken / share
     cycles += len(execution.program.code) * 16 / clock.code_bytes
     busy = [one * share / cycles for one in demand.cycles]
     return _Timed(cycles, first, demand, busy, ctas / (clock.units * execution.resident), resident, balance)

@@ -521,7 +521,7 @@ def comparable(capture: Capture) -> Capture:
     failure = capture.failure and replace(capture.failure, message="", diagnostics="")
     return replace(
         capture,
-        artifacts=tuple(replace(one, duration_us=None) for one in capture.artifacts),
+        artifacts=tuple(replace(one, duration_us=None, processor_us=None) for one in capture.artifacts),
         snapshots=tuple(replace(one, duration_us=None) for one in capture.snapshots),
         environment=replace(capture.environment, date="", command="", origin=()),
         compile_us=None,

@@ -25,7 +25,7 @@ def comparable(capture: Capture) -> Capture:
     """A capture without times; and the grid of a launch that failed is known only where that came late."""
     return replace(
         capture,
-        artifacts=tuple(replace(one, duration_us=None) for one in capture.artifacts),
+        artifacts=tuple(replace(one, duration_us=None, processor_us=None) for one in capture.artifacts),
         snapshots=tuple(replace(one, duration_us=None) for one in capture.snapshots),
         environment=Environment(),
         compile_us=None,

@@ -53,7 +53,7 @@ def timeless(capture: Capture) -> Capture:
     return replace(
         capture,
         environment=replace(capture.environment, date="", command=""),
-        artifacts=tuple(replace(artifact, duration_us=None) for artifact in capture.artifacts),
+        artifacts=tuple(replace(artifact, duration_us=None, processor_us=None) for artifact in capture.artifacts),
         snapshots=tuple(replace(snapshot, duration_us=None) for snapshot in capture.snapshots),
         compile_us=None,
     )
