@@ -9,16 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import isfinite
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from irscope.analysis.passes.ablation import Ablation, AblationRow, SortKey
 from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
-from irscope.machine.observed import ObservedValue, recorded_observation
+from irscope.machine import has_machine
 from irscope.model.capture import Capture
 from irscope.render.text.bench import Bench, BenchRow, bench_columns, bench_notes, bench_title, row_cells
 from irscope.render.text.searches import about, cell, column_title, columns, idle, measured, outcome
 from irscope.render.text.upgrade import changes_text, explanation, headline, sorted_rows, stages_text
-from irscope.render.text.values import COLUMNS, elements_text, nonfinite_text, value_cells
+
+if TYPE_CHECKING:
+    from irscope.machine.observed import ObservedValue
 
 _Tone = Literal["", "better", "worse", "idle", "bad"]
 """How a row or a cell is meant: `idle` changes nothing, `bad` fails or computes something else."""
@@ -163,7 +165,9 @@ _MOST_ELEMENTS = 16
 
 
 def values_results(captures: Sequence[Capture]) -> Results | None:
-    """The values of the first small launches whose tensors their captures hold; None without any."""
+    """The values of the first small launches whose tensors their captures hold; None without any, or without NumPy."""
+    if not has_machine():
+        return None
     sections = tuple(filter(None, map(_values_section, islice(captures, _MOST_LAUNCHES))))
     if not sections:
         return None
@@ -172,6 +176,9 @@ def values_results(captures: Sequence[Capture]) -> Results | None:
 
 
 def _values_section(capture: Capture) -> _Section | None:
+    from irscope.machine.observed import recorded_observation
+    from irscope.render.text.values import COLUMNS, nonfinite_text
+
     observed = recorded_observation(capture)
     if observed is None:
         return None
@@ -185,6 +192,8 @@ def _values_section(capture: Capture) -> _Section | None:
 
 
 def _cells_of_value(value: ObservedValue) -> Iterator[Cell]:
+    from irscope.render.text.values import elements_text, value_cells
+
     numbers = (value.minimum, value.maximum, value.nans, value.infinities)
     keys = (value.line, value.name, value.operation, value.type, value.executions, *numbers)
     for text, key in zip(value_cells(value), keys, strict=True):
