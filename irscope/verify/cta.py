@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from irscope.errors import NotRun
+from irscope.ir.asm.control_flow import read_control_flow
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.readers import PtxFunction, parse_ptx
@@ -212,9 +213,38 @@ class CtaVerifier:
                 number = numbers[id(pointer.storage)]
                 begin = self._memory.address(number)
                 ranges[number] = (begin, begin + pointer.storage.size)
-                if path in self.inputs.made_up or path in self.written:
+                if path in self.inputs.made_up or (path in self.written and not self._reads_first):
                     dirty.add(number)
         return [row for number, row in ranges.items() if number not in dirty]
+
+    @cached_property
+    def _reads_first(self) -> bool:
+        """Whether all that the launch reads stood there before it: of its only program, no read follows a store."""
+        flows = read_control_flow(self.capture.texts["ptx"], "ptx")
+        parted = any(operation.opcode == "warp_specialize" for operation in self.module.walk())
+        if prod(self.grid) > 1 or len(flows) != 1 or parted:
+            return False
+        blocks = {block.number: block.instructions for block in flows[0].blocks}
+        begun: set[int] = set()
+        """Blocks that a store may come before."""
+        waiting: list[int] = []
+        for number, instructions in blocks.items():
+            is_stored = False
+            for item in instructions:
+                if is_stored and _touches(item, item.effect.reads):
+                    return False
+                is_stored = is_stored or _touches(item, item.effect.writes)
+            if is_stored:
+                waiting += [jump.target for jump in flows[0].jumps if jump.source == number]
+        while waiting:
+            number = waiting.pop()
+            if number in begun or number not in blocks:
+                continue
+            begun.add(number)
+            if any(_touches(item, item.effect.reads) for item in blocks[number]):
+                return False
+            waiting += [jump.target for jump in flows[0].jumps if jump.source == number]
+        return True
 
 
 class _Contents(CtaMemory):
@@ -246,6 +276,11 @@ class _Contents(CtaMemory):
             self._is_lost = True
         else:
             self._changed[address] = None if value is None else value & ((1 << 8 * size) - 1)
+
+
+def _touches(item: Instruction, spaces: Sequence[str]) -> bool:
+    """Whether an instruction may access global memory: `spaces` are those that it reads, or writes."""
+    return item.effect.is_unknown or "global" in spaces or "generic" in spaces
 
 
 def _message_bytes(module: MlirModule, operation: Operation) -> int | None:

@@ -106,7 +106,8 @@ class _Verifier:
         self._guard("the accesses of all programs", self._check_programs)
         if not self.violations:
             self._guard("the TTGIR by thread", self._check_threads)
-        if not self.violations:
+        if all(one.kind == "thread-race" for one in self.violations):
+            # A race in global memory hides none in shared memory.
             self._guard("shared memory by thread", self._check_shared)
         found = dict.fromkeys(self.violations)
         return SafetyVerdict(
@@ -485,7 +486,8 @@ class _Verifier:
     def _judge(self, text: ExecutedText, conflict: ThreadConflict) -> None:
         """Ask the assembly whether a barrier stands between two accesses."""
         first, second = (text.origin(operation)[:1] for operation in (conflict.first, conflict.second))
-        missing = self._barriers.may_be_missing(first[0], second[0]) if first and second else None
+        writes = (conflict.first.kind == "store", conflict.second.kind == "store")
+        missing = self._barriers.may_be_missing(first[0], second[0], writes) if first and second else None
         if conflict.by_copies and missing is not False:
             reader = conflict.first if conflict.second.kind == "store" else conflict.second
             if stays_in_thread(text.module, reader):

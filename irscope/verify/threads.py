@@ -236,21 +236,26 @@ class Barriers:
                 places = ((line, place_of(chain, capture.launch.kernel.file)) for line, chain in chains if chain)
                 self._places = {line: place[0] for line, place in places if place}
 
-    def may_be_missing(self, first: tuple[str, int], second: tuple[str, int]) -> bool | None:
+    def may_be_missing(self, first: tuple[str, int], second: tuple[str, int], writes: tuple[bool, bool]) -> bool | None:
         """Whether some path leads from an access of one line of Python to one of another without a barrier.
 
-        None where the assembly has barriers, and no access to global memory of one of the lines.
+        `writes`: for each of the two, whether it writes: one line may load and store. None where the assembly has
+        barriers, and no such access to global memory of one of the lines.
         """
         instructions = [item for flow in self._flows for block in flow.blocks for item in block.instructions]
         if instructions and all(item.family != "barrier" for item in instructions):
             return True
-        answers = [self._is_open(flow, first, second) for flow in self._flows]
+        answers = [self._is_open(flow, first, second, writes) for flow in self._flows]
         known = [answer for answer in answers if answer is not None]
         return any(known) if known else None
 
-    def _is_open(self, flow: ControlFlow, first: tuple[str, int], second: tuple[str, int]) -> bool | None:
-        starts = [place for place, item in self._accesses(flow) if self._places.get(item.line) == first]
-        ends = {place for place, item in self._accesses(flow) if self._places.get(item.line) == second}
+    def _is_open(
+        self, flow: ControlFlow, first: tuple[str, int], second: tuple[str, int], writes: tuple[bool, bool]
+    ) -> bool | None:
+        starts, ends = (
+            {place for place, item in self._accesses(flow, write) if self._places.get(item.line) == line}
+            for line, write in zip((first, second), writes, strict=True)
+        )
         if not starts or not ends:
             return None
         seen: set[tuple[int, int]] = set()
@@ -273,8 +278,8 @@ class Barriers:
         return False
 
     @staticmethod
-    def _accesses(flow: ControlFlow) -> Iterator[tuple[tuple[int, int], Instruction]]:
+    def _accesses(flow: ControlFlow, writes: bool) -> Iterator[tuple[tuple[int, int], Instruction]]:
         for block in flow.blocks:
             for index, item in enumerate(block.instructions):
-                if "global" in (*item.effect.reads, *item.effect.writes):
+                if "global" in (item.effect.writes if writes else item.effect.reads):
                     yield (block.number, index), item

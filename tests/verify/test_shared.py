@@ -109,6 +109,18 @@ def test_a_barrier_that_half_a_warp_reaches_is_divergent() -> None:
         assert not verify_launch(right).violations
 
 
+def test_what_is_read_after_a_store_is_not_taken_for_what_the_capture_holds() -> None:
+    """`counted` reads and writes one tensor: its contents are known only as long as nothing was stored."""
+    capture = captures("cuda:80")["counted"]
+    load = r"^\s*ld\.global\b"
+    text = re.sub(
+        load, r"st.global.b32 [ %rd2 + 0 ], { %r40 };\n\g<0>", capture.text("ptx"), count=1, flags=re.MULTILINE
+    )
+    verdict = verify_launch(with_ptx(capture, text))
+    assert verdict.answer == "not decided"
+    assert "depends on what is not computed" in verdict.undecided[0]
+
+
 def test_a_check_shows_the_race_with_its_accesses() -> None:
     capture = captures("cuda:80")["products"]
     pattern, change, _ = FAULTS["cp.async"]
