@@ -116,13 +116,16 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
 def test_toggles(open_report: Open) -> None:
     page = open_report([softmax()], "tab=passes&pass=3")
     page.wait_for_selector(f"{FRONT} .cm-line")
-    before = page.inner_text(".pass-body")
+    # What is drawn ahead lies behind, and its text is one of the page.
+    before = page.inner_text(FRONT)
     for key, name in (("l", "loc"), ("a", "alias"), ("r", "bare")):
         page.keyboard.press(key)
         assert f"{name}=1" in fragment(page)
         page.keyboard.press(key)
         assert f"{name}=1" not in fragment(page)
-        page.wait_for_function("text => document.querySelector('.pass-body').innerText === text", arg=before)
+        page.wait_for_function(
+            "([front, text]) => document.querySelector(front).innerText === text", arg=[FRONT, before]
+        )
     page.keyboard.press("s")
     assert "side=1" in fragment(page)
 
