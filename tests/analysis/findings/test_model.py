@@ -71,9 +71,8 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
     assert command is not None
     if "--values" in command[1]:
         pytest.importorskip("torch", reason="its launch has tensors of torch")
-    (file := tmp_path / "kernel.py").write_text(
-        f"import torch\n{HEAD}{kernel[1]}" if "torch." in kernel[1] else HEAD + kernel[1]
-    )
+    imports = "import torch\n" if "torch." in kernel[1] else ""
+    (file := tmp_path / "kernel.py").write_text(imports + HEAD + kernel[1])
     name, *words = (one for one in shlex.split(command[1]) if one != "--values")
     given = list(zip(words[::2], words[1::2], strict=True))
     asked = RecordingOptions(
