@@ -60,10 +60,11 @@ def test_the_overview_says_what_was_compiled(open_report: Open) -> None:
     assert "Occupancy" in text
     assert "limited by registers" in text
     # The meter, the finding and the table of resources write it one way.
-    occupancy = percent(occupancy_of(softmax()).fraction)
+    occupancy = occupancy_of(softmax())
+    assert occupancy is not None
     shares = re.findall(r"occupancy[^\d]*([\d.]+ ?%)", text, re.IGNORECASE)
     assert len(shares) >= 3
-    assert set(shares) == {occupancy}
+    assert set(shares) == {percent(occupancy.fraction)}
 
 
 def test_a_pass_shows_its_log(open_report: Open) -> None:
