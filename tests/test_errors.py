@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import json
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.errors import did_you_mean
+from irscope.errors import did_you_mean, installing
 
 PASSES = (
     "accelerate_matmul", "allocate_shared_memory", "assign_latencies", "coalesce", "combine", "canonicalizer", "cse",
@@ -57,3 +61,33 @@ def test_one_slip_is_seen_through(name: str, data: st.DataObject) -> None:
 )
 def test_a_part_of_a_name_means_it(asked: str, meant: str) -> None:
     assert did_you_mean(asked, PASSES) == f" Did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install 'irscope[png]'"),
+        ({"url": "file:///a%20b/c", "dir_info": {"editable": True}}, "pip install -e '/a b/c[png]'"),
+        ({"url": "file:///a/c", "dir_info": {}}, "pip install 'irscope[png] @ file:///a/c'"),
+        ({"url": "file:///a/c.whl", "archive_info": {}}, "pip install 'irscope[png] @ file:///a/c.whl'"),
+        (
+            {"url": "https://a.b/c", "vcs_info": {"vcs": "git", "commit_id": "0"}},
+            "pip install 'irscope[png] @ git+https://a.b/c'",
+        ),
+    ],
+    ids=["index", "editable", "folder", "wheel", "repository"],
+)
+def test_an_extra_is_installed_from_where_irscope_was(
+    origin: dict[str, object] | None, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = None if origin is None else json.dumps(origin)
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda _: SimpleNamespace(read_text=lambda _: text))
+    assert installing("png") == command
+
+
+def test_an_extra_of_an_irscope_that_was_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", fail)
+    assert installing("png") == "pip install 'irscope[png]'"

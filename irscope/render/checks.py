@@ -220,6 +220,7 @@ def _breach_json(breach: Breach) -> dict[str, Any]:
 RULES = {
     "compiles": "The kernel compiles, and fits on the device.",
     "safe": "No launch accesses memory as it may not.",
+    "max-compile-time": "Compiling takes at most so much processor time.",
     "max-regs": "A thread takes at most so many registers.",
     "no-spills": "No register is spilled to local memory.",
     "max-shared": "A CTA uses at most this many bytes of shared memory.",

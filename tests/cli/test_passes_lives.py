@@ -98,7 +98,7 @@ def test_an_operation_that_was_lowered_with_no_text_kept(irscope: Run, tmp_path:
         (("--op", "load", "--value", "%1"), 2, "--op and --value do not go together"),
         (("--value", "%nothing", "--at", "p1"), 2, "no value is named '%nothing'"),
         (("--value", "%1", "--line", "3"), 2, "--line goes with --op"),
-        (("--value", "%1", "--at", "p1", "--stage", "ttgir"), 2, "both say where"),
+        (("--value", "%1", "--at", "p1", "--stage", "ttgir"), 2, "--stage and --at both choose a place"),
         (("--value", "%1", "--at", "llvm-opt"), 1, "only MLIR's are followed"),
     ],
 )

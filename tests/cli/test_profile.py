@@ -163,7 +163,7 @@ def test_a_launch_needs_a_gpu(irscope: Run, on_a_gpu: Capture, monkeypatch: pyte
     monkeypatch.setattr(command, "one_capture", lambda *_: (replace(on_a_gpu, environment=Environment()), 1))
     code, _, err = irscope("profile", SCRIPT)
     assert code == 1
-    assert "There is no GPU here" in err
+    assert "finds no GPU on this machine" in err
 
 
 def test_a_capture_keeps_its_profile_in_its_file(tmp_path: Path) -> None:

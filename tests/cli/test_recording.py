@@ -29,6 +29,8 @@ OTHER = {
     "launch": 2,
     "virtual": True,
     "computes": True,
+    "values_memory_gib": 2.5,
+    "values_timeout_s": 30.0,
     "signature": "*fp16",
     "constexprs": (("B", "1"),),
     "options": (("num_warps", 8), ("list", ("a", 1.5, None))),

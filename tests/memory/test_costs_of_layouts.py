@@ -55,7 +55,7 @@ def test_matrices_are_counted_by_eight_rows() -> None:
 
 
 def test_shapes_must_be_one() -> None:
-    with pytest.raises(UsageError, match="must be one shape"):
+    with pytest.raises(UsageError, match="both must have one shape"):
         shared_access(threads_of([[1, 0]], [[0, 1]], shape=(2, 64)), PLAIN)
     with pytest.raises(UsageError, match="can't be converted"):
         what_moves(ROWS, threads_of([[1, 0]], [[0, 1]], shape=(2, 2)))

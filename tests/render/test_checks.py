@@ -134,7 +134,7 @@ def test_every_rule_has_a_description() -> None:
         for value in vars(module).values()
         if isinstance(value, type) and isinstance(getattr(value, "rule", None), str)
     }
-    assert len(rules) == 12
+    assert len(rules) == 13
     assert rules - {"no-finding"} <= RULES.keys()
 
 

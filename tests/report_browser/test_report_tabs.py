@@ -60,10 +60,11 @@ def test_the_overview_says_what_was_compiled(open_report: Open) -> None:
     assert "Occupancy" in text
     assert "limited by registers" in text
     # The meter, the finding and the table of resources write it one way.
-    occupancy = percent(occupancy_of(softmax()).fraction)
+    occupancy = occupancy_of(softmax())
+    assert occupancy is not None
     shares = re.findall(r"occupancy[^\d]*([\d.]+ ?%)", text, re.IGNORECASE)
     assert len(shares) >= 3
-    assert set(shares) == {occupancy}
+    assert set(shares) == {percent(occupancy.fraction)}
 
 
 def test_a_pass_shows_its_log(open_report: Open) -> None:
@@ -116,13 +117,16 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
 def test_toggles(open_report: Open) -> None:
     page = open_report([softmax()], "tab=passes&pass=3")
     page.wait_for_selector(f"{FRONT} .cm-line")
-    before = page.inner_text(".pass-body")
+    # What is drawn ahead lies behind, and its text is one of the page.
+    before = page.inner_text(FRONT)
     for key, name in (("l", "loc"), ("a", "alias"), ("r", "bare")):
         page.keyboard.press(key)
         assert f"{name}=1" in fragment(page)
         page.keyboard.press(key)
         assert f"{name}=1" not in fragment(page)
-        page.wait_for_function("text => document.querySelector('.pass-body').innerText === text", arg=before)
+        page.wait_for_function(
+            "([front, text]) => document.querySelector(front).innerText === text", arg=[FRONT, before]
+        )
     page.keyboard.press("s")
     assert "side=1" in fragment(page)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.errors import MissingTool, UsageError
+from irscope.errors import MissingTool, UsageError, installing
 from irscope.layout.described import DescribedLayout, as_json
 from irscope.layout.maps import Preimage
 from irscope.model.capture import Target
@@ -189,7 +189,7 @@ def test_png_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(MissingTool, match=r"pip install 'irscope\[png\]'"):
+    with pytest.raises(MissingTool, match=re.escape(installing("png"))):
         render_png("<svg/>")
 
 

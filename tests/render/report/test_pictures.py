@@ -46,5 +46,5 @@ def test_what_is_damaged_has_none(damage: type[Exception], monkeypatch: pytest.M
     def fail(*_: object, **__: object) -> str:
         raise damage("planted")
 
-    monkeypatch.setattr("irscope.render.report.pictures.poster_svg", fail)
+    monkeypatch.setattr("irscope.render.poster.poster.poster_svg", fail)
     assert packed_poster(LAUNCHED, (), ()) == ""
