@@ -10,7 +10,10 @@ from typing import Protocol
 from irscope.errors import PlanError, did_you_mean
 
 # ttgir:canonicalizer#2  |  combine  |  triton-combine  |  llir:*
-_RULE = re.compile(r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*)(?:#(?P<occurrence>[1-9]\d{0,8}))?$")
+# llvm:InvalidateAnalysisPass<llvm::AAManager>#1 is LLVM's own name
+_RULE = re.compile(
+    r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*(?:<[\w:.-]+>)?)(?:#(?P<occurrence>[1-9]\d{0,8}))?$"
+)
 
 
 LLVM = "llvm"

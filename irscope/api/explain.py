@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,9 @@ from irscope.analysis.findings.find import LogNeeds, findings_of, log_needs, nee
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.findings.tries import Budget, FixTimer, tried
-from irscope.errors import IrscopeError, UsageError, did_you_mean
+from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
-from irscope.model.launch_record import Argument, LaunchRecord
-from irscope.model.telling import divisor_of
 from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations, with_sass
 
 if TYPE_CHECKING:
@@ -167,59 +165,3 @@ def _timed(capture: Capture) -> Timed:
 def _predicted(capture: Capture) -> float | None:
     prediction = timed(_with_sass(capture, True)).prediction
     return prediction.seconds if prediction is not None else None
-
-
-_MOST_DIGITS = 18
-_MOST_PROGRAMS = (1 << 31) - 1
-
-
-def read_sizes(texts: Iterable[str]) -> dict[str, int]:
-    """`NAME=VALUE`, several of them with commas between; raises UsageError for anything else."""
-    sizes: dict[str, int] = {}
-    for text in (part for whole in texts for part in whole.split(",")):
-        name, _, value = text.strip().partition("=")
-        if not name or not _is_integer(value):
-            raise UsageError(f"--size {text!r} is no size: write NAME=INTEGER, such as n=4096.")
-        sizes[name] = int(value)
-    return sizes
-
-
-def read_grid(text: str) -> tuple[int, int, int]:
-    """`X`, `X,Y` or `X,Y,Z`; raises UsageError for anything else."""
-    parts = text.replace("x", ",").split(",")
-    numbers = [int(part) for part in parts if part.isdecimal() and len(part) < 11]
-    if len(numbers) != len(parts) or not 1 <= len(parts) <= 3 or not all(0 < one <= _MOST_PROGRAMS for one in numbers):
-        raise UsageError(f"--grid {text!r} is no grid: write one to three positive integers, such as 128 or 64,64.")
-    x, y, z = (*numbers, 1, 1)[:3]
-    return x, y, z
-
-
-def _is_integer(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
-
-
-def with_launch(
-    capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None, *, must_fit: bool = True
-) -> Capture:
-    """The capture with stated sizes and grid in place of those of its launch.
-
-    `must_fit`: whether a size that it was not compiled for is refused.
-    Raises UsageError for a name that is no integer argument, and for a size that does not fit.
-    """
-    launch = capture.launch
-    integers = [name for name, kind in launch.signature if kind[:1] in ("i", "u") and kind[1:].isdecimal()]
-    divisors = {name: divisor_of(text) for name, text in launch.attributes}
-    for name, value in sizes.items():
-        if name not in integers:
-            known = f"they are {', '.join(integers)}.{did_you_mean(name, integers)}" if integers else "it has none."
-            raise UsageError(f"--size {name}: {capture.name} has no integer argument {name!r}; {known}")
-        if must_fit and value % divisors.get(name, 1):
-            raise UsageError(
-                f"--size {name}={value}: {capture.name} was compiled for multiples of {divisors[name]}. State another "
-                "size, or record a launch with this one."
-            )
-    rows = launch.record.arguments if launch.record is not None else ()
-    stated = {name: Argument(name, "scalar", "int", value) for name, value in sizes.items()}
-    record = LaunchRecord((*(row for row in rows if row.path not in stated), *stated.values()))
-    return replace(capture, launch=replace(launch, grid=grid or launch.grid, record=record))

@@ -107,7 +107,7 @@ def _measured_constants(interpreter: str) -> Mapping[str, Any]:
 
 def _stated(capture: Capture, sizes: Mapping[str, int], grid: tuple[int, int, int] | None, must_fit: bool) -> Capture:
     """The capture as if launched otherwise: its tensors are no longer those that were recorded."""
-    from irscope.api.explain import with_launch
+    from irscope.api.stated import with_launch
 
     stated = with_launch(capture, sizes, grid, must_fit=must_fit)
     record = stated.launch.record

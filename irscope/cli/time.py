@@ -64,7 +64,7 @@ def time(
         if size or grid:
             raise UsageError("--roofline counts the launch as it was recorded: it takes no --size and no --grid.")
         return _roofline(captures_of(subject, record_options), part, to)
-    from irscope.api.explain import read_grid, read_sizes
+    from irscope.api.stated import read_grid, read_sizes
     from irscope.api.timing import predict, with_floor
     from irscope.render.measured import measured_json, measured_text
     from irscope.render.timing import prediction_json, prediction_text

@@ -136,7 +136,8 @@ def _is_slow(time: Timed) -> bool:
     if prediction is None or floor is None:
         return False
     work = prediction.seconds - prediction.launch_seconds
-    if time.is_floor_open and not waits_for_atomics(prediction):
+    # What DRAM is busy with is said: it bounds the launch, and kinds of their own name what it moves too much.
+    if prediction.bound == "DRAM" or (time.is_floor_open and not waits_for_atomics(prediction)):
         floor = max(floor, dict(prediction.busy).get("DRAM", 0.0) * work)
     return work > _MOST_OF_FLOOR * floor
 
