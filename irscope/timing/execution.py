@@ -8,7 +8,7 @@ the same time, are walked with one lane of each kind of warp: how often their lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, prod
 from typing import Any
@@ -26,7 +26,7 @@ from irscope.ir.mlir.types import parse_type
 from irscope.machine.numbers import Number
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.model.capture import Capture
-from irscope.timing.accesses import GRANULE, KINDS, SECTOR, SPILLS, CtaWatch, DataWatch, TileWatch
+from irscope.timing.accesses import GRANULE, KINDS, SECTOR, SPILLS, Access, CtaWatch, DataWatch, TileWatch
 from irscope.timing.program import Program
 from irscope.timing.scalars import ARRAY_BITS, Assumptions, SharedWords, State
 from irscope.timing.walk import Observed, Walked, walk
@@ -358,34 +358,34 @@ def _left_by_l1(groups: Iterable[Walked]) -> dict[tuple[int, bool], float]:
     return {key: missed / every for key, (every, missed) in sums.items() if every and missed}
 
 
-def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, float]]:
-    """(argument, whether it is stored to) → whether most sectors are alone in their pair; what is used of a sector."""
-    sums: dict[tuple[int, bool], list[float]] = {}
+def _accesses(groups: Iterable[Walked]) -> Iterator[tuple[Access, float]]:
+    """(a load, store or copy of a CTA, how many warps execute it)."""
     for group in groups:
         for entry, weight in zip(group.trace, group.weights(), strict=True):
             access = entry.payload if isinstance(entry, Observed) else None
-            if access is None or access.kind not in ("load", "store", "copy"):
-                continue
-            total = sums.setdefault((access.array, access.kind == "store"), [0.0, 0.0, 0.0])
-            times = weight * len(group.rows) * access.is_on
-            total[0] += access.sectors * times
-            total[1] += access.pairs * times
-            total[2] += access.ideal_sectors * times
+            if access is not None and access.kind in ("load", "store", "copy"):
+                yield access, weight * len(group.rows) * access.is_on
+
+
+def _scattered(groups: Iterable[Walked]) -> dict[tuple[int, bool], tuple[bool, float]]:
+    """(argument, whether it is stored to) → whether most sectors are alone in their pair; what is used of a sector."""
+    sums: dict[tuple[int, bool], list[float]] = {}
+    for access, times in _accesses(groups):
+        total = sums.setdefault((access.array, access.kind == "store"), [0.0, 0.0, 0.0])
+        total[0] += access.sectors * times
+        total[1] += access.pairs * times
+        total[2] += access.ideal_sectors * times
     return {key: (sectors < 1.25 * pairs, ideal / sectors) for key, (sectors, pairs, ideal) in sums.items() if sectors}
 
 
 def _random_arrays(groups: Iterable[Walked]) -> dict[int, bool]:
     """Arguments of which data decide most accesses → whether most of their sectors are alone in their line."""
     sums: dict[int, list[float]] = {}
-    for group in groups:
-        for entry, weight in zip(group.trace, group.weights(), strict=True):
-            access = entry.payload if isinstance(entry, Observed) else None
-            if access is not None and access.kind in ("load", "store", "copy"):
-                total = sums.setdefault(access.array, [0.0, 0.0, 0.0])
-                times = weight * len(group.rows) * access.is_on
-                total[0] += access.sectors * access.is_random * times
-                total[1] += access.lines * access.is_random * times
-                total[2] += access.sectors * times
+    for access, times in _accesses(groups):
+        total = sums.setdefault(access.array, [0.0, 0.0, 0.0])
+        total[0] += access.sectors * access.is_random * times
+        total[1] += access.lines * access.is_random * times
+        total[2] += access.sectors * times
     return {array: sectors < 1.5 * lines for array, (sectors, lines, every) in sums.items() if sectors > every / 2}
 
 
