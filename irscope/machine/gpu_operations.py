@@ -386,8 +386,8 @@ def _arrive_named(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     if not threads or numbers.size != 1:
         raise step.not_run("it is not known which threads meet at it")
     programs = len(machine.program_ids[0])
-    nobody = (np.zeros(programs, np.int64), np.zeros(programs, np.int64))
-    arrived, opened = machine.named_barriers.setdefault(int(numbers[0]), nobody)
+    no_arrivals = (np.zeros(programs, np.int64), np.zeros(programs, np.int64))
+    arrived, opened = machine.named_barriers.setdefault(int(numbers[0]), no_arrivals)
     arrived[frame.rows] += threads
     full_rows = frame.rows[arrived[frame.rows] >= step.array(frame, "numThreads")]
     arrived[full_rows] = 0

@@ -121,7 +121,7 @@ class ThreadConflicts(Listener):
         self._first = begin
         places = places_of(end - begin, self._granule)
         self._thread = np.zeros((2, places), np.int64)
-        """Who wrote, and who read, each place last: the number of the thread in the launch and 1; 0 for nobody."""
+        """Who wrote, and who read, each place last: the number of the thread in the launch plus 1; 0 for none."""
         self._copied = np.zeros((2, places), np.bool_)
         self._when = np.zeros((2, places), np.int32)
         self._operation = np.zeros((2, places), np.int16)
