@@ -157,7 +157,7 @@ class RecordingOptions:
     plan: PassPlan = _option(
         PassPlan(),
         "--disable-pass, -d [STAGE:]NAME[#N]: Switch a pass off: combine, ttgir:coalesce, canonicalizer#2, llvm-opt, "
-        "ptxas-opt; repeatable.",
+        "ptxas-opt, ptxas-O3, llvm:licm#2; repeatable.",
         "--enable-only STAGE:NAME[#N]: Switch every other pass of that stage off; repeatable.",
         "--plan FILE: A file of -RULE (switch off) and +STAGE:RULE (keep only).",
         keyword="plan",

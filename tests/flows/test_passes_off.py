@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import irscope
-from irscope.errors import PlanError
+from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan, PassRule
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import record_request
 from irscope.record.variants.pool import VariantPool
+from irscope.render.reproduction.program import render_reproduction
 
 KERNELS = Path(__file__).parents[1] / "record" / "kernels"
 
@@ -104,6 +105,27 @@ def test_llvm_and_ptxas_optimisers_are_steps_of_the_plan(product: Capture) -> No
     assert plain.resources.instruction_count is not None
     assert no_ptxas.resources.instruction_count is not None
     assert no_ptxas.resources.instruction_count > plain.resources.instruction_count
+
+
+def test_levels_and_options_of_ptxas_are_steps_of_the_plan(product: Capture) -> None:
+    def named(capture: Capture) -> dict[str, str]:
+        return {one.name: one.outcome for one in capture.passes() if one.name.startswith("ptxas-")}
+
+    assert {"ptxas-opt", "ptxas-O3", "ptxas-O2", "ptxas-O1", "ptxas-fmad"} <= named(product).keys()
+    lower = again(product, "-ptxas-O1", disassemble=True)
+    assert named(lower)["ptxas-O1"] == "skipped"
+    assert lower.ptx == product.ptx
+    assert (lower.resources.instruction_count or 0) > (product.resources.instruction_count or 0)
+    request = request_from_capture(product, snapshots="none", layouts=False)
+    limited = replace(request, options=(*request.options, ("ptx_options", "--maxrregcount=32 --override-directive-values")))
+    (narrow,) = record_request(limited).captures
+    (wide,) = record_request(replace(limited, plan=PassPlan.parse("-ptxas-maxrregcount"))).captures
+    assert (narrow.resources.registers or 0) <= 32 < (wide.resources.registers or 0)
+    # No file with Triton alone switches them.
+    with pytest.raises(RecordingError, match="compiled without cubin:ptxas-O1#1"):
+        render_reproduction(lower)
+    with pytest.raises(PlanError, match=r"no step of ptxas is named 'ptxas-maxregcount'.* 'maxrregcount'"):
+        again(product, "-ptxas-maxregcount")
 
 
 @pytest.mark.newest

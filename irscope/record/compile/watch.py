@@ -13,6 +13,7 @@ Triton's that is its own (`private_cache`): no entry of that is of another plan.
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,7 @@ from irscope.record.compile.watched_compile import LLVM_OPTIMISER, Watch, Watche
 from irscope.record.process import events
 from irscope.record.process.assembly import OpenCapture
 from irscope.record.triton import api as triton_api
+from irscope.record.triton import ptxas
 from irscope.record.triton.autotuner import configuration_under_way, note_deferred
 from irscope.record.triton.identity import code_variables, compiler_parts
 from irscope.record.triton.patches import replaced
@@ -223,6 +225,8 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
             stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
             for module in triton_api.backend_modules(backend):
                 stack.enter_context(replaced(module, "print", partial(_print, watch)))
+                if "subprocess" in vars(module):
+                    stack.enter_context(replaced(module, "subprocess", _ToolsStandIn(watch)))
         stack.enter_context(triton_api.knob("nvidia", "dump_ptxas_log", True))
         yield
 
@@ -368,6 +372,22 @@ def _id_of(current: WatchedCompile, options: dict[str, Any], known: events.Compi
     begun.take(events.OptionsKnown(current.number, options))
     plan, artifact = current.request.plan, Artifact(current.source_name, source)
     return Capture(begun.launch, current.target, plan, (artifact,), environment=compiler).id
+
+
+class _ToolsStandIn:
+    """Stands in for `subprocess` in a backend's module: ptxas runs under the plan."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(subprocess, name)
+
+    def run(self, command: Any, *args: Any, **keywords: Any) -> Any:
+        current = self._watch.current
+        if current is None or not ptxas.is_assembler(command):
+            return subprocess.run(command, *args, **keywords)
+        return current.assembled(command, lambda words: subprocess.run(words, *args, **keywords))
 
 
 def _print(watch: Watch, *values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:

@@ -28,6 +28,7 @@ from irscope.record.process.events import EventSink, Logged
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.triton import api as triton_api
+from irscope.record.triton import ptxas
 from irscope.record.triton.llvm import LlvmPasses
 from irscope.record.triton.patches import environment_variable, replaced
 from irscope.record.triton.reasons import as_printed, text_of_verified, write_errors
@@ -368,6 +369,17 @@ class WatchedCompile:
                 duration_us = (time.perf_counter_ns() - started) // 1000
                 self.pass_begins(step)
                 self.pass_ended(step, None, duration_us)
+
+    def assembled(self, command: list[str], run: Callable[[list[str]], Any]) -> Any:
+        """Run ptxas without the steps of its command that the plan switches off."""
+        steps = {name: self.pass_added(ptxas.PREFIX + name, "") for name in ptxas.steps(command)}
+        off = {name for name, step in steps.items() if self.request.plan.skips(step)}
+        for name in off:
+            self.report(events.PassSkipped(self.number, steps[name]))
+        result = run(ptxas.without(command, off) if off else command)
+        for name in steps.keys() - off:
+            self.report(events.PassEnded(self.number, steps[name], None, None, None))
+        return result
 
     @contextmanager
     def _llvm_watched(self, stage: str, passes: LlvmPasses) -> Iterator[None]:

@@ -26,6 +26,7 @@ from irscope.errors import IrscopeError, MissingTool, ParseError, PlanError, Tar
 from irscope.model.capture import STAGE_NAMES, Target
 from irscope.plan import LLVM, PassPlan, PassRule, folded
 from irscope.record.triton import api as triton_api
+from irscope.record.triton import ptxas
 from irscope.record.triton.api import package_folder
 from irscope.record.triton.versions import triton_version, untried_note
 from irscope.store.disk import default_folder, write_atomically
@@ -340,6 +341,8 @@ def _named_in_libraries(target: Target) -> set[str]:
         return {name.decode() for name in _PROCESSOR.findall(data)}
 
 
+# --maxrregcount <archmax/archmin/N>   ['--regAllocOptLevel=2']
+_OPTION = re.compile(r"--([A-Za-z][\w-]*)")
 _BACKENDS = {"cuda": "nvidia", "hip": "amd"}
 _OPTIMISERS = ("llvm-opt", "ptxas-opt")
 """Passes by names of irscope's own: whole optimisers, which are no pass of MLIR's."""
@@ -372,9 +375,25 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
         having = {backend for backend, builders in by_backend.items() if name in builders}
         if wanted and having and not wanted & having:
             raise PlanError(f"no pass of {' or '.join(sorted(wanted))} is named '{rule}': {', '.join(having)} has one.")
+        if rule.name.startswith(ptxas.PREFIX) and rule.name not in _OPTIMISERS:
+            _refuse_unknown_step(folder, rule)
+            continue
         if not (having or rule.name in _OPTIMISERS or _has_argument(folder, rule.name)):
             near = did_you_mean(_without_prefix(name), names, or_all=False)
             raise PlanError(f"no pass of this Triton is named '{rule}'.{near} 'irscope passes FILE' lists a kernel's.")
+
+
+def _refuse_unknown_step(folder: Path, rule: PassRule) -> None:
+    """Raise PlanError for a step of ptxas that is none of its options, nor one that Triton gives it."""
+    name = rule.name.removeprefix(ptxas.PREFIX)
+    if name in ptxas.KNOWN or (tool := triton_api.nvidia_tools().get("ptxas")) is None:
+        return
+    texts = [run_tool([str(tool), "--help"]).stdout.decode("utf-8", "replace")]
+    texts += [path.read_text("utf-8") for path in folder.glob("backends/nvidia/compiler.py")]
+    options = {option for text in texts for option in _OPTION.findall(text)}
+    if name not in options:
+        near = did_you_mean(name, (*ptxas.KNOWN, *options), or_all=False)
+        raise PlanError(f"no step of ptxas is named '{rule}'.{near} 'irscope passes FILE' lists a kernel's.")
 
 
 def _without_prefix(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from irscope.errors import RecordingError
 from irscope.ir.mlir.tokens import split_commas
-from irscope.model.capture import Capture, Launch
+from irscope.model.capture import Capture, Launch, PassSnapshot
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.render.reproduction.needed import NeededSource, Piece, needed_source
 
@@ -318,6 +318,13 @@ def render_reproduction(capture: Capture) -> Reproduction:
             f"{capture!r} was compiled on from a text that was edited: no file with Triton alone begins within a "
             "stage. Reproduce the capture that was edited."
         )
+    # A pass of LLVM's, and a step of ptxas that is not the whole optimiser.
+    steps = [one.label for one in capture.snapshots if one.outcome == "skipped" and _is_tools_own(one)]
+    if steps:
+        raise RecordingError(
+            f"{capture!r} was compiled without {steps[0]}: no file with Triton alone leaves that out. Reproduce it "
+            "with irscope's plan."
+        )
     stage = next((name for name in _FROM_IR if name in capture.stages), "")
     try:
         needed = needed_source(capture, _functions_among_constants(capture.launch))
@@ -549,6 +556,10 @@ def _literal_text(text: str) -> str:
 
 def _place(place: object) -> str:
     return repr(tuple(getattr(place, name) for name in ("file", "line", "module", "indent")))
+
+
+def _is_tools_own(snapshot: PassSnapshot) -> bool:
+    return snapshot.group == "llvm" or (snapshot.name.startswith("ptxas-") and snapshot.name not in _SWITCHES)
 
 
 def _plan(capture: Capture) -> tuple[str, list[str]]:
