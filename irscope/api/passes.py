@@ -32,13 +32,14 @@ from irscope.analysis.passes.bisection import (
 )
 from irscope.device.measurement import Session, measure_programs
 from irscope.errors import PlanError, RecordingError
-from irscope.model.capture import Capture, PassSnapshot
+from irscope.model.capture import Capture, PassSnapshot, SnapshotLevel
 from irscope.plan import LLVM, PassPlan, PassRule
 from irscope.record.variants.compiles import Variants
 from irscope.record.variants.completing import Tell, tell_not_kept, warned
 from irscope.record.variants.pool import VariantPool, variant_request
 
 _Off = tuple[str, ...]
+_LEVELS: tuple[SnapshotLevel, ...] = ("triton", "all")
 
 
 def _check_stages(capture: Capture, stages: Sequence[str]) -> None:
@@ -314,15 +315,20 @@ class _BisectionRun:
 
 
 def _guilty_diff(pool: VariantPool, capture: Capture, found: Bisection) -> GuiltyDiff | None:
-    """What the guilty pass changed where it ran; None if there are several, or if it does not work on MLIR."""
+    """What the guilty pass changed where it ran; None if there are several, or if there is no IR after it."""
     if len(found.guilty) != 1:
         return None
-    for level in ("triton", "all"):
-        ran = pool.compile_one(variant_request(capture, PassPlan.parse(found.left.plan), snapshots=level))
-        snapshot = next((one for one in ran.passes() if one.label == found.guilty[0]), None)
+    of_llvm = PassRule.parse(found.guilty[0]).stage == LLVM
+    requests = [variant_request(capture, PassPlan.parse(found.left.plan), snapshots=level) for level in _LEVELS]
+    if of_llvm:
+        requests = [replace(requests[-1], llvm_passes=True)]
+    for request in requests:
+        ran = pool.compile_one(request)
+        snapshot = next((one for one in ran.snapshots if one.label == found.guilty[0]), None)
         if snapshot is None:
             return None
         before, after = ran.text_before(snapshot), ran.text_after(snapshot)
         if before is not None and after is not None:
-            return GuiltyDiff(snapshot.label, diff_texts(before, after, "mlir", ignore=frozenset({"locations"})))
+            diff = diff_texts(before, after, snapshot.group, ignore=frozenset({"locations"}))
+            return GuiltyDiff(snapshot.label, diff)
     return None

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import cast
 
-from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey
+from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey, passes_that_may_be_off
 from irscope.analysis.passes.bisection import (
     Bisection,
     BisectSearch,
@@ -226,7 +226,7 @@ def _bisected(
                 check = time_check(session, asked.limit, asked.rounds) if is_timed else result_check(session)
             elif asked.kind == "command":
                 shown = echo if record_options.verbose else None
-                check = command_check(asked.check or "", tuple(base.passes()), record_options.timeout_s, shown)
+                check = command_check(asked.check or "", passes_that_may_be_off(base), record_options.timeout_s, shown)
             elif asked.kind in ("registers", "spills"):
                 check = count_check(asked.kind, int(asked.limit))
             return BisectSearch(check, _in_words(asked), cast("Mode", asked.mode), asked.stages, asked.partial)

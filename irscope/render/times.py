@@ -13,7 +13,8 @@ from irscope.render.timing import chrome_trace
 
 _LEAST_SHARE = 0.005
 """Parts of a smaller share are shown as one line."""
-_LOOKS = {"front end": "f1", "stage": "f2", "pass": "bar", "llvm": "f3", "tool": "f4", "call": "f0", "compile": "f0"}
+_TILES = {"pass": 0, "front end": 1, "stage": 2, "llvm": 3, "call": 4, "tool": 5, "compile": 6}
+"""The colour of each kind of part."""
 
 
 def times_text(capture: Capture, *, width: int | None, color: bool) -> str:
@@ -118,10 +119,11 @@ def _depth(node: TimeNode) -> int:
 def _flame(canvas: Canvas, node: TimeNode, place: Rect, scale: float) -> None:
     name = f"llvm:{node.name}" if node.kind == "llvm" else node.name
     tip = f"{name}: {_ms(node.duration_ns)} ms"
-    canvas.rect(Rect(place.left, place.top, max(place.width - 1, 0.5), place.height - 2), _LOOKS[node.kind], tip=tip)
+    tile = _TILES[node.kind]
+    canvas.rect(Rect(place.left, place.top, max(place.width - 1, 0.5), place.height - 2), f"f{tile}", tip=tip)
     letters = int((place.width - 8) / 7)
     if letters > 3:
-        canvas.text(place.left + 4, place.top + 14, shorten(name, letters), look="m", size=11)
+        canvas.text(place.left + 4, place.top + 14, shorten(name, letters), look=f"x{tile}", size=11)
     left = place.left
     for part in node.parts:
         width = part.duration_ns * scale

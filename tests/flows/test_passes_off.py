@@ -117,7 +117,9 @@ def test_levels_and_options_of_ptxas_are_steps_of_the_plan(product: Capture) -> 
     assert lower.ptx == product.ptx
     assert (lower.resources.instruction_count or 0) > (product.resources.instruction_count or 0)
     request = request_from_capture(product, snapshots="none", layouts=False)
-    limited = replace(request, options=(*request.options, ("ptx_options", "--maxrregcount=32 --override-directive-values")))
+    limited = replace(
+        request, options=(*request.options, ("ptx_options", "--maxrregcount=32 --override-directive-values"))
+    )
     (narrow,) = record_request(limited).captures
     (wide,) = record_request(replace(limited, plan=PassPlan.parse("-ptxas-maxrregcount"))).captures
     assert (narrow.resources.registers or 0) <= 32 < (wide.resources.registers or 0)

@@ -73,6 +73,10 @@ _STRUCTURE = (
 )
 
 
+# ctypes makes a class of it each time, which takes longer than most passes.
+_prototype = cache(ctypes.PYFUNCTYPE)
+
+
 class _Library:
     """One of the libraries that hold an LLVM."""
 
@@ -86,7 +90,7 @@ class _Library:
         self._is_silent = False
 
     def _function(self, symbol: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-        return ctypes.PYFUNCTYPE(result, *arguments)(self._addresses[symbol])
+        return _prototype(result, *arguments)(self._addresses[symbol])
 
     def print_nothing(self) -> None:
         """Keep this LLVM from printing IR in this process; before its first compile, which reads the filter once."""

@@ -1,4 +1,4 @@
-"""The command line of ptxas as steps that a plan switches off: its levels, what it does by default, what it is given."""
+"""The command line of ptxas as steps of a plan: its levels, what it does by default, and the options it is given."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from irscope.render.report.facts import (
     packed_memory,
     stage_locations,
 )
-from irscope.render.report.pictures import movie_text, packed_graphs, packed_poster
+from irscope.render.report.pictures import for_page, movie_text, packed_graphs, packed_poster
 from irscope.render.report.results import Results
 from irscope.render.report.texts import (
     WINDOW,
@@ -171,6 +171,10 @@ class Payload:
         self.places_graphs = self.places_graphs or unplaced
         if self._evaluates and (drawn := packed_poster(capture, costs, found)):
             row["poster"] = self._text(drawn, "poster", [])
+        if capture.times is not None:
+            from irscope.render.times import times_svg
+
+            row["flame"] = self._text(for_page(times_svg(capture)), "flame graph", [])
         if not self._studies:
             row["notes"].append(_NOT_STUDIED)
         if not self._executes:

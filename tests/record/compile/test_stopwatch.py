@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 import irscope
+from irscope.analysis.passes.bisection import BisectSearch, BisectVerdict
 from irscope.analysis.passes.times import time_tree
-from irscope.api.passes import AblationRun, AblationSearch
+from irscope.api.passes import AblationRun, AblationSearch, bisected
 from irscope.errors import PlanError
 from irscope.model.capture import Capture
-from irscope.plan import PassRule
+from irscope.plan import PassPlan, PassRule
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled
 from irscope.record.variants.completing import with_llvm_passes, with_times
@@ -114,3 +115,34 @@ def test_a_plan_of_llvm_passes(product: Capture) -> None:
     assert not list(under("-cse").passes("llvm"))
     with pytest.raises(PlanError, match="no pass of this LLVM is named 'llvm:no-such-pass'"):
         under("-llvm:no-such-pass")
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "llvm:instcombine#1",
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("llvm:slsr#1", "llvm:machine-cse#1")),
+    ],
+)
+def test_a_planted_difference_names_the_pass_of_llvm(product: Capture, listed: Capture, planted: str) -> None:
+    """One build has passes of LLVM switched off, of which one makes the difference: a bisection names it."""
+    full = with_llvm_passes(product, tell=lambda _: None)
+    idle = {one.label for one in full.passes("llvm") if one.changed is False}
+    may_be_off = [one.label for one in listed.passes("llvm") if one.argument and one.label in idle]
+    plan = PassPlan(tuple(PassRule.parse(label) for label in [*may_be_off[::3], planted]))
+
+    def search(base: Capture) -> BisectSearch:
+        def check(capture: Capture, _: Path) -> BisectVerdict:
+            return BisectVerdict("good" if capture.ptx == base.ptx else "bad")
+
+        return BisectSearch(check, "the PTX is the same", stages=("llvm",))
+
+    with VariantPool(jobs=1) as pool:
+        bisection = bisected(product, search, pool, stages=("llvm",), plan=plan, tell=lambda _: None)
+    assert bisection.guilty == (planted,)
+    assert bisection.is_steady
+    assert len(bisection.passes) > 20
+    assert len(bisection.steps) < 12
+    assert bisection.diff is not None
+    assert bisection.diff.label == planted

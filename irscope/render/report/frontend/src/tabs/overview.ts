@@ -7,7 +7,7 @@ import { button, fill, h, table } from "../dom";
 import { bytes, count, fileName, milliseconds, percent, plural, resourceTitle, resourceValue, shown } from "../format";
 import { state } from "../state";
 import { captureTable } from "./captures";
-import { poster } from "./poster";
+import { flameGraph, poster } from "./poster";
 import { pythonLink } from "./sources";
 
 const COMMON = ["num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size"];
@@ -43,6 +43,7 @@ export class OverviewTab implements Tab {
         card("Costliest passes", slowest(capture)),
         card("Versions", versions(capture)),
       ),
+      flameGraph(this.app),
       capture.notes.length
         ? h(
             "div",

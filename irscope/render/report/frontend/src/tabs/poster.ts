@@ -1,4 +1,4 @@
-// The poster of a kernel, on top of its overview.
+// The pictures of a kernel's overview: its poster on top, and at the end where the time of its compile went.
 import { captureNumber, type App } from "../app";
 import { command, copyButton, save } from "../copy";
 import { button, h, svg } from "../dom";
@@ -7,24 +7,40 @@ import { pictureOf } from "../graph/picture";
 
 /** The poster of the current capture; null where the report has none. */
 export function poster(app: App): HTMLElement | null {
-  const number = captureNumber(app);
-  const capture = app.data.captures[number]!;
-  if (capture.poster === undefined) return null;
-  const title = `${capture.kernel} at a glance`;
-  const { width, height, root } = pictureOf(app.data.lines(capture.poster).join("\n"));
+  const { kernel, id, poster } = app.data.captures[captureNumber(app)]!;
+  const words = ["draw", "poster", id, "-o", `${kernel}.png`];
+  return figure(app, poster, "poster", `${kernel} at a glance`, `${kernel}.poster.svg`, words);
+}
+
+/** The flame graph of the current capture's compile; null where its parts were not timed. */
+export function flameGraph(app: App): HTMLElement | null {
+  const { kernel, id, flame } = app.data.captures[captureNumber(app)]!;
+  const [title, name] = [`Where the time of ${kernel}'s compile went`, `${kernel}.time.svg`];
+  return figure(app, flame, "flame graph", title, name, ["passes", id, "--time", "-o", name]);
+}
+
+function figure(
+  app: App,
+  text: number | undefined,
+  what: string,
+  title: string,
+  name: string,
+  words: string[],
+): HTMLElement | null {
+  if (text === undefined) return null;
+  const { width, height, root } = pictureOf(app.data.lines(text).join("\n"));
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title }, root);
-  const name = `${capture.kernel}.poster.svg`;
   return h(
     "figure",
-    { class: "poster drawn", "aria-label": title },
+    { class: `${what === "poster" ? "poster" : "poster flame"} drawn`, "aria-label": title },
     h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `${title}, to be scrolled` }, picture),
     h(
       "figcaption",
       null,
-      button("SVG", "Save the poster as it is shown", () => save(name, alone(picture, width, height), "image/svg+xml")),
-      copyButton("command", "Copy the command that draws this poster", () =>
-        command("draw", "poster", capture.id, "-o", `${capture.kernel}.png`),
+      button("SVG", `Save the ${what} as it is shown`, () =>
+        save(name, alone(picture, width, height), "image/svg+xml"),
       ),
+      copyButton("command", `Copy the command that draws this ${what}`, () => command(...words)),
     ),
   );
 }
