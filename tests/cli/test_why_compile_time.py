@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.product import ROOT, Run
 
-pytestmark = [pytest.mark.triton, pytest.mark.newest]
+pytestmark = pytest.mark.triton
 KERNELS = ROOT / "tests" / "record" / "kernels" / "slow_compiles.py"
 PLANTED = {
     "unrolled": ("unrolled", 24, "unrolled"),
