@@ -27,7 +27,8 @@ def timed(kernel: str, target: str, folder: str) -> dict[str, Any] | str:
     """The times of the first launch of an example, as `passes --time --json` prints them; or why there are none."""
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"IRSCOPE_HOME": home, "TRITON_CACHE_DIR": f"{home}/cache"}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, str(ROOT)]))
+        places = [folder, str(ROOT), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
         command = [sys.executable, "-m", "irscope", "passes", str(ROOT / "examples" / f"{kernel}.py")]
         command += ["--time", "--launch", "1", "--json", "--target", target]
         answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 _MOST_COLUMNS = 6
 """Parts with a column of their own; more are one column of NAME=VALUE."""
 _ABSENT = "–"
-_DIVISIBILITY = "tt.divisibility"
-DIVISIBLE = f"{_DIVISIBILITY}=16"
+DIVISIBILITY = "tt.divisibility"
+DIVISIBLE = f"{DIVISIBILITY}=16"
 """What a signature says of an argument that 16 divides, as Triton writes it."""
 
 Row = tuple[Hashable, Mapping[str, str]]
@@ -38,7 +38,7 @@ def parts_of(launch: _HasParts) -> dict[str, str]:
     """
     known: dict[str, str] = {}
     for path, text in launch.attributes:
-        known[path] = known.get(path, "") + ":" + text.removeprefix(f"{_DIVISIBILITY}=")
+        known[path] = known.get(path, "") + ":" + text.removeprefix(f"{DIVISIBILITY}=")
     constants = dict(launch.constants)
     parts = {name: constants.get(name, kind) + known.get(name, "") for name, kind in launch.signature}
     # Elements of tuples: x[0].
@@ -49,7 +49,7 @@ def parts_of(launch: _HasParts) -> dict[str, str]:
 
 def divisor_of(attributes: str) -> int:
     """The number that divides an argument, as the text of its attributes in a signature says; 1 if it says none."""
-    digits = attributes.partition(_DIVISIBILITY)[2].lstrip(" =:'\",")
+    digits = attributes.partition(DIVISIBILITY)[2].lstrip(" =:'\",")
     length = next((at for at, one in enumerate(digits) if not one.isdecimal()), len(digits))
     return int(digits[:length]) if 0 < length < 10 else 1
 

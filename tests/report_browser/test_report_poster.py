@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from irscope.model.evidence import CompileTimes, TimeSpan
 from irscope.render.canvas import theme_named
 from irscope.render.poster.poster import poster_svg
+from irscope.render.times import times_svg
 from tests.analysis.in_flight.launched import matmul
 from tests.render.poster.texts import texts_of
 from tests.report_browser.conftest import Open
@@ -18,6 +21,20 @@ _FILL = "getComputedStyle(document.querySelector('.poster .p-page')).fill"
 
 def rgb(colour: str) -> str:
     return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"
+
+
+def test_where_a_compiles_time_went_is_drawn_in_both_themes(open_report: Open) -> None:
+    spans = [("matmul", "compile", 0, 90, 0), ("ttgir", "stage", 0, 40, 1), ("pipeline#1", "pass", 5, 30, 2)]
+    times = CompileTimes(tuple(TimeSpan(name, kind, at * 10**6, ms * 10**6, depth) for name, kind, at, ms, depth in spans))
+    capture = replace(matmul("matmul-cuda-80", 1024), times=times)
+    page = open_report([capture])
+    page.wait_for_selector(".flame svg text")
+    shown = page.evaluate("[...document.querySelectorAll('.flame svg text')].map(one => one.textContent)")
+    assert shown == [one.text for one in texts_of(times_svg(capture))]
+    assert {"ttgir", "pipeline#1"} <= set(shown)
+    for theme in ("light", "dark"):
+        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        assert page.evaluate(_FILL.replace(".poster", ".flame")) == rgb(theme_named(theme).page)
 
 
 def test_the_poster_is_the_commands_and_follows_the_theme(open_report: Open, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from irscope.interruption import Interrupted, signal_of
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, Launch, PassSnapshot, SnapshotLevel, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
+from irscope.model.telling import DIVISIBLE
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import Candidates, VariantPool, settled
 from irscope.render.reproduction.needed import needed_source
@@ -30,8 +30,6 @@ from irscope.render.reproduction.program import pieces_text
 from irscope.store.disk import default_folder
 
 _BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
-# tt.divisibility=16
-_DIVISIBLE = re.compile(r"\btt\.divisibility=16\b")
 
 
 def python_case(capture: Capture) -> PythonCase:
@@ -55,7 +53,7 @@ def python_case(capture: Capture) -> PythonCase:
         if name in constants or kind == "constexpr":
             rows.append((name, constants.get(name, "None"), True))
         else:
-            rows.append((name, f"{kind}:16" if _DIVISIBLE.search(attributes.get(name, "")) else kind, False))
+            rows.append((name, f"{kind}:16" if DIVISIBLE in attributes.get(name, "").split(", ") else kind, False))
     text = "\n".join([*needed.imports, pieces_text(needed)])
     return PythonCase(ast.unparse(ast.parse(text)) + "\n", tuple(rows))
 

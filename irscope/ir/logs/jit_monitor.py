@@ -15,6 +15,7 @@ from typing import Any, cast
 from irscope.ir.logs.launch_text import UNKNOWN_TARGET
 from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Capture, Environment, Kernel, Launch
+from irscope.model.telling import DIVISIBLE
 
 _VLLM, _SGLANG = " JIT compilation during inference: ", "Triton kernel '"
 _PARTS = ("constexprs", "signature", "extra_compile_info", "key")
@@ -139,7 +140,7 @@ def _launch_of_key(name: str, key: str) -> Launch:
         if kind == "constexpr":
             constants[parameter] = repr(said)
         elif isinstance(said, str) and "D" in said:
-            attributes[parameter] = "tt.divisibility=16"
+            attributes[parameter] = DIVISIBLE
     return Launch(
         Kernel(name),
         signature=tuple(signature.items()),

@@ -1,8 +1,9 @@
 """Reads what Proton, Triton's profiler, writes: hatchet's JSON and Chrome traces, of launches, lines and scopes.
 
 Formats by `third_party/proton/csrc/lib/Data` and `third_party/proton/common/lib/TraceDataIO/TraceWriter.cpp`. A tree of
-hatchet has the sum of a kernel's launches, and with `pcsampling` the samples of its lines, as `FILE:FUNCTION@LINE`. A
-Chrome trace has each launch, or with `backend="instrumentation"` the scopes of each warp.
+hatchet has the sum of a kernel's launches, and with `pcsampling` the samples of its lines, as `FILE:LINE@FUNCTION` (3.6)
+or `FILE:FUNCTION@LINE`: of what was loaded since Proton began, of any other kernel it has no lines. A Chrome trace has
+each launch, or with `backend="instrumentation"` the scopes of each warp.
 """
 
 from __future__ import annotations
@@ -101,9 +102,10 @@ def _read_tree(roots: list[Any], kernels: dict[str, MeasuredKernel]) -> None:
 
 
 def _place(title: str) -> tuple[str, int] | None:
-    """File and line of `/home/user/matmul.py:matmul_kernel@37`; None for another title."""
-    before, _, line = title.rpartition("@")
-    file, _, _ = before.rpartition(":")
+    """File and line of `matmul.py:37@matmul_kernel`, or as newer ones have it `matmul.py:matmul_kernel@37`; or None."""
+    before, _, last = title.rpartition("@")
+    file, _, inner = before.rpartition(":")
+    line = last if last.isdecimal() else inner
     return (file, int(line)) if file and line.isdecimal() and len(line) < 10 else None
 
 

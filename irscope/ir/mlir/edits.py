@@ -10,6 +10,7 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import VALUE_NAME
 from irscope.ir.mlir.types import parse_type
+from irscope.model.telling import DIVISIBILITY
 
 # ── Where a source uses an argument or a constant: the operations that a change of either is written into ───────────
 
@@ -88,11 +89,10 @@ def factor_sites(module: MlirModule) -> Iterator[tuple[int, Operation, int]]:
 
 def known_divisor(attributes: str) -> int:
     """What the compiler was told to divide a parameter with some attributes; 1 if nothing."""
-    value = parse_attribute(parse_entries(attributes).get(_DIVISIBILITY, "1"))
+    value = parse_attribute(parse_entries(attributes).get(DIVISIBILITY, "1"))
     return value if isinstance(value, int) else 1
 
 
-_DIVISIBILITY = "tt.divisibility"
 _CONTIGUITY = "tt.contiguity"
 _CONVERT = "ttg.convert_layout"
 
@@ -134,8 +134,8 @@ def with_divisibility(text: str, number: int, divisor: int | str) -> str | None:
     if module.kernel is None:
         return None
     others = parse_entries(module.kernel.parameters[number][2])
-    others.pop(_DIVISIBILITY, None)
-    return _with_attributes(text, module, number, {_DIVISIBILITY: f"{divisor} : i32", **others})
+    others.pop(DIVISIBILITY, None)
+    return _with_attributes(text, module, number, {DIVISIBILITY: f"{divisor} : i32", **others})
 
 
 def without_attributes(text: str, number: int, *, only_alignment: bool) -> str | None:
@@ -144,7 +144,7 @@ def without_attributes(text: str, number: int, *, only_alignment: bool) -> str |
     if module.kernel is None:
         return None
     given = parse_entries(module.kernel.parameters[number][2]) if only_alignment else {}
-    given.pop(_DIVISIBILITY, None)
+    given.pop(DIVISIBILITY, None)
     changed = _with_attributes(text, module, number, given)
     return text if changed is None else changed
 
@@ -172,7 +172,7 @@ def with_hint(
 ) -> str:
     """The text with `tl.multiple_of`, and if asked `tl.max_contiguous`, of what some operations of it compute."""
     lines = text.split("\n")
-    names = (_CONTIGUITY, _DIVISIBILITY) if contiguous else (_DIVISIBILITY,)
+    names = (_CONTIGUITY, DIVISIBILITY) if contiguous else (DIVISIBILITY,)
     for operation in operations:
         head, _, kind = operation.text.rpartition(" : ")
         if "{" in head or not operation.results:

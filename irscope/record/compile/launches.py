@@ -27,6 +27,7 @@ from irscope.errors import RecordingError, SignatureError, did_you_mean
 from irscope.model.capture import Kernel, Launch
 from irscope.model.launch_record import Argument, LaunchRecord, without_largest
 from irscope.model.plain import tupled
+from irscope.model.telling import DIVISIBILITY
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.api import backend_classes
 from irscope.record.triton.autotuner import kernel_functions
@@ -218,7 +219,7 @@ def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> 
             continue
         signature[name] = kind
         if hint == "16":
-            attributes[position,] = [["tt.divisibility", 16]]
+            attributes[position,] = [[DIVISIBILITY, 16]]
     return signature, constants, attributes
 
 

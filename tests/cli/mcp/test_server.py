@@ -315,6 +315,25 @@ def test_an_edited_text_becomes_a_capture_with_a_name(call: Call, product: Captu
         call("edit_python", capture=product.id, text="def tile_product(")
 
 
+@pytest.mark.triton
+@pytest.mark.newest
+def test_what_runs_elsewhere_is_asked_of_a_client(call: Call, product: Capture) -> None:
+    """`reduce` and `upgrade` need no GPU; `bench` and `profile` time and count on one, and say so where there is none."""
+    with pytest.raises(Refused, match="nothing to reduce"):
+        call("reduce", capture=product.id, meaning="coalesce")
+    (failed,) = call("recompile", capture=product.id, plan="-convert_to_ttgpuir")["captures"]
+    reduced = call("reduce", capture=failed["id"])
+    assert any("tt.load" in line for line in reduced["lines"])
+    assert reduced["ir"]["after"]["operations"] < reduced["ir"]["before"]["operations"] / 4
+    upgraded = call("upgrade", capture=product.id, to=sys.executable)
+    assert [row["kernel"] for row in upgraded["rows"]] == ["tile_product"]
+    # Where there is a GPU, this file launches nothing, and the capture holds no profile.
+    with pytest.raises(Refused, match=r"(no GPU|launch).*Next"):
+        call("bench", file=str(KERNELS), kernel="tile_product")
+    with pytest.raises(Refused, match="holds no profile"):
+        call("profile", capture=product.id)
+
+
 def test_the_python_text_of_others_is_not_run(call: Call, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"runs no Python of others\. Next: edit\("):
         call("edit_python", capture=str(WITH_PASSES), text="import os")
