@@ -96,6 +96,43 @@ def test_an_editor_is_told_of_a_saved_file(tmp_path: Path) -> None:
     assert lines[at.line] == "product[(16, 16)](a, a, c, 2048, BLOCK=128, num_stages=3)"
 
 
+async def _checked(script: Path, editor: str, checker: Any) -> dict[str, Any]:
+    """What a client of pytest-lsp is told, which warns where an answer is not by the protocol for that editor."""
+    client = await checker.ClientServerConfig([sys.executable, "-m", "irscope", "serve", "lsp"]).start()
+    capabilities = checker.client_capabilities(editor)
+    await client.initialize_session(
+        lsp.InitializeParams(capabilities, initialization_options={"target": "cuda:90"}, root_uri=script.parent.as_uri())
+    )
+    uri, text = script.as_uri(), script.read_text()
+    file, line = lsp.TextDocumentIdentifier(uri), lsp.Position(text[: text.index("a = tl.load")].count("\n"), 15)
+    client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, text)))
+    client.text_document_did_save(lsp.DidSaveTextDocumentParams(file))
+    while not client.diagnostics.get(uri):
+        await asyncio.wait_for(client.wait_for_notification("textDocument/publishDiagnostics"), 300)
+    whole = lsp.Range(lsp.Position(0, 0), lsp.Position(999, 0))
+    context = lsp.CodeActionContext(client.diagnostics[uri])
+    found = {
+        "diagnostics": client.diagnostics[uri],
+        "hints": await client.text_document_inlay_hint_async(lsp.InlayHintParams(file, whole)),
+        "hover": await client.text_document_hover_async(lsp.HoverParams(file, line)),
+        "ir": await client.text_document_definition_async(lsp.DefinitionParams(file, line)),
+        "actions": await client.text_document_code_action_async(lsp.CodeActionParams(file, whole, context)),
+    }
+    await client.shutdown_session()
+    return found
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+@pytest.mark.parametrize("editor", ["neovim", "visual-studio-code"])
+def test_answers_are_by_the_protocol(tmp_path: Path, editor: str) -> None:
+    checker = pytest.importorskip("pytest_lsp")
+    pytest.importorskip("torch", reason="the script imports it")
+    found = asyncio.run(_checked(Path(shutil.copy(SCRIPT, tmp_path)), editor, checker))
+    assert {one.code for one in found["diagnostics"]} >= {"IRS201"}
+    assert all(found.values())
+
+
 @pytest.mark.parametrize(
     ("launch", "changes", "fixed"),
     [
