@@ -60,7 +60,9 @@ def main() -> None:
                 if round_:
                     taken[way].append(duration_ms)
         medians = [median(taken[way]) for way in WAYS]
-        ratios.append(median(timed / recorded for recorded, timed in zip(taken["recorded"], taken["timed"], strict=True)))
+        ratios.append(
+            median(timed / recorded for recorded, timed in zip(taken["recorded"], taken["timed"], strict=True))
+        )
         cells = " | ".join(f"{value:.0f} ms" for value in medians)
         print(f"| `{name}.py` | {cells} | {ratios[-1]:.3f} |", flush=True)
     print(f"median of the four: {median(ratios):.3f}")

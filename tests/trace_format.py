@@ -1,6 +1,6 @@
 """The Trace Event Format, as its document has it for what irscope writes: complete events and names of tracks.
 
-https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU, which Perfetto and chrome://tracing read.
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU; Perfetto and chrome://tracing read it.
 Perfetto's trace processor is a program that its Python package fetches when it first runs; this needs no network.
 """
 

@@ -101,7 +101,9 @@ async def _checked(script: Path, editor: str, checker: Any) -> dict[str, Any]:
     client = await checker.ClientServerConfig([sys.executable, "-m", "irscope", "serve", "lsp"]).start()
     capabilities = checker.client_capabilities(editor)
     await client.initialize_session(
-        lsp.InitializeParams(capabilities, initialization_options={"target": "cuda:90"}, root_uri=script.parent.as_uri())
+        lsp.InitializeParams(
+            capabilities, initialization_options={"target": "cuda:90"}, root_uri=script.parent.as_uri()
+        )
     )
     uri, text = script.as_uri(), script.read_text()
     file, line = lsp.TextDocumentIdentifier(uri), lsp.Position(text[: text.index("a = tl.load")].count("\n"), 15)

@@ -25,7 +25,9 @@ def rgb(colour: str) -> str:
 
 def test_where_a_compiles_time_went_is_drawn_in_both_themes(open_report: Open) -> None:
     spans = [("matmul", "compile", 0, 90, 0), ("ttgir", "stage", 0, 40, 1), ("pipeline#1", "pass", 5, 30, 2)]
-    times = CompileTimes(tuple(TimeSpan(name, kind, at * 10**6, ms * 10**6, depth) for name, kind, at, ms, depth in spans))
+    times = CompileTimes(
+        tuple(TimeSpan(name, kind, at * 10**6, ms * 10**6, depth) for name, kind, at, ms, depth in spans)
+    )
     capture = replace(matmul("matmul-cuda-80", 1024), times=times)
     page = open_report([capture])
     page.wait_for_selector(".flame svg text")

@@ -1,8 +1,8 @@
 """Reads what Proton, Triton's profiler, writes: hatchet's JSON and Chrome traces, of launches, lines and scopes.
 
 Formats by `third_party/proton/csrc/lib/Data` and `third_party/proton/common/lib/TraceDataIO/TraceWriter.cpp`. A tree of
-hatchet has the sum of a kernel's launches, and with `pcsampling` the samples of its lines, as `FILE:LINE@FUNCTION` (3.6)
-or `FILE:FUNCTION@LINE`: of what was loaded since Proton began, of any other kernel it has no lines. A Chrome trace has
+hatchet has the sum of a kernel's launches, and with `pcsampling` the samples of its lines, as `FILE:LINE@FUNCTION`, or
+in newer ones `FILE:FUNCTION@LINE`: of what was loaded since Proton began, of any other kernel it has no lines. A Chrome trace has
 each launch, or with `backend="instrumentation"` the scopes of each warp.
 """
 

@@ -318,7 +318,7 @@ def test_an_edited_text_becomes_a_capture_with_a_name(call: Call, product: Captu
 @pytest.mark.triton
 @pytest.mark.newest
 def test_what_runs_elsewhere_is_asked_of_a_client(call: Call, product: Capture) -> None:
-    """`reduce` and `upgrade` need no GPU; `bench` and `profile` time and count on one, and say so where there is none."""
+    """`reduce` and `upgrade` need no GPU; `bench` and `profile` say so where there is none."""
     with pytest.raises(Refused, match="nothing to reduce"):
         call("reduce", capture=product.id, meaning="coalesce")
     (failed,) = call("recompile", capture=product.id, plan="-convert_to_ttgpuir")["captures"]
