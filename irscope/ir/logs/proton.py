@@ -2,8 +2,8 @@
 
 Formats by `third_party/proton/csrc/lib/Data` and `third_party/proton/common/lib/TraceDataIO/TraceWriter.cpp`. A tree of
 hatchet has the sum of a kernel's launches, and with `pcsampling` the samples of its lines, as `FILE:LINE@FUNCTION`, or
-in newer ones `FILE:FUNCTION@LINE`: of what was loaded since Proton began, of any other kernel it has no lines. A Chrome trace has
-each launch, or with `backend="instrumentation"` the scopes of each warp.
+in newer ones `FILE:FUNCTION@LINE`: of what was loaded since Proton began, of any other kernel it has no lines. A Chrome
+trace has each launch, or with `backend="instrumentation"` the scopes of each warp.
 """
 
 from __future__ import annotations
