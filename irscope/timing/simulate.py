@@ -269,7 +269,8 @@ class _Multiprocessor:
     def dram_wait(self, time: float) -> float:
         """Cycles that an access waits at DRAM because the requests of all multiprocessors arrive unevenly.
 
-        It grows with u / (1 - u) for a utilisation u, as in an M/D/1 queue: `benchmarks.microbench --only memory` measures it.
+        It grows with u / (1 - u) for a utilisation u, as in an M/D/1 queue
+        (`benchmarks.microbench --only memory`).
         """
         since = time - self.dram_at
         if since > 0:
