@@ -17,8 +17,6 @@ from irscope.tools import ToolLimits, run_tool
 INK, SOFT, PAPER, PLAIN = "#16181d", "#6b7280", "#ffffff", "#f1f3f5"
 EDGE, BORDER, FADED = "#4b5563", "#9aa3af", "#c3c8d0"
 FRAME, LOOP, INNER_LOOP, BRANCH = "#fafbfc", "#dfe7f3", "#cdd9ec", "#f4ecd8"
-STEADY = "#e5e7eb"
-"""The turns of a pipelined loop in which all stages run."""
 BACK = "#1d4ed8"
 """What goes to the next iteration of a loop."""
 BAD = "#c81e1e"
@@ -32,7 +30,7 @@ PART_COLORS = {"dot": "#d55e00", "memory": "#0072b2", "shared": "#56b4e9", "exch
 _DARK: Mapping[str, str] = {
     INK: "#eceef2", SOFT: "#a9b0bc", PAPER: "#101216", PLAIN: "#1c222b",
     EDGE: "#a9b0bc", BORDER: "#5f6878", FADED: "#454c58",
-    FRAME: "#191c22", LOOP: "#16263d", INNER_LOOP: "#1d3352", BRANCH: "#33290f", STEADY: "#30363d",
+    FRAME: "#191c22", LOOP: "#16263d", INNER_LOOP: "#1d3352", BRANCH: "#33290f",
     BACK: "#7ab8ff", BAD: "#ff8a80",
     CHANGED: "#173d2d", IDLE: "#191c22", UNKNOWN: "#3d3210", FAILED: "#4d1f1f",
     CHANGED_EDGE: "#63c39b", IDLE_EDGE: "#383e49", UNKNOWN_EDGE: "#d8b03a",

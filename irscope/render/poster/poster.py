@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.source.map import python_line
 from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.stages import capture_locations, lines_selected
@@ -65,6 +66,15 @@ def poster_svg(
     _side(canvas, facts)
     _lower(canvas, facts, has_accesses)
     return canvas.svg(f"{capture.name} on {capture.target}")
+
+
+def loop_svg(capture: Capture, flight: InFlight, theme: str = "light") -> str:
+    """The loop of a capture as one SVG of the poster's size; raises UsageError for a theme that is none."""
+    canvas = Canvas(theme_named(theme))
+    _head(canvas, capture)
+    area = Rect(_EDGE, _TOP, WIDTH - 2 * _EDGE, HEIGHT - 20 - _TOP)
+    draw_loop(canvas, canvas.panel(area, *title_of(flight)), flight)
+    return canvas.svg(f"{capture.name} on {capture.target}: its loop")
 
 
 def _head(canvas: Canvas, capture: Capture) -> None:

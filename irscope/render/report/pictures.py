@@ -22,7 +22,7 @@ from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import style_of, theme_named
 from irscope.render.dot.graph import Drawing, render_svgs
-from irscope.render.dot.stages import StageGraph, loops_graph, passes_graph, stage_graph
+from irscope.render.dot.stages import StageGraph, passes_graph, stage_graph
 from irscope.render.movie.tiles import Drawn, draw_tile, state_text, title_of_tile
 from irscope.render.warps import warps_picture
 
@@ -166,7 +166,7 @@ def packed_graphs(
         add_text: stores a text under the place it stands in, and gives its number.
         placed: whether `dot` places them now.
 
-    A graph has `of`: a stage, `passes`, `loops` or `warps`; `text`, the number of its picture, or of its source with
+    A graph has `of`: a stage, `passes` or `warps`; `text`, the number of its picture, or of its source with
     `dot` true; and `lines`, for each node (first line, last line) again and again, of the stage or of the TTGIR.
     """
     found: list[tuple[str, Drawing, dict[str, list[int]]]] = []
@@ -201,14 +201,11 @@ def packed_graphs(
 
 
 def _graphs(capture: Capture) -> Iterator[tuple[str, Callable[[], StageGraph | None]]]:
-    def alone(drawing: Drawing | None) -> StageGraph | None:
-        return StageGraph(drawing, {}) if drawing is not None else None
-
-    yield "passes", lambda: alone(passes_graph(capture))
+    drawing = passes_graph(capture)
+    yield "passes", lambda: StageGraph(drawing, {}) if drawing is not None else None
     for stage in capture.stages:
         if stage not in _LEFT_OUT:
             yield stage, partial(stage_graph, capture, stage)
-    yield "loops", lambda: alone(loops_graph(capture))
 
 
 @lru_cache(maxsize=16)
