@@ -14,8 +14,7 @@ from irscope.analysis.flow.control_flow_fold import (
     has_label,
     parts_of,
 )
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
-from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, around, fold, on_lines
+from irscope.analysis.flow.dataflow import MAX_EDGES, MAX_NODES, Dataflow, Folded, around, fold, on_lines, read_dataflow
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.api.texts import one_pass, parse_lines, snapshot_text
 from irscope.errors import PlanError, StageNotFound, UsageError
@@ -23,10 +22,9 @@ from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts, with_layouts
-from irscope.render.capture.page import partitions_json
-from irscope.render.dot.flows import render_blocks, render_dataflow
+from irscope.render.capture import partitions_json
+from irscope.render.dot.flows import passes_graph, python_lines, render_blocks, render_dataflow
 from irscope.render.dot.graph import Drawing
-from irscope.render.dot.stages import passes_graph, python_lines
 from irscope.render.text.tables import picked
 from irscope.render.warps import WarpsPicture, warps_picture
 
@@ -240,7 +238,8 @@ def card_json(capture: Capture, kind: str, part: str | None = None) -> dict[str,
     if kind == "loop":
         return head | {"loop": as_json(_loop(capture))}
     flight, live = in_flight(capture), live_registers(capture)
-    return head | {"loop": flight and as_json(flight), "registers": live and picked(live, "stage live")}
+    counts = [one.live or 0 for one in live.instructions] if live is not None else []
+    return head | {"loop": flight and as_json(flight), "registers": live and {"stage": live.stage, "live": counts}}
 
 
 def _loop(capture: Capture) -> InFlight:

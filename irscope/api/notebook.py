@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.model.capture import Capture
+from irscope.render.text.tables import preformatted
 
 if TYPE_CHECKING:
     from irscope.analysis.checks.results import Report
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
     from irscope.model.trial import Point, SweepRow
     from irscope.render.reproduction.program import Reproduction
-
-
-def preformatted(text: str) -> str:
-    """A text of fixed-width columns as HTML."""
-    return f'<pre style="line-height:1.25;overflow-x:auto">{html.escape(text)}</pre>'
 
 
 class LayoutTable(tuple["DescribedLayout", ...]):

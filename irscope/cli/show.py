@@ -10,7 +10,7 @@ from typing import Any
 from irscope.cli import texts
 from irscope.cli.captures import stored_captures
 from irscope.cli.command import After, Annotations, Lines, Stages
-from irscope.cli.on_machine import Values, show_values
+from irscope.cli.launches import Values, show_values
 from irscope.cli.output import (
     STANDARD_OUTPUT,
     Destination,
@@ -27,7 +27,7 @@ from irscope.cli.texts import annotated_text, annotation_columns, annotations_js
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.record.variants.completing import with_sass
-from irscope.render.capture.plain import capture_json
+from irscope.render.capture import capture_json
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
@@ -101,7 +101,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
         return _show_stages(captures, view, to)
     elif has_page and len(captures) == 1:
         from irscope.analysis.findings.quick import quick_findings
-        from irscope.render.capture.page import render_capture
+        from irscope.render.capture import render_capture
 
         one = captures[0]
         text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)

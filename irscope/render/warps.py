@@ -23,7 +23,7 @@ from irscope.analysis.flow.partitions import (
 from irscope.ir.mlir.operations import opcode_of
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, theme_named, width_of
-from irscope.render.dot.stages import python_lines
+from irscope.render.dot.flows import python_lines
 from irscope.render.text.tables import counted
 
 _NAMES = {

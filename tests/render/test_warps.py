@@ -11,7 +11,7 @@ import pytest
 
 from irscope.analysis.flow.partitions import WarpSpecialization, read_partitions
 from irscope.render.canvas import LEAST, THEMES, Rect
-from irscope.render.capture.page import partitions_json
+from irscope.render.capture import partitions_json
 from irscope.render.warps import grid_of, warps_svg
 from tests.analysis.flow.test_partitions_turns import FOUND, NAMES, WARPS
 from tests.render.poster.texts import texts_of, wrong_boxes

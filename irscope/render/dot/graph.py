@@ -21,8 +21,8 @@ BACK = "#1d4ed8"
 """What goes to the next iteration of a loop."""
 BAD = "#c81e1e"
 """What failed, or what costs time by itself: spills, layout conversions."""
-CHANGED, IDLE, UNKNOWN, FAILED = "#bfe3d0", "#f6f7f9", "#fdf3cf", "#fbd5d5"
-CHANGED_EDGE, IDLE_EDGE, UNKNOWN_EDGE = "#2f7d5b", "#d3d7de", "#b08900"
+CHANGED, IDLE, UNSURE, FAILED = "#bfe3d0", "#f6f7f9", "#fdf3cf", "#fbd5d5"
+CHANGED_EDGE, IDLE_EDGE, UNSURE_EDGE = "#2f7d5b", "#d3d7de", "#b08900"
 """Of passes."""
 PART_COLORS = {"dot": "#d55e00", "memory": "#0072b2", "shared": "#56b4e9", "exchange": "#cc79a7"}
 """Of what instructions do."""
@@ -32,8 +32,8 @@ _DARK: Mapping[str, str] = {
     EDGE: "#a9b0bc", BORDER: "#5f6878", FADED: "#454c58",
     FRAME: "#191c22", LOOP: "#16263d", INNER_LOOP: "#1d3352", BRANCH: "#33290f",
     BACK: "#7ab8ff", BAD: "#ff8a80",
-    CHANGED: "#173d2d", IDLE: "#191c22", UNKNOWN: "#3d3210", FAILED: "#4d1f1f",
-    CHANGED_EDGE: "#63c39b", IDLE_EDGE: "#383e49", UNKNOWN_EDGE: "#d8b03a",
+    CHANGED: "#173d2d", IDLE: "#191c22", UNSURE: "#3d3210", FAILED: "#4d1f1f",
+    CHANGED_EDGE: "#63c39b", IDLE_EDGE: "#383e49", UNSURE_EDGE: "#d8b03a",
     PART_COLORS["memory"]: "#4a9be0",
 }  # fmt: skip
 _PRINT: Mapping[str, str] = {INK: "#000000", SOFT: "#3f444c", EDGE: "#3f444c", BORDER: "#8c929c", FADED: "#8c929c"}

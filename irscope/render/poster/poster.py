@@ -19,13 +19,13 @@ from irscope.render.poster.panels import (
     draw_accesses,
     draw_buffers,
     draw_conversions,
+    draw_dot_tile,
     draw_findings,
     draw_limits,
     draw_mix,
     draw_registers,
     draw_roofline,
     draw_source,
-    draw_tile,
     rows_of,
 )
 from irscope.render.text.failure import failed_line
@@ -208,7 +208,7 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     widths = (264.0, 300.0, 266.0, WIDTH - 2 * _EDGE - 264 - 300 - 266 - 3 * _GAP)
     lefts = [_EDGE + sum(widths[:number]) + number * _GAP for number in range(4)]
     areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
-    draw_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
+    draw_dot_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
     if not facts.conversions and facts.accesses and not has_accesses:
         draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no conversion"), facts.accesses)
         has_accesses, room, end = True, areas[1], areas[1].bottom

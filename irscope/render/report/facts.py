@@ -32,8 +32,7 @@ from irscope.memory.conflicts import first_request
 from irscope.memory.costs import as_json
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, stage_named
 from irscope.model.layout import LayoutRefusal, layout_to_json
-from irscope.render.layout.comparison import between_facts
-from irscope.render.layout.figure import memory_facts, thread_facts
+from irscope.render.layout.figure import between_facts, memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
 from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page

@@ -21,8 +21,8 @@ from irscope.errors import DAMAGE, IrscopeError
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import style_of, theme_named
+from irscope.render.dot.flows import StageGraph, passes_graph, stage_graph
 from irscope.render.dot.graph import Drawing, render_svgs
-from irscope.render.dot.stages import StageGraph, passes_graph, stage_graph
 from irscope.render.movie.tiles import Drawn, draw_tile, state_text, title_of_tile
 from irscope.render.warps import warps_picture
 

@@ -15,7 +15,7 @@ from irscope.ir.locations.model import Place
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
-from irscope.render.capture.page import graph_texts, occupancy_text
+from irscope.render.capture import graph_texts, occupancy_text
 from irscope.render.text.findings import line_of_finding
 from irscope.render.text.tables import masked, milliseconds, table, wrapped
 

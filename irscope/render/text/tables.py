@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from html import escape
 from operator import attrgetter
 from typing import Any, cast
 
@@ -133,6 +134,11 @@ def picked(value: object, names: str, /, **others: Any) -> dict[str, Any]:
 def counted(count: int, noun: str) -> str:
     """`1 warp`, `2 warps`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def preformatted(text: str) -> str:
+    """A text of fixed-width columns as HTML."""
+    return f'<pre style="line-height:1.25;overflow-x:auto">{escape(text)}</pre>'
 
 
 def fenced(text: str, language: str) -> str:

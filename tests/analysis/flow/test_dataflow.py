@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
-from irscope.analysis.flow.dataflow_fold import HARDEST, around, at_level, fold, on_lines
+from irscope.analysis.flow.dataflow import HARDEST, Dataflow, around, at_level, fold, on_lines, read_dataflow
 from irscope.errors import UsageError
 from irscope.ir.mlir.attributes import short_layout
 from irscope.ir.mlir.reader import Operation, parse_mlir

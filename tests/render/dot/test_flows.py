@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, read_dataflow
-from irscope.analysis.flow.dataflow_fold import fold
+from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, fold, read_dataflow
 from irscope.analysis.passes.effects import PassEffect
 from irscope.errors import MissingTool, UsageError
 from irscope.ir.asm.control_flow import BasicBlock, ControlFlow, Jump, Loop, read_control_flow
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import PassSnapshot
-from irscope.render.dot.flows import layout_colors, render_blocks, render_dataflow
+from irscope.render.dot.flows import layout_colors, render_blocks, render_dataflow, render_passes
 from irscope.render.dot.graph import Drawing, format_of, has_dot, ranges, render_bytes
-from irscope.render.dot.stages import render_passes
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.recorded import stored
 

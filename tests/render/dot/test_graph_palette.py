@@ -8,12 +8,12 @@ import pytest
 
 from irscope.render.canvas import THEMES, fills, hexadecimal, luminance, mix, shade_of
 from irscope.render.dot import graph as palette
+from irscope.render.dot.flows import passes_graph, stage_graph
 from irscope.render.dot.graph import in_theme
-from irscope.render.dot.stages import passes_graph, stage_graph
 from tests.report_browser.captures import softmax
 
 # What is drawn on which ground.
-_GROUNDS = ("PAPER", "PLAIN", "FRAME", "LOOP", "INNER_LOOP", "BRANCH", "CHANGED", "IDLE", "UNKNOWN", "FAILED")
+_GROUNDS = ("PAPER", "PLAIN", "FRAME", "LOOP", "INNER_LOOP", "BRANCH", "CHANGED", "IDLE", "UNSURE", "FAILED")
 
 
 def in_(theme: str, color: str) -> str:
