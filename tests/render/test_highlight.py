@@ -14,7 +14,7 @@ from irscope.model.capture import StageKind, stage_named
 from irscope.render.highlight import GRAMMARS, AmdgcnLexer, GrammarLexer, MlirLexer, SassLexer
 from tests.work import MEASURES, Measure
 
-DATA = Path(__file__).parents[2] / "data" / "locations"
+DATA = Path(__file__).parents[1] / "data" / "locations"
 STAGES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("3.*/*"))
 KINDS: list[StageKind] = ["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 
