@@ -21,11 +21,11 @@ from irscope.errors import PlanError, StageNotFound, UsageError
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
+from irscope.model.plain import picked
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts, with_layouts
 from irscope.render.capture import partitions_json
 from irscope.render.dot.flows import passes_graph, python_lines, render_blocks, render_dataflow
 from irscope.render.dot.graph import Drawing
-from irscope.render.text.tables import picked
 from irscope.render.warps import WarpsPicture, warps_picture
 
 if TYPE_CHECKING:

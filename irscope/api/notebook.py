@@ -141,24 +141,19 @@ def check(
     >>> check(capture, max_registers=255, no_spills=True).passed
     True
     """
-    from irscope.analysis.checks import assertions as rules
+    from irscope.analysis.checks.assertions import assertions_of
     from irscope.analysis.checks.results import Report, check_subject
     from irscope.analysis.checks.subject import Subject
-    from irscope.analysis.findings.model import codes_of
 
-    asserted: list[Any] = []
-    if max_registers is not None:
-        asserted.append(rules.MaxRegisters(max_registers))
-    if no_spills:
-        asserted.append(rules.NoSpills())
-    if max_shared_bytes is not None:
-        asserted.append(rules.MaxShared(max_shared_bytes))
-    asserted += [rules.Uses(name) for name in uses]
-    asserted += [rules.MinWidth.parse(f"{name}={bits}") for name, bits in (min_width or {}).items()]
-    if pipelined:
-        asserted.append(rules.Pipelined())
-    if no_finding:
-        asserted.append(rules.NoFinding(codes_of(no_finding)))
+    asserted = assertions_of(
+        max_registers=max_registers,
+        max_shared_bytes=max_shared_bytes,
+        no_spills=no_spills,
+        pipelined=pipelined,
+        uses=uses,
+        min_width=[f"{name}={bits}" for name, bits in (min_width or {}).items()],
+        no_finding=no_finding,
+    )
     Report._repr_html_ = _report_html  # pyright: ignore
     return Report(tuple(check_subject(Subject(one), asserted) for one in _several(captures)))
 

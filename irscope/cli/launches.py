@@ -13,10 +13,10 @@ from irscope.cli.recording import refuse_options, split_words
 from irscope.cli.streams import say
 from irscope.errors import NoDevice, UsageError
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest, request_for
 from irscope.record.variants.completing import tell_origin
-from irscope.render.text.tables import picked
 
 if TYPE_CHECKING:
     from irscope.machine.captured import StageOfRun

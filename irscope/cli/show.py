@@ -30,7 +30,7 @@ from irscope.record.variants.completing import with_sass
 from irscope.render.capture import capture_json
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
-from irscope.store.shelf import StoredCaptures
+from irscope.store.shelf import Outline, StoredCaptures
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,17 +165,16 @@ _MOST_STUDIED = 100
 
 def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources."""
-    from irscope.render.text.captures import Findings, SummaryRow, note_findings, render_summary
+    from irscope.render.text.captures import Findings, note_findings, render_summary
 
     findings: Findings = {}
-    rows: list[SummaryRow] = []
+    outlines: list[Outline] = []
     for file in captures.files:
         # What the manifest states, once: a capture that is loaded would stay with its texts.
-        outline = file.outline()
+        outlines.append(file.outline())
         if len(captures) <= _MOST_STUDIED:
             note_findings(file.load(), findings)
-        rows.append(SummaryRow(outline.facts.id, outline.facts.stages, outline.facts.failure, outline.head))
-    return render_summary(rows, findings, width=table_width(), color=colored(color))
+    return render_summary(outlines, findings, width=table_width(), color=colored(color))
 
 
 def show(captures: list[str] | None = None, *, view: View, values: Values, to: Destination) -> int:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.model.telling import parts_of
 from irscope.render.text.tables import (
     masked,
     milliseconds,
     percent,
-    picked,
     preformatted,
     resource_title,
     resource_value,

@@ -9,9 +9,10 @@ from irscope.analysis.passes.times import TimeNode, TimeTree, children, time_tre
 from irscope.ir.logs.proton import MeasuredKernel, MeasuredSpan, shares_of_lines
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes
+from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, Rect, theme_named
 from irscope.render.roofline import bytes_text
-from irscope.render.text.tables import duration_text, milliseconds, percent, picked, shorten, table
+from irscope.render.text.tables import duration_text, milliseconds, percent, shorten, table
 from irscope.timing.predict import Prediction, Share
 from irscope.timing.simulate import Span
 from irscope.timing.tuning import Ranked, Size, Tuning, config_text
@@ -354,20 +355,18 @@ def times_json(capture: Capture) -> dict[str, Any]:
     """The tree with durations in microseconds, and the share that is accounted for."""
     times = capture.times or CompileTimes(())
     tree = time_tree(times)
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "target": str(capture.target),
-        "triton": capture.environment.triton_version,
-        "whole_us": tree.whole_ns // 1000,
-        "accounted": round(tree.accounted, 4),
-        "unaccounted_us": tree.unaccounted_ns // 1000,
-        "import_us": sum(node.duration_ns for node in tree.imports) // 1000,
-        "recording_us": tree.recording_ns // 1000,
-        "processor_us": times.processor_ns // 1000,
-        "notes": list(times.notes),
-        "parts": [_node_json(part) for part in tree.root.parts],
-    }
+    return picked(
+        capture,
+        "id kernel=name target triton=environment.triton_version",
+        whole_us=tree.whole_ns // 1000,
+        accounted=round(tree.accounted, 4),
+        unaccounted_us=tree.unaccounted_ns // 1000,
+        import_us=sum(node.duration_ns for node in tree.imports) // 1000,
+        recording_us=tree.recording_ns // 1000,
+        processor_us=times.processor_ns // 1000,
+        notes=list(times.notes),
+        parts=[_node_json(part) for part in tree.root.parts],
+    )
 
 
 def _node_json(node: TimeNode) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def chosen(rows: Sequence[StoredRow], text: str) -> list[StoredRow]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outline:
+class Outline:
     """A capture's facts, and the rest of what its manifest states."""
 
     facts: CaptureFacts
@@ -165,7 +165,7 @@ class _Outline:
     be another: those are in `facts`. Whether it is trusted is not known."""
 
 
-def outline_of(manifest: Mapping[str, Any], name: str) -> _Outline:
+def outline_of(manifest: Mapping[str, Any], name: str) -> Outline:
     """The outline of the `capture.json` of a file; raises CaptureFormatError that names it if it is not valid."""
     try:
         # Most of a manifest is of passes and layouts, which are checked where the capture is read.
@@ -181,7 +181,7 @@ def outline_of(manifest: Mapping[str, Any], name: str) -> _Outline:
         plan=checked.plan,
         stages=tuple(artifact.stage for artifact in checked.artifacts),
     )
-    return _Outline(facts, head)
+    return Outline(facts, head)
 
 
 _MOST_OPEN = 128
@@ -256,7 +256,7 @@ class CaptureFile:
         self._facts: CaptureFacts | None = CaptureFacts.of(capture)
         self._capture: Capture | None = capture
         self.path: Path | None = path
-        self._outline: _Outline | None = None
+        self._outline: Outline | None = None
         self._part: tuple[int, int] | None = None
         """Where it is in its file, or without one in that of the shelf."""
         self._close()
@@ -303,10 +303,10 @@ class CaptureFile:
     def stages(self) -> tuple[str, ...]:
         return self.facts.stages
 
-    def outline(self) -> _Outline:
+    def outline(self) -> Outline:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
-            return _Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
+            return Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
         if (data := self._data()) is not None:
             name = self._name
             return outline_of(manifest_in(io.BytesIO(data), len(data), name), name)

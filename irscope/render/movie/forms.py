@@ -11,10 +11,10 @@ from typing import Any
 from irscope.analysis.movie.model import COUNTERS, Held, MainValue, Movie, MovieChange, MovieFrame, Tile
 from irscope.errors import MissingTool, UsageError, installing
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect, render_png, theme_named
 from irscope.render.movie.tiles import Answers, Drawn, draw_tile, state_text, tile_svg, title_of_tile
 from irscope.render.poster.poster import draw_head
-from irscope.render.text.tables import picked
 
 
 def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:

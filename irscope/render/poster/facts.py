@@ -13,7 +13,7 @@ from irscope.analysis.resources import instruction_families
 from irscope.analysis.source.annotations import AnnotatedCode, annotate
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target
-from irscope.errors import DAMAGE, UsageError
+from irscope.errors import undamaged
 from irscope.ir.mlir.operations import opcode_of
 from irscope.layout.described import DescribedLayout
 from irscope.memory.access import Cost
@@ -89,36 +89,23 @@ def roofline_of_assumed(capture: Capture) -> Roofline | None:
     peaks = next(iter(peaks_of_target(capture.target)), None)
     if peaks is None or capture.launch.record is None or capture.failure is not None:
         return None
-    try:
-        return roofline_of(capture, peaks)
-    except (UsageError, *DAMAGE):
-        return None
+    return undamaged(lambda: roofline_of(capture, peaks), None)
 
 
 def known_costs(capture: Capture) -> Sequence[Cost]:
     """The costs of layouts and accesses, the worst first; none of a damaged capture."""
-    try:
-        return costs_of(capture)
-    except DAMAGE:
-        # Layouts come from the capture's file, which may say anything.
-        return ()
+    return undamaged(lambda: costs_of(capture), [])
 
 
 def known_allocations(capture: Capture) -> tuple[AllocatedMemory, ...]:
     """The memories over time; none of a damaged capture."""
-    try:
-        return allocations_of(capture)
-    except DAMAGE:
-        return ()
+    return undamaged(lambda: allocations_of(capture), ())
 
 
 def live_registers(capture: Capture) -> AnnotatedCode | None:
     """The instructions of a capture's machine code, if it holds any whose live registers are known."""
-    try:
-        found = annotate(replace(capture, profile=None))
-    except (UsageError, *DAMAGE):
-        return None
-    return found if found.peak is not None else None
+    found = undamaged(lambda: annotate(replace(capture, profile=None)), None)
+    return found if found is not None and found.peak is not None else None
 
 
 _DOT, _ACCUMULATOR = ("dot", "warp_group_dot", "dot_scaled"), ("tmem_load", "tmem_store")

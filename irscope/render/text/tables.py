@@ -6,12 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from html import escape
-from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 from irscope.ir.locations.model import is_library
-from irscope.plan import PassPlan
-from irscope.target import Target
 
 # -1,234.5      3.2 %      1.8×      +12      –
 _NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
@@ -112,23 +109,6 @@ def table_rows(
     elif color:
         texts[0] = "".join(f"{_HEADER.format(line)}\n" for line in texts[0].splitlines())
     return texts
-
-
-def picked(value: object, names: str, /, **others: Any) -> dict[str, Any]:
-    """Attributes of a value as JSON holds them, then others.
-
-    Args:
-        names: `"id kernel=name file=launch.kernel.file"`: the keys, each with its attribute where that is another.
-            Targets and plans are texts.
-    """
-    found: dict[str, Any] = {}
-    for name in names.split():
-        key, _, path = name.partition("=")
-        item: object = attrgetter(path or key)(value)
-        if type(item) is tuple:
-            item = list(cast("tuple[Any, ...]", item))
-        found[key] = str(item) if isinstance(item, (Target, PassPlan)) else item
-    return found | others
 
 
 def counted(count: int, noun: str) -> str:

@@ -12,7 +12,8 @@ from irscope.analysis.findings.model import KINDS
 from irscope.analysis.sweep import CRITERIA, Summary
 from irscope.analysis.variants.merges import Merge, remaining
 from irscope.analysis.variants.site import Site
-from irscope.render.text.tables import picked, table
+from irscope.model.plain import picked
+from irscope.render.text.tables import table
 
 _BAR = 40
 
