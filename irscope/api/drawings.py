@@ -56,7 +56,7 @@ class GraphOptions:
     lines: str | None = None
     """Only what comes from these lines of the kernel's file: `23-31`."""
     fold: int | None = None
-    """Fold at least this much: 0 nothing, up to 7 whole regions."""
+    """Fold at least this much: 0 nothing, up to 5 whole regions."""
     max_nodes: int = MAX_NODES
     """Fold more above this many nodes."""
     run: Run = compiled

@@ -94,7 +94,7 @@ def draw(
             movie: only the passes of these stages.
         --around VALUE: Only what is near a value (acc_153), a label (.L_x_3) or a register (R24).
         --depth (0..1000): Steps from the value of --around.
-        --fold 0-7 (0..7): Fold at least this much: 0 nothing, 1 chains (the default), up to 7 whole regions;
+        --fold 0-5 (0..5): Fold at least this much: 0 nothing, 1 chains (the default), up to 5 whole regions;
             control-flow: 0 to 4.
         --max-nodes (2..5000): Fold more above this many nodes.
         --seconds S (0.1..60.0): Of movie: how long a pass is shown.

@@ -324,16 +324,14 @@ _NOTABLE: frozenset[_Role] = frozenset({"memory", "shared", "dot", "convert", "r
 """What readers look for in a picture of a kernel; it is folded last."""
 MAX_NODES = 120
 MAX_EDGES = 260
-HARDEST = 7
+HARDEST = 5
 
 _POINTERS = ("ptr", "tensordesc")
 _LEVELS = (
     "nothing is folded",
     "chains of trivial operations are folded",
-    "connected trivial operations are folded",
     "all but memory, dots, reductions and conversions are folded by line of Python",
     "all but memory, dots, reductions and conversions are folded by region",
-    "everything is folded by line of Python, and memory, dots, reductions and conversions by kind",
     "everything is folded by line of Python",
     "everything is folded by region",
 )
@@ -370,7 +368,7 @@ def fold(
     Args:
         flow: the graph, as `read_dataflow` gives it.
         lines: text line -> the line of Python that it comes from, as a text.
-        level: 0 to 7, the least to fold; by default 1. Harder levels follow only if they are needed.
+        level: 0 to 5, the least to fold; by default 1. Harder levels follow only if they are needed.
     """
     operations = len(flow.nodes)
     level = 1 if level is None else level
@@ -392,18 +390,13 @@ def at_level(flow: Dataflow, lines: Mapping[int, str], level: int) -> Dataflow:
     if level <= 0:
         return flow
     flow = _without_inputs(flow)
-    if level <= 2:
-        return _merged(flow, _chains(flow) if level == 1 else _components(flow))
-    keep = _NOTABLE if level <= 4 else frozenset[_Role]()
-    keys: dict[int, Callable[[Node], Hashable]] = {
-        3: lambda node: (node.region, lines.get(node.line, "")),
-        4: lambda node: node.region,
-        5: lambda node: (lines.get(node.line, ""), node.name if node.role in _NOTABLE else ""),
-        6: lambda node: lines.get(node.line, ""),
-    }
-    key = keys.get(level, keys[4])
+    if level == 1:
+        return _merged(flow, _chains(flow))
+    keep = _NOTABLE if level <= 3 else frozenset[_Role]()
+    by_line: Callable[[Node], Hashable] = lambda node: lines.get(node.line, "")  # noqa: E731
+    key = by_line if level % 2 == 0 else lambda node: node.region
     alone = {node.number: ("alone", node.number) for node in flow.nodes if node.role in keep}
-    return _merged(flow, {node.number: ("group", key(node)) for node in flow.nodes} | alone)
+    return _merged(flow, {node.number: ("group", key(node), node.region if keep else 0) for node in flow.nodes} | alone)
 
 
 def _without_inputs(flow: Dataflow) -> Dataflow:
@@ -425,52 +418,28 @@ def _is_trivial(node: Node) -> bool:
     return node.role == "trivial" and not node.faded
 
 
-class _Sets:
-    """Disjoint sets of nodes, each with a leader."""
-
-    def __init__(self, flow: Dataflow) -> None:
-        self._leader = {node.number: node.number for node in flow.nodes}
-
-    def find(self, number: int) -> int:
-        while self._leader[number] != number:
-            self._leader[number] = self._leader[self._leader[number]]
-            number = self._leader[number]
-        return number
-
-    def join(self, number: int, target: int) -> None:
-        """Put a leader's set under another leader."""
-        self._leader[number] = target
-
-    def groups(self) -> dict[int, Hashable]:
-        return {number: self.find(number) for number in self._leader}
-
-
 def _chains(flow: Dataflow) -> dict[int, Hashable]:
     """Trivial operations with the one that reads them, where that is one alone: such a fold makes no cycle."""
     nodes = {node.number: node for node in flow.nodes}
     readers: dict[int, set[int]] = {}
     for edge in flow.edges:
         readers.setdefault(edge.source, set()).add(-1 if edge.carried else edge.target)
-    sets = _Sets(flow)
+    leaders = {number: number for number in nodes}
+
+    def leader_of(number: int) -> int:
+        while leaders[number] != number:
+            number = leaders[number]
+        return number
+
     # From the end: a value's reader usually has its leader before the operation that makes the value.
     for number in sorted(nodes, reverse=True):
-        targets = {sets.find(target) if target >= 0 else -1 for target in readers.get(number, ())}
+        targets = {leader_of(target) if target >= 0 else -1 for target in readers.get(number, ())}
         if not _is_trivial(nodes[number]) or len(targets) != 1 or targets & {-1, number}:
             continue
         (target,) = targets
         if _is_trivial(nodes[target]) and nodes[target].region == nodes[number].region:
-            sets.join(number, target)
-    return sets.groups()
-
-
-def _components(flow: Dataflow) -> dict[int, Hashable]:
-    nodes = {node.number: node for node in flow.nodes}
-    sets = _Sets(flow)
-    for edge in flow.edges:
-        one, other = nodes[edge.source], nodes[edge.target]
-        if _is_trivial(one) and _is_trivial(other) and one.region == other.region and not edge.carried:
-            sets.join(sets.find(edge.source), sets.find(edge.target))
-    return sets.groups()
+            leaders[number] = target
+    return {number: leader_of(number) for number in leaders}
 
 
 def _merged(flow: Dataflow, groups: Mapping[int, Hashable]) -> Dataflow:

@@ -23,13 +23,12 @@ from irscope.render.poster.facts import WORST, Facts
 from irscope.render.roofline import floor_line
 from irscope.render.text.tables import duration_text, percent
 
-_NARROW, _WIDE = 32.0, 22.0
-_WIDE_FROM = 500.0
+_ACCESS = 32.0
 
 
-def rows_of(width: float, height: float) -> int:
+def rows_of(height: float) -> int:
     """How many accesses a room has space for."""
-    return max(int(height // (_WIDE if width >= _WIDE_FROM else _NARROW)), 0)
+    return max(int(height // _ACCESS), 0)
 
 
 def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
@@ -37,12 +36,13 @@ def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
     if not rows:
         canvas.paragraph(area, "No access to global memory could be read.", look="m", size=12, lines=2)
         return
-    most = max(rows_of(area.width, area.height), 1)
+    most = max(rows_of(area.height), 1)
     if len(rows) > most:
-        most = max(rows_of(area.width, area.height - 14), 1)
+        most = max(rows_of(area.height - 14), 1)
     y = area.top
     for row in sorted(rows, key=_is_idle)[:most]:
-        y += _wide(canvas, area, y, row) if area.width >= _WIDE_FROM else _narrow(canvas, area, y, row)
+        _access(canvas, area, y, row)
+        y += _ACCESS
     if len(rows) > most and y + 13 <= area.bottom + 2:
         canvas.text(area.left, y + 11, f"and {len(rows) - most} more", look="m", size=LEAST)
 
@@ -51,7 +51,7 @@ def _is_idle(row: Cost) -> bool:
     return row.access is not None and not row.access.launch.executions[1]
 
 
-def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
+def _access(canvas: Canvas, area: Rect, y: float, row: Cost) -> None:
     where = _where(row)
     canvas.text(area.left, y + 12, _what(row), size=LEAST, room=area.width - len(where) * 7 - 6)
     canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width)
@@ -60,19 +60,6 @@ def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
         filter(None, (width, _units(row).replace(", the minimum", ", min").replace("× the minimum", "× min")))
     )
     canvas.text(area.left, y + 26, text, look="warn" if row.excess else "m", size=LEAST, room=area.width)
-    return _NARROW
-
-
-def _wide(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
-    look = "warn" if row.excess else "t"
-    for left, room, text, own in (
-        (0.0, 230.0, _what(row), "t"),
-        (240.0, 100.0, _where(row), "m"),
-        (350.0, 130.0, _width(row), "t"),
-        (490.0, area.width - 490, _units(row), look),
-    ):
-        canvas.text(area.left + left, y + 13, text, look=own, size=LEAST, room=room)
-    return _WIDE
 
 
 def _what(row: Cost) -> str:

@@ -124,20 +124,14 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
             height = min(left, 24 + 22 * len(memory.buffers))
             y = draw_buffers(canvas, Rect(room.left, y, room.width, height), memory) + 12
     left = room.bottom - y
-    wanted = len(facts.accesses)
-    has_accesses = min(rows_of(room.width, left - 24), wanted) > min(_rows_below(facts), wanted - 1)
-    if has_accesses and wanted:
+    has_accesses = bool(facts.accesses) and rows_of(left - 24) > 0
+    if has_accesses:
         canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
         draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
-        y += 32 + 22 * wanted
+        y += 32 + 32 * len(facts.accesses)
     drawn = {step.place for step in flight.steps} if flight is not None else set[str]()
     draw_source(canvas, Rect(room.left, y, room.width, room.bottom - y), facts.capture, drawn)
     return has_accesses
-
-
-def _rows_below(facts: Facts) -> int:
-    used = min(len(facts.conversions), 4) * 32 + (26 if facts.conversions else 0)
-    return rows_of(300, HEIGHT - 20 - _BELOW - 46 - used)
 
 
 def _why_no_loop(facts: Facts) -> str:
@@ -216,7 +210,7 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
         count = str(len(facts.conversions)) if facts.conversions else ""
         room = canvas.panel(areas[1], "Layout conversions", count)
         end = draw_conversions(canvas, room, facts.conversions, known="ttgir" in facts.capture.stages)
-    if not has_accesses and rows_of(room.width, room.bottom - end - 26):
+    if not has_accesses and rows_of(room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)
     text, at = _ir_before_failure(facts.capture)
