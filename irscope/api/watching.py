@@ -17,9 +17,9 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange, changed_facts
 from irscope.errors import undamaged
 from irscope.model.capture import Capture
+from irscope.model.facts import CaptureFacts
 from irscope.render.text.failure import failure_text
 from irscope.store.baseline import variant_names
-from irscope.store.shelf import CaptureFacts
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison

@@ -26,11 +26,12 @@ from irscope.cli.streams import say
 from irscope.cli.texts import annotated_text, annotation_columns, annotations_json
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
+from irscope.model.facts import Outline
 from irscope.record.variants.completing import with_sass
 from irscope.render.capture import capture_json
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
-from irscope.store.shelf import Outline, StoredCaptures
+from irscope.store.shelf import StoredCaptures
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Captures that are listed without being loaded: their facts, their outlines, and shelves that hold one in memory."""
+"""Captures that are listed without being loaded, and shelves that hold one in memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import IO, Any, overload
 from weakref import finalize, ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
+from irscope.model.capture import Capture, CaptureStatus
+from irscope.model.facts import CaptureFacts, Outline
 from irscope.model.launch_record import Autotuning
-from irscope.model.plain import tupled
-from irscope.model.telling import parts_of, telling_texts
+from irscope.model.telling import telling_texts
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
 from irscope.store.schema import checked_manifest
@@ -26,79 +26,11 @@ from irscope.target import Target
 
 _LEAST_DIGITS = 4
 
-Pairs = tuple[tuple[str, str], ...]
-
 # 5a1f0c3e99d2b740
 _ID = re.compile(r"[0-9a-f]{16}")
 
 _LARGE_PARTS = ("snapshots", "layouts", "operations", "sources")
 _RARE_PARTS = ("log", "profile", "times")
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureFacts:
-    """What a list of captures shows, and what it is searched by."""
-
-    id: str
-    name: str
-    file: str
-    line: int
-    target: Target
-    plan: str
-    status: CaptureStatus
-    failure: str
-    """The kind of the failure; empty for none."""
-    triton_version: str
-    date: str
-    stages: tuple[str, ...]
-    autotuning: Autotuning | None
-    signature: Pairs
-    constants: Pairs
-    attributes: Pairs
-    options: Pairs
-    """(option, value as Python prints it)."""
-    command: str = ""
-    origin: Pairs = ()
-    """As `Environment.origin` has it: a test, a cell, a process."""
-    graphs: tuple[str, ...] = ()
-    """The graphs of TorchInductor's that the kernel is of: `0 forward`."""
-    snapshot_level: SnapshotLevel = "none"
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """The launch's constants, types and options."""
-        return parts_of(self)
-
-    @property
-    def has_compiled(self) -> bool:
-        """Whether there is a binary, one that asks for more than there is included."""
-        return self.failure in ("", "fit")
-
-    @staticmethod
-    def of(capture: Capture) -> CaptureFacts:
-        launch = capture.launch
-        return CaptureFacts(
-            capture.id,
-            capture.name,
-            launch.kernel.file,
-            launch.kernel.line,
-            capture.target,
-            str(capture.plan),
-            capture.status,
-            capture.failure.kind if capture.failure else "",
-            capture.environment.triton_version,
-            capture.environment.date,
-            capture.stages,
-            launch.autotuning,
-            launch.signature,
-            launch.constants,
-            launch.attributes,
-            tuple((name, str(tupled(value))) for name, value in launch.options),
-            capture.environment.command,
-            capture.environment.origin,
-            tuple(f"{origin.graph} {origin.part}".rstrip() for origin in capture.graphs),
-            capture.snapshot_level,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +85,6 @@ def chosen(rows: Sequence[StoredRow], text: str) -> list[StoredRow]:
     if any(sign in text for sign in "*?["):
         return [row for row in rows if fnmatchcase(row.facts.name, text)]
     return [row for row in rows if len(text) >= _LEAST_DIGITS and row.facts.id.startswith(text)]
-
-
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """A capture's facts, and the rest of what its manifest states."""
-
-    facts: CaptureFacts
-    head: Capture
-    """The launch, resources, environment, outcome, notes and graphs. Its stages and passes may be missing, and its id
-    be another: those are in `facts`. Whether it is trusted is not known."""
 
 
 def outline_of(manifest: Mapping[str, Any], name: str) -> Outline:

@@ -86,7 +86,7 @@ def _plane_of(
     return _Plane(units[0], units[1], sizes[0], sizes[1], True)
 
 
-def unit_worth_showing(plane: _Plane) -> _Plane:
+def _unit_worth_showing(plane: _Plane) -> _Plane:
     """The unit, or several side by side if one is small."""
     rows, columns = plane.rows, plane.columns
     while rows * columns < 256 and rows < plane.all_rows and rows * 2 <= 8:
@@ -307,7 +307,7 @@ def make_figure(
     return Figure(described.title, tuple(lines), color_by=color_by, missing=described.row.reason or "no map")
 
 
-def unit_of(described: DescribedLayout) -> _Plane:
+def _unit_of(described: DescribedLayout) -> _Plane:
     """The plane of a layout in registers or in shared memory, and the unit of it that repeats.
 
     Raises UsageError for other layouts.
@@ -374,7 +374,7 @@ def memory_facts(described: DescribedLayout) -> list[str]:
 
 def _plane(described_unit: _Plane, window: _Window | None) -> _Plane:
     if window is None:
-        return unit_worth_showing(described_unit)
+        return _unit_worth_showing(described_unit)
     whole = described_unit.rows <= window.rows and described_unit.columns <= window.columns
     return replace(described_unit, rows=window.rows, columns=window.columns, repeats=whole)
 
@@ -382,7 +382,7 @@ def _plane(described_unit: _Plane, window: _Window | None) -> _Plane:
 def _of_registers(
     described: DescribedLayout, threads: ThreadMap, facts: Sequence[str], color_by: str, window: _Window | None
 ) -> Figure:
-    plane = _plane(unit_of(described), window)
+    plane = _plane(_unit_of(described), window)
     marks = window.marks if window is not None else None
     places = threads.first_owners
     register_bits = threads.registers.bit_length() - 1
@@ -433,7 +433,7 @@ def _of_shared_memory(
 ) -> Figure:
     places = memory.places
     widest = max(_WIDEST_BITS // memory.element_bits, 1)
-    plane = _plane(unit_of(described), window)
+    plane = _plane(_unit_of(described), window)
     marks = window.marks if window is not None else None
 
     def joined(left: int, right: int) -> bool:
@@ -534,9 +534,9 @@ def make_pair(
     """
     facts = between_facts(first, second, compiler_ways), between_facts(second, first, compiler_ways)
     marks = _marks_of(first, second), _marks_of(second, first)
-    units = unit_of(first), unit_of(second)
+    units = _unit_of(first), _unit_of(second)
     rows, columns = max(unit.rows for unit in units), max(unit.columns for unit in units)
-    shown = unit_worth_showing(replace(units[0], rows=rows, columns=columns, repeats=True))
+    shown = _unit_worth_showing(replace(units[0], rows=rows, columns=columns, repeats=True))
     rows, columns = shown.rows, shown.columns
     while True:
         figures = tuple(

@@ -13,12 +13,12 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.quick import quick_findings
 from irscope.ir.locations.model import Place
 from irscope.model.capture import Capture
+from irscope.model.facts import Outline
 from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
 from irscope.render.capture import graph_texts, occupancy_text
 from irscope.render.text.findings import line_of_finding
 from irscope.render.text.tables import masked, milliseconds, table, wrapped
-from irscope.store.shelf import Outline
 
 _MOST_FINDINGS = 3
 
