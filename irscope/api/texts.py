@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.errors import PlanError, RecordingError, StageNotFound, UsageError
-from irscope.ir.logs.launch_text import launch_of_module
 from irscope.model.capture import Capture, PassSnapshot, StageKind, stage_named, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
@@ -202,6 +201,8 @@ class EditPlace:
 
     def _require_same_kernel(self, text: str, path: Path) -> None:
         """Raise UsageError where there is no text, or one of a kernel with another name, or with other parameters."""
+        from irscope.ir.logs.launch_text import launch_of_module
+
         if not text.strip():
             raise UsageError(f"{str(path)!r} is empty: give an edited text of {self.label}.")
         edited, own = launch_of_module(text), launch_of_module(self.text())
