@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.model.capture import Capture
-from irscope.render.report.page import render_report
-from irscope.render.report.payload import Payload
+from irscope.render.report.page import Payload, render_report
 from irscope.render.report.texts import pack, printed
 from irscope.store.file import load
 

@@ -23,9 +23,11 @@ IrscopeError                the base: every message names the value and the reme
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
+
+_Result = TypeVar("_Result")
 
 
 class IrscopeError(Exception):
@@ -36,6 +38,14 @@ class IrscopeError(Exception):
 
 DAMAGE = (IrscopeError, ValueError, KeyError, TypeError, IndexError)
 """What studying a capture may raise whose file was damaged, or says anything."""
+
+
+def undamaged(study: Callable[[], _Result], default: _Result) -> _Result:
+    """What studying a capture gives; the default for one whose file was damaged, or says anything."""
+    try:
+        return study()
+    except DAMAGE:
+        return default
 
 
 class UsageError(IrscopeError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from irscope.cli.commands import COMMANDS, main_group
+from irscope.cli.commands import GROUPS, main_group
 
 from .pages import DOCS, ROOT, block_commands, blocks
 
@@ -31,12 +31,9 @@ def commands_page() -> str:
     context = click.Context(group, info_name="irscope")
     examples = _examples()
     parts = [_HEAD]
-    title = ""
-    for name, command in COMMANDS.items():
-        if command.group != title:
-            title = command.group
-            parts.append(f"## {title}\n")
-        parts.append(_section(name, group.get_command(context, name), examples[name]))
+    for title, names in GROUPS.items():
+        parts.append(f"## {title}\n")
+        parts += [_section(name, group.get_command(context, name), examples[name]) for name in names]
     return "\n".join(parts)
 
 

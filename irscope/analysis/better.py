@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from irscope.analysis.findings.model import Finding
 from irscope.device.measurement import Measurement
+from irscope.model.plain import picked
 from irscope.timing.predict import Prediction
 from irscope.verify.meaning import MeaningVerdict
 
@@ -49,23 +50,16 @@ class BetterVerdict:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify A B --better --json`."""
-        before, after, finding = self.before, self.after, self.finding
-        return {
-            "answer": self.answer,
-            "reasons": list(self.reasons),
-            "meaning": self.meaning.answer,
-            "programs": self.meaning.programs,
-            "all_programs": self.meaning.all_programs,
-            "before_s": None if before is None else before.seconds,
-            "after_s": None if after is None else after.seconds,
-            "after_interval_s": None if after is None else list(after.interval),
-            "bound": None if after is None else after.bound,
-            "ratio": self.ratio,
-            "untimed": self.untimed,
-            "minimum_s": self.minimum_seconds,
-            "over_minimum": self.over_minimum,
-            "measured": None if self.measured is None else self.measured.as_json(),
-            "code": None if finding is None else finding.code,
-            "finding": None if finding is None else finding.text,
-            "next": {"tool": self.then[0], "arguments": dict(self.then[1])},
-        }
+        names = "answer reasons ratio untimed over_minimum minimum_s=minimum_seconds"
+        return picked(
+            self,
+            names + " meaning=meaning.answer programs=meaning.programs all_programs=meaning.all_programs",
+            before_s=self.before and self.before.seconds,
+            after_s=self.after and self.after.seconds,
+            after_interval_s=self.after and list(self.after.interval),
+            bound=self.after and self.after.bound,
+            measured=self.measured and self.measured.as_json(),
+            code=self.finding and self.finding.code,
+            finding=self.finding and self.finding.text,
+            next={"tool": self.then[0], "arguments": dict(self.then[1])},
+        )

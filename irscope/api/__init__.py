@@ -322,7 +322,7 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
     from irscope.analysis.findings.model import Finding
 
     if isinstance(result, Capture):
-        from irscope.render.capture.plain import capture_json
+        from irscope.render.capture import capture_json
 
         return capture_json(result)
     if isinstance(result, Comparison):
@@ -337,7 +337,7 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
 
 
 def _html_of(capture: Capture) -> str:
-    from irscope.render.capture.page import summary_html
+    from irscope.render.capture import summary_html
 
     return summary_html(capture)
 

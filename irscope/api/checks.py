@@ -10,11 +10,12 @@ from irscope.analysis.checks.results import Against, Report, check_against, chec
 from irscope.analysis.checks.subject import Assertion, Subject
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
+from irscope.model.facts import CaptureFacts
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.compiles import Compiles
 from irscope.record.variants.completing import Tell, update_stored, warned, with_log, with_sass
 from irscope.store.baseline import variant_names
-from irscope.store.shelf import CaptureFacts, CaptureFile, StoredCaptures, differences
+from irscope.store.shelf import CaptureFile, StoredCaptures, differences
 
 Read = Callable[["CaptureFile"], Capture | None]
 """The capture of a file, or None."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from irscope.analysis.passes.growth import CompileCost, CompileFix, Factor, LineGrowth, LongCompile, growth_of
 from irscope.analysis.source.map import python_line
-from irscope.api.edits import EditPlace, Record, recorded
+from irscope.api.texts import EditPlace, Record, recorded
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions

@@ -1,9 +1,9 @@
-"""Drawings of a capture: dataflow, control flow, passes, warps and loops as graphs or JSON, its movie and poster."""
+"""Drawings of a capture: dataflow, control flow, passes and warps as graphs or JSON, its loop and its movie."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.analysis.flow.control_flow_fold import (
@@ -14,31 +14,30 @@ from irscope.analysis.flow.control_flow_fold import (
     has_label,
     parts_of,
 )
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
-from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, around, fold, on_lines
+from irscope.analysis.flow.dataflow import MAX_EDGES, MAX_NODES, Dataflow, Folded, around, fold, on_lines, read_dataflow
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.api.texts import one_pass, parse_lines, snapshot_text
 from irscope.errors import PlanError, StageNotFound, UsageError
 from irscope.ir.asm.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
-from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
-from irscope.render.capture.page import partitions_json
-from irscope.render.dot.flows import render_blocks, render_dataflow
+from irscope.model.plain import picked
+from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts, with_layouts
+from irscope.render.capture import partitions_json
+from irscope.render.dot.flows import passes_graph, python_lines, render_blocks, render_dataflow
 from irscope.render.dot.graph import Drawing
-from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
-from irscope.render.text.tables import picked
 from irscope.render.warps import WarpsPicture, warps_picture
 
 if TYPE_CHECKING:
+    from irscope.analysis.in_flight.model import InFlight
     from irscope.analysis.movie.model import Movie
     from irscope.render.movie.tiles import Answers
 
-_DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
+_DRAWN: tuple[StageKind, ...] = ("mlir",)
 _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
 
 
-Kind = Literal["dataflow", "control-flow", "passes", "warps", "loop"]
+Kind = Literal["dataflow", "control-flow", "passes", "warps"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class GraphOptions:
     lines: str | None = None
     """Only what comes from these lines of the kernel's file: `23-31`."""
     fold: int | None = None
-    """Fold at least this much: 0 nothing, up to 7 whole regions."""
+    """Fold at least this much: 0 nothing, up to 5 whole regions."""
     max_nodes: int = MAX_NODES
     """Fold more above this many nodes."""
     run: Run = compiled
@@ -67,7 +66,7 @@ class GraphOptions:
         """Raises UsageError for options that contradict each other."""
         parts = {"--stage": self.stage, "--after": self.after, "--around": self.around, "--lines": self.lines}
         given = [name for name, value in parts.items() if value]
-        if given and self.kind in ("passes", "warps", "loop"):
+        if given and self.kind in ("passes", "warps"):
             raise UsageError(f"{given[0]} does not go with {self.kind}: it is of dataflow and control-flow.")
         if self.stage and self.after:
             raise UsageError(
@@ -93,12 +92,6 @@ def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None)
         if (passes := passes_graph(capture)) is None:
             raise UsageError(f"{capture.name} ({capture.target}) holds no passes.")
         return Picture(passes)
-    if wanted.kind == "loop":
-        from irscope.render.dot.stages import render_loops
-
-        loops = _loops(capture)
-        title = f"{name} · loop stages"
-        return Picture(render_loops(loops.schedules, loops.pipelined, title=title, lines=loops.python))
     text, kind, what = _text(capture, wanted)
     if _draws_blocks(wanted, kind):
         return _blocks_picture(capture, wanted, text, kind, f"{name} · {what}")
@@ -117,7 +110,7 @@ def _draws_blocks(wanted: GraphOptions, kind: StageKind) -> bool:
             "control-flow: MLIR has regions, which its dataflow shows. Choose --stage llir, ptx, sass or amdgcn."
         )
     if not blocks and kind not in _DRAWN:
-        raise UsageError("dataflow is drawn of MLIR and LLVM IR: assembly has control-flow.")
+        raise UsageError("dataflow is drawn of MLIR: LLVM IR and assembly have control-flow.")
     return blocks
 
 
@@ -166,15 +159,14 @@ def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
             raise UsageError(
                 f"{capture.name} holds no stage that can be drawn: only {', '.join(capture.stages) or 'none'}."
             )
-        mlir = [stage for stage in held if stage_named(stage).kind == "mlir"]
-        stage = max(mlir or held, key=stage_rank)
+        stage = max(held, key=stage_rank)
     elif stage in capture.stages and stage_named(stage).is_binary:
         raise UsageError(f"--stage {stage}: only stages with a text can be drawn; irscope dump shows {stage}.")
     return capture.text(stage), stage_named(stage).kind, stage
 
 
 def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
-    flow = read_llvm_dataflow(text) if kind == "llvm" else read_dataflow(text)
+    flow = read_dataflow(text)
     lines = python_lines(capture, text, kind)
     if wanted.lines is not None:
         flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))
@@ -190,19 +182,6 @@ def _selected(capture: Capture, lines: str, text: str, kind: StageKind) -> set[i
     return lines_selected(locations, lambda path: path == file or not file, parse_lines(lines))
 
 
-def _loops(capture: Capture) -> Loops:
-    found = loops_of(capture)
-    if found is None:
-        stages = capture.launch.option("num_stages")
-        why = "none holds a pipelined load that feeds a dot: irscope why reports the reason for each load"
-        if capture.snapshot_level == "none":
-            why = "its passes' texts were not recorded: record it with --snapshots triton"
-        elif isinstance(stages, int) and stages < 2:
-            why = f"num_stages is {stages}, and loops are pipelined from 2 on: --num-stages 3"
-        raise UsageError(f"{capture.name} ({capture.target}) has no scheduled loop: {why}.")
-    return found
-
-
 def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
     if (found := warps_picture(capture, theme or "light")) is None:
         raise UsageError(
@@ -213,17 +192,11 @@ def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
 
 
 def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
-    """The picture as JSON: nodes and edges, passes, or loops."""
+    """The picture as JSON: nodes and edges, or passes."""
     head = picked(capture, "id kernel=name target")
     if wanted.kind == "warps":
         _warps(capture)
         return head | {"warp_specialization": partitions_json(read_partitions(capture.text("ttgir")))}
-    if wanted.kind == "loop":
-        found = _loops(capture)
-        return head | {
-            "schedules": [asdict(one) | {"stages": one.stages} for one in found.schedules],
-            "pipelined": [asdict(one) for one in found.pipelined],
-        }
     if wanted.kind == "passes":
         rows = [picked(one, "pass=label outcome changed duration_us") for one in capture.snapshots]
         return head | {"passes": rows}
@@ -235,6 +208,48 @@ def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
         return head | {"of": what, "note": blocks.note, "fold": blocks.level, "functions": functions}
     folded, lines = _dataflow(capture, wanted, text, kind)
     return head | {"of": what, "note": folded.note, "fold": folded.level, **_graph_json(folded.flow, lines)}
+
+
+def card_svg(capture: Capture, kind: str, theme: str | None = None, part: str | None = None) -> str:
+    """A poster, the loop, or the roofline of a capture, as SVG; raises UsageError where there is nothing to draw."""
+    if kind == "roofline":
+        from irscope.api.timing import counted_roofline
+        from irscope.render.roofline import roofline_svg
+
+        return roofline_svg(counted_roofline(capture, part), theme)
+    from irscope.render.poster.poster import loop_svg, poster_svg
+
+    if kind == "loop":
+        return loop_svg(capture, _loop(capture), theme or "light")
+    return poster_svg(with_layouts(capture), theme or "light")
+
+
+def card_json(capture: Capture, kind: str, part: str | None = None) -> dict[str, Any]:
+    """The same as JSON: the roofline, or the steps of each iteration, and of a poster the live registers too."""
+    if kind == "roofline":
+        from irscope.api.timing import counted_roofline
+        from irscope.render.roofline import roofline_json
+
+        return roofline_json(counted_roofline(capture, part))
+    from irscope.analysis.in_flight.find import as_json, in_flight
+    from irscope.render.poster.facts import live_registers
+
+    head = picked(capture, "id kernel=name target")
+    if kind == "loop":
+        return head | {"loop": as_json(_loop(capture))}
+    flight, live = in_flight(capture), live_registers(capture)
+    counts = [one.live or 0 for one in live.instructions] if live is not None else []
+    return head | {"loop": flight and as_json(flight), "registers": live and {"stage": live.stage, "live": counts}}
+
+
+def _loop(capture: Capture) -> InFlight:
+    from irscope.analysis.in_flight.find import in_flight
+
+    flight = in_flight(capture)
+    if flight is None or not flight.line or not flight.steps:
+        why = flight.note if flight is not None and flight.note else "its TTGIR has none that accesses memory"
+        raise UsageError(f"{capture.name} ({capture.target}) has no loop to draw: {why}.")
+    return flight
 
 
 def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:

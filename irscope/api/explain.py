@@ -32,8 +32,8 @@ class Explanation:
     """The predicted time of the launch, or why there is none."""
 
     def _repr_html_(self) -> str:
-        from irscope.api.notebook import preformatted
         from irscope.render.text.findings import render_findings
+        from irscope.render.text.tables import preformatted
 
         return preformatted(render_findings(self.findings, color=False) or "No findings.")
 

@@ -14,9 +14,9 @@ from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
 from irscope.ir.columns import operation_counts
 from irscope.ir.locations.model import is_library
 from irscope.model.capture import Capture, PassSnapshot
+from irscope.model.plain import picked
 from irscope.record.variants.completing import Run, Tell, compiled, warned, with_all_texts
 from irscope.render.text.history import lives_json, render_lives, render_value, value_json
-from irscope.render.text.tables import picked
 
 
 @dataclass(frozen=True, slots=True)

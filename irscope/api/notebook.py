@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.model.capture import Capture
+from irscope.render.text.tables import preformatted
 
 if TYPE_CHECKING:
     from irscope.analysis.checks.results import Report
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
     from irscope.model.trial import Point, SweepRow
     from irscope.render.reproduction.program import Reproduction
-
-
-def preformatted(text: str) -> str:
-    """A text of fixed-width columns as HTML."""
-    return f'<pre style="line-height:1.25;overflow-x:auto">{html.escape(text)}</pre>'
 
 
 class LayoutTable(tuple["DescribedLayout", ...]):
@@ -145,24 +141,19 @@ def check(
     >>> check(capture, max_registers=255, no_spills=True).passed
     True
     """
-    from irscope.analysis.checks import assertions as rules
+    from irscope.analysis.checks.assertions import assertions_of
     from irscope.analysis.checks.results import Report, check_subject
     from irscope.analysis.checks.subject import Subject
-    from irscope.analysis.findings.model import codes_of
 
-    asserted: list[Any] = []
-    if max_registers is not None:
-        asserted.append(rules.MaxRegisters(max_registers))
-    if no_spills:
-        asserted.append(rules.NoSpills())
-    if max_shared_bytes is not None:
-        asserted.append(rules.MaxShared(max_shared_bytes))
-    asserted += [rules.Uses(name) for name in uses]
-    asserted += [rules.MinWidth.parse(f"{name}={bits}") for name, bits in (min_width or {}).items()]
-    if pipelined:
-        asserted.append(rules.Pipelined())
-    if no_finding:
-        asserted.append(rules.NoFinding(codes_of(no_finding)))
+    asserted = assertions_of(
+        max_registers=max_registers,
+        max_shared_bytes=max_shared_bytes,
+        no_spills=no_spills,
+        pipelined=pipelined,
+        uses=uses,
+        min_width=[f"{name}={bits}" for name, bits in (min_width or {}).items()],
+        no_finding=no_finding,
+    )
     Report._repr_html_ = _report_html  # pyright: ignore
     return Report(tuple(check_subject(Subject(one), asserted) for one in _several(captures)))
 

@@ -15,11 +15,11 @@ from irscope.analysis.checks.results import kept_facts
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange, changed_facts
-from irscope.errors import DAMAGE
+from irscope.errors import undamaged
 from irscope.model.capture import Capture
+from irscope.model.facts import CaptureFacts
 from irscope.render.text.failure import failure_text
 from irscope.store.baseline import variant_names
-from irscope.store.shelf import CaptureFacts
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
@@ -199,17 +199,11 @@ class LastGood:
 
 
 def _facts(subject: Subject) -> dict[str, int | float | str | tuple[str, ...]]:
-    try:
-        return kept_facts(subject)
-    except DAMAGE:
-        return {}
+    return undamaged(lambda: kept_facts(subject), {})
 
 
 def _findings(state: _Good) -> tuple[Finding, ...]:
-    try:
-        return state.subject.findings
-    except DAMAGE:
-        return ()
+    return undamaged(lambda: state.subject.findings, ())
 
 
 def _moved(before: _Good, now: _Good) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

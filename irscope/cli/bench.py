@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from irscope.api.benching import Variant, compiled_variant, measured, with_predictions, with_rates
+from irscope.api.gpu import Variant, compiled_variant, measured, with_predictions, with_rates
 from irscope.cli.captures import check_plan, stored_capture
 from irscope.cli.launches import script_of
 from irscope.cli.output import Destination, emit_report, is_page

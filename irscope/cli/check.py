@@ -73,37 +73,20 @@ class _Asserted:
 
     def all(self, *, with_golden: bool) -> list[Assertion]:
         """The assertions, with those of golden files or without; raises UsageError for one that cannot be."""
-        from irscope.analysis.checks.assertions import (
-            MaxCompileTime,
-            MaxRegisters,
-            MaxShared,
-            MinWidth,
-            NoFinding,
-            NoSpills,
-            Pipelined,
-            Safe,
-            Uses,
-        )
-        from irscope.analysis.findings.model import codes_of
+        from irscope.analysis.checks.assertions import assertions_of
 
-        assertions: list[Assertion] = []
-        if self.max_regs is not None:
-            assertions.append(MaxRegisters(self.max_regs))
-        if self.no_spills:
-            assertions.append(NoSpills())
-        if self.max_shared is not None:
-            assertions.append(MaxShared(_read_bytes(self.max_shared)))
-        if self.max_compile_time is not None:
-            assertions.append(MaxCompileTime.parse(self.max_compile_time))
-        assertions += [Uses(name) for name in split_words(self.uses)]
-        assertions += [MinWidth.parse(text) for text in split_words(self.min_width)]
-        if self.pipelined:
-            assertions.append(Pipelined())
-        if self.safe:
-            assertions.append(Safe())
-        if words := split_words(self.no_finding):
-            assertions.append(NoFinding(codes_of(words)))
-        return [*assertions, *self._of_texts(with_golden)]
+        asserted = assertions_of(
+            max_registers=self.max_regs,
+            no_spills=self.no_spills,
+            max_shared_bytes=None if self.max_shared is None else _read_bytes(self.max_shared),
+            max_compile_time=self.max_compile_time,
+            uses=split_words(self.uses),
+            min_width=split_words(self.min_width),
+            pipelined=self.pipelined,
+            safe=self.safe,
+            no_finding=split_words(self.no_finding),
+        )
+        return [*asserted, *self._of_texts(with_golden)]
 
     def _of_texts(self, with_golden: bool) -> Iterator[Assertion]:
         from irscope.analysis.checks.assertions import FileChecked, Golden

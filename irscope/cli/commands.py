@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,62 +22,25 @@ _EPILOG = (
 )
 
 
-class Named(NamedTuple):
-    """One command: its group of the overview, and the first sentence of its docstring."""
+GROUPS = {
+    "Record": ("record", "dump", "ls", "import", "doctor"),
+    "See": ("show", "source", "passes", "layout", "draw", "report", "export", "serve"),
+    "Explain": ("why", "verify", "time", "profile"),
+    "Change and compare": (
+        "diff", "edit", "ablate", "run", "bench", "tune", "sweep", "upgrade", "reduce", "reproduce",
+    ),
+    "Guard": ("check",),
+}  # fmt: skip
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+_FUNCTIONS = {"import": "import_"}
+"""The function of a command, and the module that it stands in, where that is not its name."""
 
-    group: str
-    summary: str
 
-
-_GROUPS: dict[str, dict[str, str]] = {
-    "Record": {
-        "record": "Record every kernel launch of scripts, modules, tests, notebooks or any command; -o makes a "
-        "collection.",
-        "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
-        "ls": "List the recent captures, or those of a collection, the newest first.",
-        "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",
-        "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
-    },
-    "See": {
-        "show": "Show captures: their summary, a stage, the IR around a pass, or values. Runs anywhere.",
-        "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
-        "registers.",
-        "passes": "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",
-        "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
-        "draw": "Draw a kernel: dataflow, control-flow, passes, warps, loop, poster, movie or roofline.",
-        "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
-        "export": "Write captures for another tool: --tritonparse, a trace that tritonparse's parser and viewer read.",
-        "serve": "Serve captures, passes, findings and layouts to agents (mcp), editors (lsp) and browsers (page).",
-    },
-    "Explain": {
-        "why": "Report what is slow in a kernel: the line, the cause, and fixes that were compiled.",
-        "verify": "Find accesses out of bounds, races, passes that change what a kernel means, and variants that "
-        "differ; no GPU.",
-        "time": "Predict the time of a launch, what bounds it and the share of each line, next to its minimum time.",
-        "profile": "Show hardware counters per operation: stalls, sectors, cache lines, bank conflicts.",
-    },
-    "Change and compare": {
-        "diff": "Compare two compilations structurally: names, locations and the order of independent operations do "
-        "not count.",
-        "edit": "Edit a text of a capture in your editor, compile on from it, and show what that changed.",
-        "ablate": "Switch passes off: each in turn, tabulated; or, with --check, until the decisive one is found.",
-        "run": "Run a script's kernels and check their results, with a GPU or without: a "
-        "plan is compared with every pass on.",
-        "bench": "Time a launch and its variants on the GPU.",
-        "tune": "Compile the configurations of a kernel and rank them by predicted time; only --time runs any.",
-        "sweep": "Compile captures in every combination of options and targets, on all cores or a cluster, into one "
-        "table.",
-        "upgrade": "Compile kernels with two Triton versions, rank what changed, and find the stage and pass to blame.",
-        "reduce": "Reduce a kernel to the smallest IR that still has a failure, a finding, or what a command checks.",
-        "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.",
-    },
-    "Guard": {
-        "check": "Fail where a kernel breaks an assertion, or got worse than a baseline: a guard for tests and CI.",
-    },
-}
-COMMANDS = {name: Named(group, summary) for group, commands in _GROUPS.items() for name, summary in commands.items()}
-"""The overview appears at once, and a command does not import the others."""
-_MODULES = {"import": "import_"}
+def _summary(name: str) -> str:
+    """The first line of a command's docstring, read without its module: the overview appears at once."""
+    function = _FUNCTIONS.get(name, name)
+    text = Path(__file__).with_name(f"{function}.py").read_text("utf-8")
+    return text.partition(f"\ndef {function}(")[2].partition('"""')[2].partition("\n")[0]
 
 
 class _Commands(click.Group):
@@ -90,7 +54,7 @@ class _Commands(click.Group):
             return None
         from irscope.cli.command import Command
 
-        name = _MODULES.get(cmd_name, cmd_name)
+        name = _FUNCTIONS.get(cmd_name, cmd_name)
         return Command(cmd_name, getattr(import_module(f"irscope.cli.{name}"), name))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
@@ -103,9 +67,9 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by groups."""
         width = max(map(len, COMMANDS))
-        for title, commands in _GROUPS.items():
+        for title, names in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
+                formatter.write_dl([(name.ljust(width), _summary(name)) for name in names])
 
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

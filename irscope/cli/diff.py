@@ -29,10 +29,10 @@ from irscope.cli.texts import snapshot_text, with_named_passes
 from irscope.errors import IrscopeError, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, StageKind, Target, stage_named
+from irscope.model.plain import picked
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.render.text.failure import failure_text
-from irscope.render.text.tables import picked
 from irscope.render.text.terminal import harmless
 from irscope.store.collection import is_collection
 
@@ -540,8 +540,8 @@ def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, contex
 
 
 def _as_json(one: KernelRound) -> dict[str, Any]:
+    from irscope.model.plain import picked
     from irscope.render.text.findings import findings_json
-    from irscope.render.text.tables import picked
 
     compared = one.comparison.stages if one.comparison is not None else ()
     return picked(

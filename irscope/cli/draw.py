@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from irscope.cli.captures import captures_of, captures_with_passes, run_compile, tell_incomplete
 from irscope.cli.command import After, AsJson, Lines, Output, Part, Subject
@@ -26,8 +26,6 @@ from irscope.cli.texts import file_names
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.variants.completing import with_layouts
-from irscope.render.text.tables import picked
 from irscope.store.disk import write_atomically
 from irscope.store.shelf import StoredCaptures
 
@@ -51,7 +49,7 @@ _KINDS = {
     "control-flow": _Form(_OF_DOT, _PARTS),
     "passes": _Form(_OF_DOT),
     "warps": _Form(("svg", "png", "html")),
-    "loop": _Form(_OF_DOT),
+    "loop": _Form(("svg", "png", "html")),
     "poster": _Form(("svg", "png")),
     "movie": _Form(("svg", "gif", "png", "html"), ("stage", "frame")),
     "roofline": _Form(("svg", "png"), ("part",)),
@@ -83,9 +81,9 @@ def draw(
 
     dataflow: layouts are colours; memory, dots and layout conversions stand out. control-flow: the basic blocks, jumps
     and loops of llir, ptx, sass or amdgcn. passes: the pipeline, with the passes that changed the IR marked. warps: the
-    partitions of a warp-specialised kernel, with the buffers and barriers between them. loop: the stages of
-    software-pipelined loops. poster: a kernel at a glance. movie: the passes that changed a kernel, as an SVG or a GIF
-    that moves. roofline: a launch against the peaks of its target.
+    partitions of a warp-specialised kernel, with the buffers and barriers between them. loop: what a
+    program does in each iteration of its loop, and what is in flight. poster: a kernel at a glance. movie: the passes
+    that changed a kernel, as an SVG or a GIF that moves. roofline: a launch against the peaks of its target.
 
     -o FILE draws the first launch, -o DIR/ each, -o FILE.html the report's page where it shows the same. --json prints
     what is drawn.
@@ -96,7 +94,7 @@ def draw(
             movie: only the passes of these stages.
         --around VALUE: Only what is near a value (acc_153), a label (.L_x_3) or a register (R24).
         --depth (0..1000): Steps from the value of --around.
-        --fold 0-7 (0..7): Fold at least this much: 0 nothing, 1 chains (the default), up to 7 whole regions;
+        --fold 0-5 (0..5): Fold at least this much: 0 nothing, 1 chains (the default), up to 5 whole regions;
             control-flow: 0 to 4.
         --max-nodes (2..5000): Fold more above this many nodes.
         --seconds S (0.1..60.0): Of movie: how long a pass is shown.
@@ -120,7 +118,7 @@ def draw(
     captures = (captures_with_passes if kind == "passes" else captures_of)(subject, record_options)
     if kind == "movie":
         _draw_movies(captures, stages, frame, seconds, form, looks, output, as_json)
-    elif kind in ("poster", "roofline"):
+    elif kind in ("poster", "loop", "roofline"):
         _draw_cards(kind, captures, part, form, looks, output, as_json)
     else:
         from irscope.api.drawings import GraphOptions
@@ -181,34 +179,17 @@ def _write(svg: str, form: str, file: Path | None, looks: Looks) -> None:
 def _draw_cards(
     kind: str, captures: StoredCaptures, part: str | None, form: str, looks: Looks, output: Path | None, as_json: bool
 ) -> None:
-    from irscope.api.timing import counted_roofline
+    from irscope.api.drawings import card_json, card_svg
 
-    if kind == "roofline":
-        from irscope.render.roofline import roofline_json, roofline_svg
-
-        if as_json:
-            emit_json([roofline_json(counted_roofline(one, part)) for one in captures if one.failure is None], output)
-            return
-        for capture, file in _drawn_to(captures, form, output):
-            _write(roofline_svg(counted_roofline(capture, part), looks.theme), form, file, looks)
+    if form == "html" and not as_json:
+        emit_report(captures, {"tab": "poster"}, output)
         return
-    from irscope.render.poster.poster import poster_svg
-
     if as_json:
-        emit_json([_poster_json(capture) for capture in captures], output)
+        rows = [one for one in captures if kind != "roofline" or one.failure is None]
+        emit_json([card_json(one, kind, part) for one in rows], output)
         return
     for capture, file in _drawn_to(captures, form, output):
-        _write(poster_svg(with_layouts(capture), looks.theme or "light"), form, file, looks)
-
-
-def _poster_json(capture: Capture) -> dict[str, Any]:
-    """What other commands do not print: the steps of each iteration, and the live registers of each instruction."""
-    from irscope.analysis.in_flight.find import as_json, in_flight
-    from irscope.render.poster.facts import live_registers
-
-    flight, live = in_flight(capture), live_registers(capture)
-    registers = live and picked(live, "stage live")
-    return picked(capture, "id kernel=name target", loop=flight and as_json(flight), registers=registers)
+        _write(card_svg(capture, kind, looks.theme, part), form, file, looks)
 
 
 def _check_movie(form: str, frame: int | None, output: Path | None) -> None:
@@ -294,8 +275,8 @@ def _graph_view(asked: GraphOptions) -> dict[str, object]:
     parts = {"--after": asked.after, "--around": asked.around, "--lines": asked.lines, "--fold": asked.fold}
     if given := [name for name, value in parts.items() if value]:
         raise UsageError(f"{given[0]} does not go with a page, which shows whole stages: write -o FILE.svg.")
-    if asked.kind in ("passes", "loop", "warps"):
-        return {"tab": "graph", "of": {"loop": "loops"}.get(asked.kind, asked.kind)}
+    if asked.kind in ("passes", "warps"):
+        return {"tab": "graph", "of": asked.kind}
     stage = asked.stage or ("llir" if asked.kind == "control-flow" else None)
     return {"tab": "graph", "of": stage} if stage else {"tab": "graph"}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irscope.api.edits import PYTHON, EditPlace, place_at
+from irscope.api.texts import PYTHON, EditPlace, place_at
 from irscope.cli.captures import captures_of, only_one, run_request
 from irscope.cli.command import Context, Subject
 from irscope.cli.keeping import kept_captures, refuse_untrusted

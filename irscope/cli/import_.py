@@ -12,7 +12,7 @@ from irscope.cli.show import summary
 from irscope.cli.streams import say
 from irscope.cli.texts import save_captures
 from irscope.errors import UsageError
-from irscope.render.capture.plain import capture_json
+from irscope.render.capture import capture_json
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures

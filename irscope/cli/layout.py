@@ -239,8 +239,7 @@ def _figures(
     color_by: str | None,
     ways: int | None,
 ) -> list[Figure]:
-    from irscope.render.layout.comparison import make_pair
-    from irscope.render.layout.figure import make_figure, make_lines_figure
+    from irscope.render.layout.figure import make_figure, make_lines_figure, make_pair
 
     if pair is not None:
         return list(make_pair(*pair, color_by, ways))

@@ -19,8 +19,9 @@ from irscope.cli.streams import say
 from irscope.errors import CaptureNotFound, TargetError, UsageError
 from irscope.ir.logs.cache import CacheEntry, list_cache, utc_date
 from irscope.model.capture import Environment
+from irscope.model.plain import picked
 from irscope.model.telling import telling_columns
-from irscope.render.text.tables import picked, table
+from irscope.render.text.tables import table
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredRow
 from irscope.target import Target

@@ -30,7 +30,7 @@ _Row = TypeVar("_Row")
 STANDARD_OUTPUT = Path("-")
 """`-o -`: standard output, with no colours and no pager."""
 
-JSON_VERSION = 2
+JSON_VERSION = 3
 """The version of the JSON that commands print, docs/json.md; greater where a key lost or changed its meaning."""
 
 _OTHER_FORMS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.analysis.counters.operations import counted_launch, kernel_of_page
-from irscope.api.benching import Variant
+from irscope.api.gpu import Variant
 from irscope.cli.bench import compiled, variants_of
 from irscope.cli.captures import captures_of, is_capture, only_one, run_compile, split_subject
 from irscope.cli.command import Subject

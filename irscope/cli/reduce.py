@@ -28,6 +28,7 @@ from irscope.cli.launches import one_capture, program_request, session_without_g
 from irscope.cli.output import STANDARD_OUTPUT, emit, emit_json, write_output
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import echo, progress, say
+from irscope.cli.texts import one_pass
 from irscope.device.measurement import Session
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted, signal_of
@@ -37,31 +38,15 @@ from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import VariantPool
 
+_LIMIT_S = 20.0
+_LEAST_OF_HANG_S = 2.0
+_MUCH_LONGER = 10
+"""A compile hangs that takes so many times longer than all that ended in the capture: no candidate is larger."""
 
-def reduce(
-    subject: Subject = None,
-    *,
-    check: str | None = None,
-    finding: str | None = None,
-    meaning: str | None = None,
-    versus: list[str] | None = None,
-    differs: str = "outcome",
-    result: bool = False,
-    stage: str | None = None,
-    before: str | None = None,
-    limit: float | None = None,
-    fresh: bool = False,
-    output: Output = None,
-    markdown: Path | None = None,
-    python: Path | None = None,
-    trust: bool = False,
-    as_json: AsJson = False,
-    record_options: RecordingOptions,
-) -> int:
-    """Reduce a kernel to the smallest IR that still has a failure, a finding, or what a command checks.
 
-    Operations, regions, arguments, attributes and passes are removed as long as the criterion holds. MLIR
-    verifies every candidate, and a separate process compiles it. Ctrl-C writes the smallest result so far.
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be kept.
 
     Options:
         --check CMD: This shell command exits with 0, as for ablate --check. {capture} and $IRSCOPE_CAPTURE are the
@@ -73,78 +58,23 @@ def reduce(
         --differs FIGURE: --vs: what differs, where both compile: outcome (nothing: one must fail), ttir, ttgir, ptx,
             amdgcn, instructions, registers, spills or shared.
         --result: With --vs: one side writes the launch's results, the other does not.
-        --stage, -s source|ttir|ttgir: Reduce this stage's IR. Default: the IR before the pass that fails, else the
-            latest from which it still does.
-        --before PASS[#N]: Reduce the IR as this pass finds it.
         --limit SECONDS (0.1..): Time limit of a candidate. Default: 20; for a hang 2, or ten times the longest compile.
         --fresh: Judge the candidates of an earlier call again.
-        --markdown FILE: Write a text for an issue: IR, commands, versions.
-        python = --python-output FILE: Also reduce the kernel's Python text, by the same rule, and write it here.
-        --trust: Let --python-output run the text of a capture that was not recorded here.
     """
-    from irscope.cli.texts import one_pass
-    from irscope.render.text.searches import (
-        python_file,
-        reduced_file,
-        reduction_json,
-        reduction_markdown,
-        reduction_text,
-    )  # fmt: skip
 
-    if stage is not None and before is not None:
-        raise UsageError("--stage and --before do not go together: a stage's IR, or the IR before a pass.")
-    wanted = _Wanted(check, finding, tuple(versus or ()), differs, result, limit, fresh, python is not None)
-    capture, number = one_capture(subject, replace(record_options, disassemble=False))
-    if meaning is not None:
-        wanted = replace(wanted, meaning=one_pass(capture, meaning))
-        before = before or (wanted.meaning.label if stage is None and wanted.meaning is not None else None)
-    if python is not None and not trust:
-        refuse_untrusted(capture, "--python-output runs", "what irscope reproduce writes of it")
-    origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
-    with progress("reduce") as tell:
-        made, text = wanted.reduced(subject, record_options, capture, number, origins, tell or (lambda text: None))
-    if python is not None and text is not None:
-        write_output(python, python_file(text).encode("utf-8", "surrogateescape"))
-    if markdown is not None:
-        write_output(markdown, reduction_markdown(made, text).encode("utf-8", "surrogateescape"))
-    if as_json:
-        emit_json(reduction_json(made, text), output)
-    elif output is not None and made is not None:
-        write_output(output, reduced_file(made).encode("utf-8", "surrogateescape"))
-    elif made is not None and STANDARD_OUTPUT not in (markdown, python):
-        emit(reduced_file(made), exact=True)
-    for line in reduction_text(made, text):
-        say(line)
-    if signal := next((one.signal for one in (made, text) if one is not None and one.signal), 0):
-        return 128 + signal
-    return 0 if made is None or made.is_steady else 1
-
-
-_LIMIT_S = 20.0
-_LEAST_OF_HANG_S = 2.0
-_MUCH_LONGER = 10
-"""A compile hangs that takes so many times longer than all that ended in the capture: no candidate is larger."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
     check: str | None = None
     finding: str | None = None
-    versus: tuple[str, ...] = ()
+    meaning: str | None = None
+    versus: list[str] | None = None
     differs: str = "outcome"
     result: bool = False
-    limit_s: float | None = None
+    limit: float | None = None
     fresh: bool = False
-    python: bool = False
-    meaning: PassSnapshot | None = None
 
     def __post_init__(self) -> None:
         """Raises UsageError for several things to keep, or options that belong to another one."""
-        rows = (
-            ("--check", self.check), ("--finding", self.finding), ("--meaning", self.meaning),
-            ("--vs", self.versus or None),
-        )  # fmt: skip
-        given = [name for name, value in rows if value is not None]
+        rows = {"--check": self.check, "--finding": self.finding, "--meaning": self.meaning, "--vs": self.versus}
+        given = [name for name, value in rows.items() if value is not None]
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} are several things to keep true: give one.")
         if not self.versus and (self.result or self.differs != "outcome"):
@@ -158,25 +88,27 @@ class _Wanted:
         number: int,
         origins: Sequence[ReductionOrigin],
         told: Callable[[str], None],
+        python: bool,
     ) -> tuple[Reduced | None, ReducedPython | None]:
         """Reduce launch `number` of a subject: its IR, unless it has none, and if that is asked for its Python text."""
-        if self.python:
+        if python:
             # Before all else: what cannot be done is said at once.
             python_case(capture)
-        limit_s = self.limit_s or default_limit_s(capture)
+        limit_s = self.limit or default_limit_s(capture)
+        meaning = one_pass(capture, self.meaning) if self.meaning is not None else None
         with ExitStack() as stack:
             pool = stack.enter_context(VariantPool(jobs=record_options.jobs, timeout_s=limit_s))
             if self.versus:
                 kept_of, what = self._difference(stack, pool, subject, record_options, capture, number)
             else:
-                kept_of, what = self._alone(capture, limit_s, echo if record_options.verbose else None)
+                kept_of, what = self._alone(capture, meaning, limit_s, echo if record_options.verbose else None)
             ir = None
-            if origins or not self.python:
-                stage = self.meaning.stage if self.meaning is not None else last_stage(self.differs, self.result)
-                level = "triton" if self.meaning is not None else "none"
+            if origins or not python:
+                stage = meaning.stage if meaning is not None else last_stage(self.differs, self.result)
+                level = "triton" if meaning is not None else "none"
                 ir = Reduction(pool, capture, kept_of, what, told, self.fresh, stage, level).run(origins)
             text = None
-            if self.python and (ir is None or ir.is_complete):
+            if python and (ir is None or ir.is_complete):
                 try:
                     text = Reduction(pool, capture, kept_of, what, told).run_python()
                 except (Interrupted, KeyboardInterrupt) as stop:
@@ -185,19 +117,19 @@ class _Wanted:
                     ir = replace(ir, signal=signal_of(stop))
             return ir, text
 
-    def _alone(self, capture: Capture, limit_s: float, talk: Callable[[str], None] | None) -> tuple[KeptOf, str]:
-        if self.meaning is not None:
-            kept = kept_meaning(capture, self.meaning)
-            return if_it_holds(kept), kept.text
-        if self.check is None and self.finding is None:
+    def _alone(
+        self, capture: Capture, meaning: PassSnapshot | None, limit_s: float, talk: Callable[[str], None] | None
+    ) -> tuple[KeptOf, str]:
+        if meaning is None and self.check is None and self.finding is None:
             kept = kept_failure(capture)
             hangs = kept.likeness is not None and kept.likeness.kind == "timeout"
             return failing_alike(capture), f"{kept.text} (--limit {limit_s:g})" if hangs else kept.text
-        kept = (
-            kept_check(self.check, limit_s, talk)
-            if self.check is not None
-            else kept_finding(capture, self.finding or "")
-        )
+        if meaning is not None:
+            kept = kept_meaning(capture, meaning)
+        elif self.check is not None:
+            kept = kept_check(self.check, limit_s, talk)
+        else:
+            kept = kept_finding(capture, self.finding or "")
         return if_it_holds(kept), kept.text
 
     def _difference(
@@ -217,10 +149,72 @@ class _Wanted:
                 from irscope.api.gpu import launch_on_gpu
 
                 session = stack.enter_context(launch_on_gpu(program_request(subject, record_options), capture, number))
-        kept_of = kept_difference(
-            partial(changed, versus=self.versus), " ".join(self.versus), self.differs, pool.compile_one, session
-        )
-        return kept_of, f"it differs from {' '.join(self.versus)}"
+        versus = self.versus or []
+        words = " ".join(versus)
+        kept_of = kept_difference(partial(changed, versus=versus), words, self.differs, pool.compile_one, session)
+        return kept_of, f"it differs from {words}"
+
+
+def reduce(
+    subject: Subject = None,
+    *,
+    wanted: _Wanted,
+    stage: str | None = None,
+    before: str | None = None,
+    output: Output = None,
+    markdown: Path | None = None,
+    python: Path | None = None,
+    trust: bool = False,
+    as_json: AsJson = False,
+    record_options: RecordingOptions,
+) -> int:
+    """Reduce a kernel to the smallest IR that still has a failure, a finding, or what a command checks.
+
+    Operations, regions, arguments, attributes and passes are removed as long as the criterion holds. MLIR
+    verifies every candidate, and a separate process compiles it. Ctrl-C writes the smallest result so far.
+
+    Options:
+        --stage, -s source|ttir|ttgir: Reduce this stage's IR. Default: the IR before the pass that fails, else the
+            latest from which it still does.
+        --before PASS[#N]: Reduce the IR as this pass finds it.
+        --markdown FILE: Write a text for an issue: IR, commands, versions.
+        python = --python-output FILE: Also reduce the kernel's Python text, by the same rule, and write it here.
+        --trust: Let --python-output run the text of a capture that was not recorded here.
+    """
+    from irscope.render.text.searches import (
+        python_file,
+        reduced_file,
+        reduction_json,
+        reduction_markdown,
+        reduction_text,
+    )  # fmt: skip
+
+    if stage is not None and before is not None:
+        raise UsageError("--stage and --before do not go together: a stage's IR, or the IR before a pass.")
+    capture, number = one_capture(subject, replace(record_options, disassemble=False))
+    if stage is None:
+        before = before or wanted.meaning
+    if python is not None and not trust:
+        refuse_untrusted(capture, "--python-output runs", "what irscope reproduce writes of it")
+    origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
+    with progress("reduce") as tell:
+        told = tell or (lambda text: None)
+        made, text = wanted.reduced(subject, record_options, capture, number, origins, told, python is not None)
+    if python is not None and text is not None:
+        write_output(python, python_file(text).encode("utf-8", "surrogateescape"))
+    if markdown is not None:
+        write_output(markdown, reduction_markdown(made, text).encode("utf-8", "surrogateescape"))
+    if as_json:
+        emit_json(reduction_json(made, text), output)
+    elif output is not None and made is not None:
+        write_output(output, reduced_file(made).encode("utf-8", "surrogateescape"))
+    elif made is not None and STANDARD_OUTPUT not in (markdown, python):
+        emit(reduced_file(made), exact=True)
+    for line in reduction_text(made, text):
+        say(line)
+    if signal := next((one.signal for one in (made, text) if one is not None and one.signal), 0):
+        return 128 + signal
+    return 0 if made is None or made.is_steady else 1
 
 
 def changed(request: RecordRequest, versus: Sequence[str]) -> RecordRequest:

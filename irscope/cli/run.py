@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import check_plan
-from irscope.cli.launches import script_of
-from irscope.cli.on_machine import OnMachine
+from irscope.cli.launches import OnMachine, script_of
 from irscope.cli.output import Destination
 from irscope.cli.streams import echo, progress, say
 from irscope.errors import NoDevice, UsageError

@@ -10,7 +10,7 @@ from typing import Any
 from irscope.cli import texts
 from irscope.cli.captures import stored_captures
 from irscope.cli.command import After, Annotations, Lines, Stages
-from irscope.cli.on_machine import Values, show_values
+from irscope.cli.launches import Values, show_values
 from irscope.cli.output import (
     STANDARD_OUTPUT,
     Destination,
@@ -26,8 +26,9 @@ from irscope.cli.streams import say
 from irscope.cli.texts import annotated_text, annotation_columns, annotations_json
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
+from irscope.model.facts import Outline
 from irscope.record.variants.completing import with_sass
-from irscope.render.capture.plain import capture_json
+from irscope.render.capture import capture_json
 from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
@@ -101,7 +102,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
         return _show_stages(captures, view, to)
     elif has_page and len(captures) == 1:
         from irscope.analysis.findings.quick import quick_findings
-        from irscope.render.capture.page import render_capture
+        from irscope.render.capture import render_capture
 
         one = captures[0]
         text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)
@@ -165,17 +166,16 @@ _MOST_STUDIED = 100
 
 def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources."""
-    from irscope.render.text.captures import Findings, SummaryRow, note_findings, render_summary
+    from irscope.render.text.captures import Findings, note_findings, render_summary
 
     findings: Findings = {}
-    rows: list[SummaryRow] = []
+    outlines: list[Outline] = []
     for file in captures.files:
         # What the manifest states, once: a capture that is loaded would stay with its texts.
-        outline = file.outline()
+        outlines.append(file.outline())
         if len(captures) <= _MOST_STUDIED:
             note_findings(file.load(), findings)
-        rows.append(SummaryRow(outline.facts.id, outline.facts.stages, outline.facts.failure, outline.head))
-    return render_summary(rows, findings, width=table_width(), color=colored(color))
+    return render_summary(outlines, findings, width=table_width(), color=colored(color))
 
 
 def show(captures: list[str] | None = None, *, view: View, values: Values, to: Destination) -> int:

@@ -16,7 +16,7 @@ from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
 from irscope.plan import LLVM, PassPlan, PassRule
-from irscope.render.capture.plain import capture_json
+from irscope.render.capture import capture_json
 from irscope.render.text.tables import table
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, save
@@ -69,7 +69,7 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
 
 
 def _resources_text(capture: Capture) -> str:
-    from irscope.render.capture.page import occupancy_text
+    from irscope.render.capture import occupancy_text
     from irscope.render.text.tables import resource_title
 
     known = asdict(capture.resources).items()

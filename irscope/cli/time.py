@@ -64,10 +64,8 @@ def time(
         if size or grid:
             raise UsageError("--roofline counts the launch as it was recorded: it takes no --size and no --grid.")
         return _roofline(captures_of(subject, record_options), part, to)
-    from irscope.api.stated import read_grid, read_sizes
-    from irscope.api.timing import predict, with_floor
-    from irscope.render.measured import measured_json, measured_text
-    from irscope.render.timing import prediction_json, prediction_text
+    from irscope.api.timing import predict, read_grid, read_sizes, with_floor
+    from irscope.render.timing import measured_json, measured_text, prediction_json, prediction_text
 
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
     measured = _measured(proton) if proton is not None else None
@@ -78,7 +76,7 @@ def time(
         for one in compiled
     }
     if to.path is not None and measured is not None and to.path.name.endswith(TRACE):
-        from irscope.render.measured import joined_trace
+        from irscope.render.timing import joined_trace
 
         write_output(to.path, json.dumps(joined_trace(compiled, predicted, measured)).encode())
         say(f"wrote {to.path}")

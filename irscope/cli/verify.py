@@ -15,9 +15,9 @@ from irscope.cli.streams import progress
 from irscope.device.measurement import Measurement
 from irscope.errors import MissingTool, NoDevice, UsageError
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.render.text.tables import picked
 
 
 def verify(

@@ -81,10 +81,10 @@ def why(
     from irscope.analysis.findings.model import codes_of
     from irscope.analysis.findings.tries import Budget
     from irscope.api.explain import Explainer, Explanation
-    from irscope.api.stated import read_grid, read_sizes, with_launch
+    from irscope.api.timing import read_grid, read_sizes, with_launch
+    from irscope.model.plain import picked
     from irscope.record.variants.compiles import Compiles
     from irscope.render.text.findings import findings_json, render_explanation, render_findings, time_json
-    from irscope.render.text.tables import picked
 
     chosen = _Choice(line, operation, value, codes_of(split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None

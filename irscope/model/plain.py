@@ -1,4 +1,4 @@
-"""Values from plain JSON data: tuples for lists, a dataclass for an object; and the options a capture can hold."""
+"""Values from plain JSON data, and plain data of values: tuples for lists, a dataclass for an object."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar, cast
+
+from irscope.plan import PassPlan
+from irscope.target import Target
 
 _Value = TypeVar("_Value")
 
@@ -69,3 +73,20 @@ def is_storable(name: str, value: Any) -> bool:
 def storable(values: Mapping[str, Any]) -> dict[str, Any]:
     """Options or metadata without those that a capture cannot hold."""
     return {key: value for key, value in values.items() if is_storable(key, value)}
+
+
+def picked(value: object, names: str, /, **others: Any) -> dict[str, Any]:
+    """Attributes of a value as JSON holds them, then others.
+
+    Args:
+        names: `"id kernel=name file=launch.kernel.file"`: the keys, each with its attribute where that is another.
+            Targets and plans are texts.
+    """
+    row: dict[str, Any] = {}
+    for name in names.split():
+        key, _, path = name.partition("=")
+        item: object = attrgetter(path or key)(value)
+        if type(item) is tuple:
+            item = list(cast("tuple[Any, ...]", item))
+        row[key] = str(item) if isinstance(item, (Target, PassPlan)) else item
+    return row | others

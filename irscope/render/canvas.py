@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -29,7 +29,6 @@ TILES = 8
 _BOLD = {" ": 0.36, **dict.fromkeys("ijlrtf.,:;'()[]|!I-", 0.48), **dict.fromkeys("mwMW%@", 1.04)}
 _BOLD_OTHERS, _BOLD_WIDE = 0.69, 0.77
 """The widths of bold letters of the proportional font, in its size, at most; those of capitals."""
-_MARGIN = 3.0
 
 
 class Rect(NamedTuple):
@@ -52,14 +51,6 @@ class Rect(NamedTuple):
         """Whether the two have a point in common that is not on an edge."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
-
-    def widened(self) -> Rect:
-        """The same with a margin to both sides."""
-        return Rect(self.left - _MARGIN, self.top, self.width + 2 * _MARGIN, self.height)
-
-    def holds(self, other: Rect) -> bool:
-        across = self.left <= other.left and other.right <= self.right
-        return across and self.top <= other.top and other.bottom <= self.bottom
 
 
 # ── colours ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -324,81 +315,6 @@ def width_of(text: str, size: float, *, bold: bool = False) -> float:
     if not bold:
         return display_width(text) * size * LETTER
     return size * sum(_BOLD.get(one, _BOLD_WIDE if one.isupper() else _BOLD_OTHERS) for one in text)
-
-
-_LABEL_LINE = 14.0
-"""Pixels of a line of a label."""
-_LABEL_PADDING = 7.0
-_LABEL_GAP = 4.0
-
-
-class Label(NamedTuple):
-    box: int
-    """The number of its box, from 0."""
-    lines: tuple[str, ...]
-    area: Rect
-    inside: bool
-
-    def baseline(self, line: int) -> float:
-        return self.area.top + 10 + _LABEL_LINE * line
-
-
-def placed_labels(
-    boxes: Sequence[Rect], texts: Sequence[Sequence[tuple[str, ...]]], frame: Rect, lines: Iterable[Rect]
-) -> list[Label]:
-    """The labels for which there is room, the largest boxes' first.
-
-    Args:
-        texts: for each box its label in lines, in forms from the longest to the shortest.
-        lines: what no label may meet either.
-    """
-    order = sorted(range(len(boxes)), key=lambda index: -boxes[index].width * boxes[index].height)
-    fixed = list(lines)
-    found: dict[int, Label] = {}
-    # First room for every shortest form, then longer ones where that leaves the others theirs.
-    for shortest in (True, False):
-        for box in order:
-            others = [*fixed, *(one for index, one in enumerate(boxes) if index != box)]
-            others += [label.area for index, label in found.items() if index != box]
-            forms = texts[box][-1:] if shortest else texts[box][:-1]
-            label = next(_free_places(box, boxes[box], forms, frame, others), None)
-            if label is not None:
-                found[box] = label
-    return [found[box] for box in order if box in found]
-
-
-def _free_places(
-    box: int, area: Rect, forms: Sequence[tuple[str, ...]], frame: Rect, others: Sequence[Rect]
-) -> Iterator[Label]:
-    """The places for a box's label, the best first: within the box in any form, then beside it."""
-    sizes = [(form, max(width_of(line, LEAST) for line in form), _LABEL_LINE * len(form) - 2) for form in forms]
-    for form, width, height in sizes:
-        for place in _inside(area, width, height, others):
-            if area.holds(place) and not any(place.widened().meets(one) for one in others):
-                yield Label(box, form, place, True)
-    for form, width, height in sizes:
-        for place in _beside(area, width, height, frame):
-            if frame.holds(place) and not any(place.widened().meets(one) for one in (*others, area)):
-                yield Label(box, form, place, False)
-
-
-def _inside(area: Rect, width: float, height: float, others: Sequence[Rect]) -> Iterator[Rect]:
-    """At the left edge of a box, or behind what crosses it there."""
-    top = area.top + (area.height - height) / 2
-    yield Rect(area.left + _LABEL_PADDING, top, width, height)
-    for one in others:
-        if one.meets(area):
-            yield Rect(one.right + _LABEL_PADDING, top, width, height)
-    # A number fits where there is no room for a margin.
-    yield Rect(area.left + (area.width - width) / 2, top, width, height)
-
-
-def _beside(area: Rect, width: float, height: float, frame: Rect) -> Iterator[Rect]:
-    """To the right and the left of a box, at the height of its middle and its edges; and above it."""
-    for left in (area.right + _LABEL_GAP, area.left - _LABEL_GAP - width):
-        for top in (area.top + (area.height - height) / 2, area.top, area.bottom - height):
-            yield Rect(left, min(max(top, frame.top), frame.bottom - height), width, height)
-    yield Rect(area.left, area.top - _LABEL_GAP - height, width, height)
 
 
 def wrapped(text: str, room: float, size: float, lines: int | None = None) -> list[str]:

@@ -13,7 +13,8 @@ from urllib.parse import quote
 from irscope.analysis.checks.results import BreachGroup, Checked, Report
 from irscope.analysis.checks.subject import Breach
 from irscope.analysis.findings.model import KINDS
-from irscope.render.text.tables import counted, fenced, picked, visible
+from irscope.model.plain import picked
+from irscope.render.text.tables import counted, fenced, visible
 
 
 def _file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:

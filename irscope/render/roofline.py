@@ -13,11 +13,12 @@ from typing import Any
 
 from irscope.analysis.roofline import MEMORY, OperationWork, Roofline, UnitWork, mark
 from irscope.errors import UsageError
-from irscope.memory.access import MOST, Span
+from irscope.memory.access import MOST
 from irscope.memory.programs.footprint import SECTOR_BYTES
+from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
-from irscope.render.text.tables import duration_text, picked, scaled, table
+from irscope.render.text.tables import duration_text, scaled, table
 
 _MOST_ROWS = 12
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
@@ -77,7 +78,7 @@ def _bounds(roofline: Roofline, width: int | None, color: bool) -> str:
         MEMORY, _span_text(roofline.dram_bytes, bytes_text), mark(roofline.dram_bytes),
         rate_text(roofline.bytes_per_s, "B/s") if roofline.bytes_per_s else "no known peak",
         *([rate_text(roofline.ceilings.bytes_per_s, "B/s")] if roofline.ceilings is not None else []),
-        _duration_span(roofline.memory_time_s), "", "",
+        _span_text(roofline.memory_time_s, duration_text), "", "",
     ]  # fmt: skip
     rows = [memory, *(_unit_row(roofline, one) for one in roofline.units)]
     return table(columns, rows, width=width, color=color)
@@ -90,7 +91,8 @@ def _unit_row(roofline: Roofline, one: UnitWork) -> list[object]:
         str(one.unit), _span_text(one.flops, lambda value: f"{value:,} FLOP"), mark(one.flops),
         rate_text(one.rate, "FLOP/s") if one.rate else "no known peak",
         *(measured if roofline.ceilings is not None else []),
-        _duration_span(one.time_s), _intensity_text(roofline.intensity(one)), f"{ridge:.3g}" if ridge else "–",
+        _span_text(one.time_s, duration_text), _span_text(roofline.intensity(one), "{:.3g}".format),
+        f"{ridge:.3g}" if ridge else "–",
     ]  # fmt: skip
 
 
@@ -200,7 +202,7 @@ def roofline_json(roofline: Roofline) -> dict[str, Any]:
             roofline,
             "bytes_per_s l2_bytes spilled_bytes",
             **_spans(roofline, "dram_bytes distinct_bytes atomic_elements=atomics"),
-            time_s=_times(roofline.memory_time_s),
+            time_s=_span(roofline.memory_time_s),
             requested_bytes=requested and _span(requested.bytes),
             cache_bytes=requested and _span(requested.moved_bytes),
             cache_certainty=requested and requested.certainty,
@@ -213,7 +215,7 @@ def roofline_json(roofline: Roofline) -> dict[str, Any]:
         units=[
             picked(one, "unit=unit.kind dtype=unit.dtype flops_per_s=rate measured_flops_per_s=measured_rate")
             | _spans(one, "flops executed_flops")
-            | {"time_s": _times(one.time_s), "intensity": _times(roofline.intensity(one)), "ridge": roofline.ridge(one)}
+            | {"time_s": _span(one.time_s), "intensity": _span(roofline.intensity(one)), "ridge": roofline.ridge(one)}
             for one in roofline.units
         ],
         operations=[
@@ -221,7 +223,7 @@ def roofline_json(roofline: Roofline) -> dict[str, Any]:
             | _spans(one, "executions flops")
             for one in roofline.operations
         ],
-        floor_s=_times(roofline.floor_s),
+        floor_s=_span(roofline.floor_s),
         measured=ceilings
         and picked(
             ceilings, "device date bytes_per_s", flops_per_s=dict(ceilings.flops_per_s), time_s=roofline.measured_s
@@ -233,39 +235,21 @@ def _spans(value: object, names: str) -> dict[str, Any]:
     return {name: _span(span) for name, span in picked(value, names).items()}
 
 
-def _span(span: Sequence[int]) -> dict[str, int | None]:
-    return {"least": span[0], "most": None if span[1] >= MOST else span[1]}
+def _span(span: Sequence[float] | None) -> dict[str, float | None] | None:
+    return span and {"least": span[0], "most": None if span[1] >= MOST else span[1]}
 
 
-def _times(times: tuple[float, float] | None) -> dict[str, float | None] | None:
-    return None if times is None else {"least": times[0], "most": None if times[1] == inf else times[1]}
-
-
-def _count_text(value: int) -> str:
+def _count_text(value: float) -> str:
     return f"{value:,}"
 
 
-def _span_text(span: Span, text: Callable[[int], str]) -> str:
+def _span_text(span: tuple[float, float] | None, text: Callable[[Any], str]) -> str:
+    if span is None:
+        return "–"
     low, high = span
     if low == high:
         return text(low)
     return f"at least {text(low)}" if high >= MOST else f"{text(low)} to {text(high)}"
-
-
-def _duration_span(times: tuple[float, float] | None) -> str:
-    if times is None:
-        return "–"
-    low, high = times
-    if low == high:
-        return duration_text(low)
-    return f"at least {duration_text(low)}" if high == inf else f"{duration_text(low)} to {duration_text(high)}"
-
-
-def _intensity_text(sides: tuple[float, float]) -> str:
-    low, high = sides
-    if low == high:
-        return f"{low:.3g}"
-    return f"at least {low:.3g}" if high == inf else f"{low:.3g} to {high:.3g}"
 
 
 def bytes_text(value: int) -> str:

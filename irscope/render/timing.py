@@ -1,13 +1,18 @@
-"""Predicted times, of a launch and of configurations: as text, JSON, a picture with a timeline, and a Chrome trace."""
+"""Times as text, JSON, pictures and Chrome traces: predicted of launches and configurations, measured, of a compile."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from irscope.analysis.passes.times import TimeNode, TimeTree, children, time_tree
+from irscope.ir.logs.proton import MeasuredKernel, MeasuredSpan, shares_of_lines
+from irscope.model.capture import Capture
+from irscope.model.evidence import CompileTimes
+from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, Rect, theme_named
 from irscope.render.roofline import bytes_text
-from irscope.render.text.tables import duration_text, picked, table
+from irscope.render.text.tables import duration_text, milliseconds, percent, shorten, table
 from irscope.timing.predict import Prediction, Share
 from irscope.timing.simulate import Span
 from irscope.timing.tuning import Ranked, Size, Tuning, config_text
@@ -285,3 +290,245 @@ def tuning_json(tuning: Tuning) -> dict[str, Any]:
         ],
         failed=[{"config": dict(one.config), "reason": one.failure} for one in tuning.failed],
     )
+
+
+_LEAST_SHARE = 0.005
+"""Parts of a smaller share are shown as one line."""
+_TILES = {"pass": 0, "front end": 1, "stage": 2, "llvm": 3, "call": 4, "tool": 5, "compile": 6}
+"""The colour of each kind of part of a compile."""
+
+
+def times_text(capture: Capture, *, width: int | None, color: bool) -> str:
+    """The parts of the compile as a tree, the slowest of LLVM's passes by name, and what is not accounted for."""
+    if capture.times is None:
+        return ""
+    tree = time_tree(capture.times)
+    rows = [[f"compile of {capture.name} for {capture.target}", _ms(tree.whole_ns), "100 %", ""]]
+    rows += _part_rows(tree.root, tree.whole_ns, 1)
+    rows.append(["  not accounted for", _ms(tree.unaccounted_ns), percent(tree.unaccounted_ns / _whole(tree)), ""])
+    said = [f"{percent(tree.accounted)} of it is accounted for"]
+    said += [f"import of Triton, once in a process: {_ms(node.duration_ns)} ms" for node in tree.imports]
+    said.append(f"irscope's own recording, in no part: {_ms(tree.recording_ns)} ms")
+    said.append(f"processor time, all of this included: {_ms(capture.times.processor_ns)} ms")
+    notes = "".join(f"{note}\n" for note in capture.times.notes)
+    return table(["part", "ms", "share", "times"], rows, width=width, color=color) + f"\n{'; '.join(said)}.\n{notes}"
+
+
+def _whole(tree: TimeTree) -> int:
+    return tree.whole_ns or 1
+
+
+def _ms(duration_ns: int) -> str:
+    return milliseconds(duration_ns / 1000)
+
+
+def _part_rows(node: TimeNode, whole_ns: int, depth: int) -> list[list[str]]:
+    rows: list[list[str]] = []
+    small: list[TimeNode] = []
+    for part in children(node):
+        if part.duration_ns < _LEAST_SHARE * whole_ns and part.kind != "stage":
+            small.append(part)
+            continue
+        count = str(part.count) if part.count > 1 else ""
+        rows.append([_title(part, depth), _ms(part.duration_ns), percent(part.duration_ns / (whole_ns or 1)), count])
+        rows += _part_rows(part, whole_ns, depth + 1)
+    if small:
+        total = sum(part.duration_ns for part in small)
+        what = f"{len(small)} smaller parts" if len(small) > 1 else _title(small[0], 0)
+        rows.append([f"{'  ' * depth}{what}", _ms(total), percent(total / (whole_ns or 1)), ""])
+    return rows
+
+
+def _title(part: TimeNode, depth: int) -> str:
+    name = part.name if part.kind != "llvm" else f"llvm:{part.name}"
+    return f"{'  ' * depth}{f'stage {name}' if part.kind == 'stage' else name}"
+
+
+def times_json(capture: Capture) -> dict[str, Any]:
+    """The tree with durations in microseconds, and the share that is accounted for."""
+    times = capture.times or CompileTimes(())
+    tree = time_tree(times)
+    return picked(
+        capture,
+        "id kernel=name target triton=environment.triton_version",
+        whole_us=tree.whole_ns // 1000,
+        accounted=round(tree.accounted, 4),
+        unaccounted_us=tree.unaccounted_ns // 1000,
+        import_us=sum(node.duration_ns for node in tree.imports) // 1000,
+        recording_us=tree.recording_ns // 1000,
+        processor_us=times.processor_ns // 1000,
+        notes=list(times.notes),
+        parts=[_node_json(part) for part in tree.root.parts],
+    )
+
+
+def _node_json(node: TimeNode) -> dict[str, Any]:
+    row = {"name": node.name, "kind": node.kind, "duration_us": node.duration_ns // 1000}
+    return row | {"parts": [_node_json(part) for part in node.parts]}
+
+
+def times_trace(capture: Capture) -> dict[str, Any]:
+    """In Chrome's trace format, which Perfetto opens; nested parts stand on one track."""
+    times = capture.times or CompileTimes(())
+    spans = (
+        (span.name, span.kind, 1, span.start_ns / 1000, span.duration_ns / 1000, span.depth) for span in times.spans
+    )
+    return chrome_trace(f"{capture.name} for {capture.target}", {1: "compile"}, spans, "depth")
+
+
+_ROW = 22
+
+
+def times_svg(capture: Capture, theme: str | None = None) -> str:
+    """A flame graph: each part as wide as its time, and below it the parts within it; time goes to the right."""
+    tree = time_tree(capture.times or CompileTimes(()))
+    deepest = _depth(tree.root)
+    canvas = Canvas(theme_named(theme) if theme is not None else None, 1280, 130 + _ROW * deepest)
+    canvas.head(capture.name, str(capture.target), f"{_ms(tree.whole_ns)} ms")
+    said = f"Where the compile's time went: {percent(tree.accounted)} accounted for"
+    area = canvas.panel(Rect(24, 64, 1232, 50 + _ROW * deepest), said, "irscope's own recording left out")
+    _flame(canvas, tree.root, Rect(area.left, area.top, area.width, _ROW), area.width / _whole(tree))
+    return canvas.svg(f"{capture.name}: where {_ms(tree.whole_ns)} ms of compiling went")
+
+
+def _depth(node: TimeNode) -> int:
+    return 1 + max((_depth(part) for part in node.parts if part.kind != "llvm analysis"), default=0)
+
+
+def _flame(canvas: Canvas, node: TimeNode, place: Rect, scale: float) -> None:
+    name = f"llvm:{node.name}" if node.kind == "llvm" else node.name
+    tip = f"{name}: {_ms(node.duration_ns)} ms"
+    tile = _TILES[node.kind]
+    canvas.rect(Rect(place.left, place.top, max(place.width - 1, 0.5), place.height - 2), f"f{tile}", tip=tip)
+    letters = int((place.width - 8) / 7)
+    if letters > 3:
+        canvas.text(place.left + 4, place.top + 14, shorten(name, letters), look=f"x{tile}", size=11)
+    left = place.left
+    for part in node.parts:
+        width = part.duration_ns * scale
+        if part.kind != "llvm analysis" and width >= 0.5:
+            _flame(canvas, part, Rect(left, place.top + _ROW, width, _ROW), scale)
+        left += width
+
+
+def measured_text(one: Prediction, measured: MeasuredKernel | None, *, width: int | None, color: bool) -> str:
+    """The mean time of a launch next to the predicted one, and of each line its part of both."""
+    if measured is None:
+        return f"Proton measured no kernel {one.kernel}.\n"
+    text = ""
+    if measured.launches:
+        mean = measured.seconds / measured.launches
+        ratio = f"{mean / one.seconds:.2f} of the predicted time"
+        text = f"Proton: {measured.launches:,} launches of {duration_text(mean)}, {ratio}.\n"
+    if measured.scopes:
+        totals: dict[str, float] = {}
+        for span in measured.scopes:
+            totals[span.name] = totals.get(span.name, 0.0) + span.duration_us
+        whole = sum(totals.values()) or 1.0
+        rows = [[name, f"{total / whole:.1%}"] for name, total in sorted(totals.items(), key=lambda row: -row[1])]
+        text += table(["scope", "part of all scopes' time"], rows[:_MOST_LINES], width=width, color=color)
+    rows = [
+        [f"{file.rpartition('/')[2]}:{line}", f"{share:.1%}", "–" if predicted is None else f"{predicted:.1%}"]
+        for file, line, share, predicted in _measured_lines(one, measured)[:_MOST_LINES]
+    ]
+    return text + (table(["Python", "Proton's samples", "predicted"], rows, width=width, color=color) if rows else "")
+
+
+def _measured_lines(one: Prediction, measured: MeasuredKernel) -> list[tuple[str, int, float, float | None]]:
+    """(file, line, part of the samples, predicted part): a file is the same by its name, wherever it lay."""
+    predicted: dict[tuple[str, int], float] = {}
+    for item in one.lines:
+        key = item.file.rpartition("/")[2], item.line
+        predicted[key] = predicted.get(key, 0.0) + item.share
+    return [
+        (file, line, share, predicted.get((file.rpartition("/")[2], line)))
+        for file, line, share in shares_of_lines(measured)
+    ]
+
+
+def measured_json(one: Prediction, measured: MeasuredKernel | None) -> dict[str, Any] | None:
+    """As JSON; None where Proton measured no such kernel."""
+    if measured is None:
+        return None
+    return {
+        "launches": measured.launches,
+        "seconds": measured.seconds,
+        "lines": [
+            {"file": file, "line": line, "share": share, "predicted": predicted}
+            for file, line, share, predicted in _measured_lines(one, measured)
+        ],
+    }
+
+
+def joined_trace(
+    captures: Sequence[Capture], predicted: Mapping[str, Prediction], measured: Sequence[MeasuredKernel]
+) -> dict[str, Any]:
+    """One Chrome trace: of each capture its compile and one predicted CTA, and what Proton measured of its kernel.
+
+    Each is a process with a clock of its own, which begins at 0. A measured span has the capture, its predicted time
+    and a line's predicted share as arguments. Of a tree of hatchet, which has no times of launches, each launch takes
+    the mean, one after another, and lines follow by their samples.
+    """
+    events: list[dict[str, Any]] = []
+    processes = 0
+
+    def add(name: str, rows: Sequence[dict[str, Any]]) -> None:
+        nonlocal processes
+        processes += 1
+        events.append({"name": "process_name", "ph": "M", "pid": processes, "args": {"name": name}})
+        events.extend(row | {"pid": processes} for row in rows if row["name"] != "process_name")
+
+    for capture in captures:
+        one = predicted[capture.id]
+        if capture.times is not None:
+            add(f"{capture.name}: compile", times_trace(capture)["traceEvents"])
+        add(f"{capture.name}: one CTA, predicted", prediction_trace(one)["traceEvents"])
+        for kernel in (item for item in measured if item.is_of(capture.name)):
+            for title, rows in _measured_rows(capture, one, kernel):
+                add(title, rows)
+    return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+
+def _measured_rows(capture: Capture, one: Prediction, kernel: MeasuredKernel) -> list[tuple[str, list[dict[str, Any]]]]:
+    joined = {"capture": capture.id[:16], "predicted_us": one.seconds * 1e6}
+    found: list[tuple[str, list[dict[str, Any]]]] = []
+    spans = kernel.spans or _spread(kernel)
+    if spans:
+        found.append((f"{kernel.name}: launches, measured by Proton", _trace_rows(spans, "measured", joined)))
+    by_process: dict[str, list[MeasuredSpan]] = {}
+    for span in kernel.scopes:
+        by_process.setdefault(span.process, []).append(span)
+    found += [
+        (f"{name}: scopes, measured by Proton", _trace_rows(rows, "measured", {})) for name, rows in by_process.items()
+    ]
+    mean_us = kernel.seconds / kernel.launches * 1e6 if kernel.launches else float(sum(kernel.samples.values()))
+    start, lines = 0.0, list[dict[str, Any]]()
+    for file, line, share, predicted in _measured_lines(one, kernel):
+        title = f"{file.rpartition('/')[2]}:{line}"
+        arguments: dict[str, Any] = {"file": file, "line": line, "share": share, "predicted_share": predicted}
+        lines += _trace_rows([MeasuredSpan(title, "lines, by samples", start, share * mean_us)], "line", arguments)
+        start += share * mean_us
+    if lines:
+        found.append((f"{kernel.name}: lines, measured by Proton", lines))
+    return found
+
+
+def _spread(kernel: MeasuredKernel) -> list[MeasuredSpan]:
+    if not kernel.launches:
+        return []
+    mean_us = kernel.seconds / kernel.launches * 1e6
+    shown = min(kernel.launches, 1000)
+    return [MeasuredSpan(kernel.name, "mean", number * mean_us, mean_us) for number in range(shown)]
+
+
+def _trace_rows(spans: Sequence[MeasuredSpan], category: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    tracks = {name: number for number, name in enumerate(dict.fromkeys(span.track for span in spans), 1)}
+    rows: list[dict[str, Any]] = [
+        {"name": "thread_name", "ph": "M", "tid": number, "args": {"name": name}} for name, number in tracks.items()
+    ]
+    rows += [
+        {"name": span.name, "cat": category, "ph": "X", "tid": tracks[span.track], "ts": span.start_us,
+         "dur": span.duration_us, "args": {**arguments}}
+        for span in spans
+    ]  # fmt: skip
+    return rows

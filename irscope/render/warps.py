@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
@@ -23,7 +23,7 @@ from irscope.analysis.flow.partitions import (
 from irscope.ir.mlir.operations import opcode_of
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, theme_named, width_of
-from irscope.render.dot.stages import python_lines
+from irscope.render.dot.flows import python_lines
 from irscope.render.text.tables import counted
 
 _NAMES = {
@@ -120,13 +120,6 @@ _PARTS: Mapping[Part, str] = {
     "end": "in the partitions, behind their loops",
     "behind": "behind the partitions",
 }
-_SUMS: Mapping[Part, str] = {
-    "before": "before all",
-    "begin": "before its loop",
-    "loop": "in its loop",
-    "end": "behind its loop",
-    "behind": "behind all",
-}
 _LOOKS = (0, 1, 2, 6, 4, 5, 7, 3)
 """Colours of lanes, those whose lines are seen best first."""
 _HIGH, _LARGE = 19.0, 12.0
@@ -179,10 +172,7 @@ class _Picture:
             self._ring(self.rings[ring], x)
         self._bands()
         for row in grid.rows:
-            if row.is_sum:
-                self._sum(row)
-            else:
-                self._row(row, row.events[0])
+            self._row(row, row.event)
         for card in grid.cards:
             if card.partition is not None:
                 self._lane_card(card.area, card.partition)
@@ -210,10 +200,9 @@ class _Picture:
 
     def _loops(self) -> str:
         loops = dict.fromkeys(
-            tuple(self.lines.get(line, "") for line in one.loops)
+            tuple(self.lines.get(line, "") for line in row.event.loops)
             for row in self.grid.rows
-            for one in row.events
-            if one.part == "loop" and one.loops
+            if row.part == "loop" and row.event.loops
         )
         outer = list(dict.fromkeys(one[0] for one in loops if one[0]))
         inner = list(dict.fromkeys(line for one in loops for line in one[1:] if line))
@@ -228,7 +217,7 @@ class _Picture:
         registers = f"{one.registers} registers a thread" if one.registers is not None else "registers: no request"
         for place, text in enumerate((_warps_text(one), registers)):
             canvas.text(area.left + 10, area.top + 38 + 14 * place, text, size=LEAST, room=area.width - 16)
-        if not any(event.partition == one.name for row in self.grid.rows for event in row.events):
+        if not any(row.event.partition == one.name for row in self.grid.rows):
             for place, (name, count) in enumerate(one.operations[: int(_ALONE / 15) - 2]):
                 text = f"{name} ×{count}"
                 canvas.text(area.left + 10, area.bottom + 20 + 15 * place, text, look="m", size=LEAST,
@@ -291,9 +280,7 @@ class _Picture:
             canvas.path(f"M{x - 3:.1f} {bottom - 4:.1f}h6l-3 6Z", "m")
 
     def _use(self, row: Row, ring: WarpRing) -> WarpRingUse | None:
-        if row.is_sum:
-            return None
-        return next((use for line, use in row.events[0].touched if line == ring.line), None)
+        return next((use for line, use in row.event.touched if line == ring.line), None)
 
     def _row(self, row: Row, event: WarpEvent) -> None:
         canvas, grid = self.canvas, self.grid
@@ -340,20 +327,6 @@ class _Picture:
             canvas.disc(x, y, 3.5, f"line s{look}")
         else:
             canvas.rect(Rect(x - 4, y - 4, 8, 8), f"f{look}")
-
-    def _sum(self, row: Row) -> None:
-        canvas, grid = self.canvas, self.grid
-        lanes: dict[str, list[WarpEvent]] = {}
-        for event in row.events:
-            lanes.setdefault(event.partition, []).append(event)
-        for name, events in lanes.items():
-            area, look = grid.lanes[name], self.looks[name]
-            box = Rect(area.left + 6, row.top + 1, area.width - 12, grid.row - 3)
-            with canvas.node("; ".join(told(one, self.rings) for one in events)):
-                canvas.rect(box, "band", radius=4)
-                canvas.outline(box, f"line s{look}")
-                text = f"{len(events)} {_SUMS[row.part]}"
-                canvas.text(box.left + 7, row.top + grid.row / 2 + 3, text, look="m", size=LEAST, room=box.width - 12)
 
     def _barriers(self) -> list[WarpRing]:
         return [ring for ring in self.found.barriers if ring.line in self.grid.rings]
@@ -421,8 +394,6 @@ _TOP, _BELOW = 74.0, 58.0
 """Pixels above the cards, and below the rows."""
 _CARD_LINE = 14.0
 _MOST_ROW, _LEAST_ROW = 30.0, 16.0
-_MOST_ROWS = 34
-"""With more, what is not in the loops is summed up."""
 _MOST_DRAWN = 160
 
 
@@ -437,13 +408,11 @@ class _Card:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An operation, or several of one part that are summed up."""
+    """An operation."""
 
     top: float
     part: Part
-    events: tuple[WarpEvent, ...]
-    is_sum: bool
-    """Whether it stands for a part of the time, of all partitions."""
+    event: WarpEvent
     is_first: bool
     """Whether a title stands above it."""
 
@@ -483,10 +452,8 @@ def grid_of(found: WarpSpecialization) -> Grid:
     widths = [_LANE if isinstance(one, WarpPartition) else _width(one) for one in order]
     lines = max((_card_lines(one) for one in channels), default=3)
     card = max(lines, 4) * _CARD_LINE + 12
-    has_sums = len(events) > _MOST_ROWS
-    shown = list(_shown(events, has_sums))[:_MOST_DRAWN]
-    titled = dict.fromkeys(own[0].part for own in shown if not has_sums or own[0].part == "loop")
-    bands = len(titled) * _BAND
+    shown = events[:_MOST_DRAWN]
+    bands = len({one.part for one in shown}) * _BAND
     levels = _levels(shown, order)
     count = max(levels, default=-1) + 1
     wide = sum(widths) + _GAP * (len(order) - 1) + 2 * _MARGIN
@@ -517,12 +484,10 @@ def grid_of(found: WarpSpecialization) -> Grid:
     rows: list[Row] = []
     top, last = _TOP + card + 8, ""
     for level, own in zip(levels, shown, strict=True):
-        part = own[0].part
-        is_first = part in titled and part != last
-        top, last = top + (_BAND if is_first else 0), part
-        rows.append(Row(top + level * row, part, own, has_sums and part != "loop", is_first))
-    left_out = len(events) - sum(len(one.events) for one in rows)
-    return Grid(width, height, tuple(cards), rings, tuple(rows), row, left_out)
+        is_first = own.part != last
+        top, last = top + (_BAND if is_first else 0), own.part
+        rows.append(Row(top + level * row, own.part, own, is_first))
+    return Grid(width, height, tuple(cards), rings, tuple(rows), row, len(events) - len(rows))
 
 
 def _order(found: WarpSpecialization, channels: Sequence[WarpChannel]) -> list[WarpPartition | WarpChannel]:
@@ -536,7 +501,7 @@ def _order(found: WarpSpecialization, channels: Sequence[WarpChannel]) -> list[W
     return [item for place, one in enumerate(found.partitions) for item in (one, *behind.get(place, ()))]
 
 
-def _levels(shown: Sequence[Sequence[WarpEvent]], order: Sequence[WarpPartition | WarpChannel]) -> list[int]:
+def _levels(shown: Sequence[WarpEvent], order: Sequence[WarpPartition | WarpChannel]) -> list[int]:
     """The row of each operation: below those of its partition and rings, beside others if its lines meet none."""
     places = {one.name: place for place, one in enumerate(order) if isinstance(one, WarpPartition)}
     places[""] = min(places.values(), default=0)
@@ -549,13 +514,13 @@ def _levels(shown: Sequence[Sequence[WarpEvent]], order: Sequence[WarpPartition 
     below: dict[tuple[str, int], int] = {}
     begin, part = 0, ""
     found: list[int] = []
-    for events in shown:
-        if events[0].part != part or len(events) > 1:
-            begin, part = len(taken), events[0].part
-        touched = [(line, rings[line]) for one in events for line, _ in one.touched if line in rings]
-        own = [places.get(one.partition, 0) for one in events] + [place for _, place in touched]
+    for event in shown:
+        if event.part != part:
+            begin, part = len(taken), event.part
+        touched = [(line, rings[line]) for line, _ in event.touched if line in rings]
+        own = [places.get(event.partition, 0), *(place for _, place in touched)]
         crossed = set(range(min(own), max(own) + 1))
-        keys = [(one.partition or "default", 0) for one in events] + [("", line) for line, _ in touched]
+        keys = [(event.partition or "default", 0), *(("", line) for line, _ in touched)]
         level = max([begin, *(below.get(key, 0) for key in keys)])
         while level < len(taken) and taken[level] & crossed:
             level += 1
@@ -573,14 +538,3 @@ def _width(channel: WarpChannel) -> float:
 
 def _card_lines(channel: WarpChannel) -> int:
     return len(channel.barriers) + 2 * len(channel.buffers)
-
-
-def _shown(events: Sequence[WarpEvent], has_sums: bool) -> Iterator[tuple[WarpEvent, ...]]:
-    """The operations of each row: one, or of a part that is summed up all."""
-    told: set[Part] = set()
-    for event in events:
-        if not has_sums or event.part == "loop":
-            yield (event,)
-        elif event.part not in told:
-            told.add(event.part)
-            yield tuple(one for one in events if one.part == event.part)

@@ -11,10 +11,11 @@ from typing import Any
 
 from irscope.errors import CaptureFormatError, ParseError
 from irscope.model.evidence import Baseline, BaselineFacts, BaselineValue, Ceilings
+from irscope.model.facts import CaptureFacts
 from irscope.model.telling import DIVISIBLE
 from irscope.store.disk import default_folder, write_atomically
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFacts, differences
+from irscope.store.shelf import differences
 
 _VERSION = 1
 _LARGEST_BYTES = 64 << 20

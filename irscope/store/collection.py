@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
+from irscope.model.facts import CaptureFacts
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, file_name, is_worse, save
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFacts, CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures, StoredRow, capture_files
 
 INDEX = "index.json"
 _FOLDER_VERSION, _FILE_VERSION = 2, 1

@@ -19,10 +19,11 @@ from typing import IO, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound, UsageError
 from irscope.model.capture import Capture
+from irscope.model.facts import CaptureFacts
 from irscope.store.disk import cannot_write, default_folder, write_atomically
 from irscope.store.file import SUFFIX, file_name, load, read_manifest, to_bytes
 from irscope.store.schema import converted
-from irscope.store.shelf import CaptureFacts, StoredRow, capture_files, outline_of
+from irscope.store.shelf import StoredRow, capture_files, outline_of
 
 _INDEX = "index.jsonl"
 _SPARE_LINES = 200

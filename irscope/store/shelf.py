@@ -1,4 +1,4 @@
-"""Captures that are listed without being loaded: their facts, their outlines, and shelves that hold one in memory."""
+"""Captures that are listed without being loaded, and shelves that hold one in memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import IO, Any, overload
 from weakref import finalize, ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
+from irscope.model.capture import Capture, CaptureStatus
+from irscope.model.facts import CaptureFacts, Outline
 from irscope.model.launch_record import Autotuning
-from irscope.model.plain import tupled
-from irscope.model.telling import parts_of, telling_texts
+from irscope.model.telling import telling_texts
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
 from irscope.store.schema import checked_manifest
@@ -26,79 +26,11 @@ from irscope.target import Target
 
 _LEAST_DIGITS = 4
 
-Pairs = tuple[tuple[str, str], ...]
-
 # 5a1f0c3e99d2b740
 _ID = re.compile(r"[0-9a-f]{16}")
 
 _LARGE_PARTS = ("snapshots", "layouts", "operations", "sources")
 _RARE_PARTS = ("log", "profile", "times")
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureFacts:
-    """What a list of captures shows, and what it is searched by."""
-
-    id: str
-    name: str
-    file: str
-    line: int
-    target: Target
-    plan: str
-    status: CaptureStatus
-    failure: str
-    """The kind of the failure; empty for none."""
-    triton_version: str
-    date: str
-    stages: tuple[str, ...]
-    autotuning: Autotuning | None
-    signature: Pairs
-    constants: Pairs
-    attributes: Pairs
-    options: Pairs
-    """(option, value as Python prints it)."""
-    command: str = ""
-    origin: Pairs = ()
-    """As `Environment.origin` has it: a test, a cell, a process."""
-    graphs: tuple[str, ...] = ()
-    """The graphs of TorchInductor's that the kernel is of: `0 forward`."""
-    snapshot_level: SnapshotLevel = "none"
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """The launch's constants, types and options."""
-        return parts_of(self)
-
-    @property
-    def has_compiled(self) -> bool:
-        """Whether there is a binary, one that asks for more than there is included."""
-        return self.failure in ("", "fit")
-
-    @staticmethod
-    def of(capture: Capture) -> CaptureFacts:
-        launch = capture.launch
-        return CaptureFacts(
-            capture.id,
-            capture.name,
-            launch.kernel.file,
-            launch.kernel.line,
-            capture.target,
-            str(capture.plan),
-            capture.status,
-            capture.failure.kind if capture.failure else "",
-            capture.environment.triton_version,
-            capture.environment.date,
-            capture.stages,
-            launch.autotuning,
-            launch.signature,
-            launch.constants,
-            launch.attributes,
-            tuple((name, str(tupled(value))) for name, value in launch.options),
-            capture.environment.command,
-            capture.environment.origin,
-            tuple(f"{origin.graph} {origin.part}".rstrip() for origin in capture.graphs),
-            capture.snapshot_level,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +87,7 @@ def chosen(rows: Sequence[StoredRow], text: str) -> list[StoredRow]:
     return [row for row in rows if len(text) >= _LEAST_DIGITS and row.facts.id.startswith(text)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Outline:
-    """A capture's facts, and the rest of what its manifest states."""
-
-    facts: CaptureFacts
-    head: Capture
-    """The launch, resources, environment, outcome, notes and graphs. Its stages and passes may be missing, and its id
-    be another: those are in `facts`. Whether it is trusted is not known."""
-
-
-def outline_of(manifest: Mapping[str, Any], name: str) -> _Outline:
+def outline_of(manifest: Mapping[str, Any], name: str) -> Outline:
     """The outline of the `capture.json` of a file; raises CaptureFormatError that names it if it is not valid."""
     try:
         # Most of a manifest is of passes and layouts, which are checked where the capture is read.
@@ -181,7 +103,7 @@ def outline_of(manifest: Mapping[str, Any], name: str) -> _Outline:
         plan=checked.plan,
         stages=tuple(artifact.stage for artifact in checked.artifacts),
     )
-    return _Outline(facts, head)
+    return Outline(facts, head)
 
 
 _MOST_OPEN = 128
@@ -256,7 +178,7 @@ class CaptureFile:
         self._facts: CaptureFacts | None = CaptureFacts.of(capture)
         self._capture: Capture | None = capture
         self.path: Path | None = path
-        self._outline: _Outline | None = None
+        self._outline: Outline | None = None
         self._part: tuple[int, int] | None = None
         """Where it is in its file, or without one in that of the shelf."""
         self._close()
@@ -303,10 +225,10 @@ class CaptureFile:
     def stages(self) -> tuple[str, ...]:
         return self.facts.stages
 
-    def outline(self) -> _Outline:
+    def outline(self) -> Outline:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
-            return _Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
+            return Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
         if (data := self._data()) is not None:
             name = self._name
             return outline_of(manifest_in(io.BytesIO(data), len(data), name), name)

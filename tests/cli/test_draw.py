@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from irscope.cli.commands import main_group
 from irscope.errors import MissingTool, UsageError
-from irscope.model.capture import Artifact, PassSnapshot, SnapshotLevel
+from irscope.model.capture import Artifact, PassSnapshot
 from irscope.render.dot.graph import PAPER, has_dot
 from irscope.store.file import save
 from tests.analysis.flow.test_dataflow import SCHEDULED
@@ -67,9 +66,9 @@ def test_where_dot_is_missing_the_source_is_written(
 
 def test_other_pictures(product: str) -> None:
     assert run(product, kind="passes").stdout.startswith("digraph passes")
-    loops = run(product, kind="loop").stdout
-    assert loops.startswith("digraph loops")
-    assert "iteration 3" in loops
+    loop = run(product, kind="loop").stdout
+    assert loop.startswith("<svg")
+    assert "The loop, iteration by iteration" in loop
     assert "ttg.convert_layout" in run(product, "--after", "schedule_loops", "--fold", "0").stdout
 
 
@@ -77,7 +76,7 @@ def test_the_page_opens_at_the_graph(product: str, tmp_path: Path) -> None:
     path = tmp_path / "x.html"
     for kind, view in (
         ("dataflow", "tab=graph"),
-        ("loop", "tab=graph&amp;of=loops"),
+        ("loop", "tab=poster"),
         ("passes", "tab=graph&amp;of=passes"),
     ):
         assert run(product, "-o", str(path), kind=kind).exit_code == 0
@@ -132,7 +131,7 @@ def test_parts_of_assembly_are_chosen(product: str) -> None:
     ("kind", "arguments", "says"),
     [
         ("control-flow", ["--stage", "ttgir"], "MLIR has regions"),
-        ("dataflow", ["--stage", "ptx"], "assembly has control-flow"),
+        ("dataflow", ["--stage", "ptx"], "assembly have control-flow"),
         ("control-flow", ["--stage", "ptx", "--around", "$L__BB9_9"], "no block has that label"),
         ("control-flow", ["--stage", "ptx", "--lines", "1"], "irscope source shows"),
         ("passes", ["--stage", "ttgir"], "--stage does not go with draw passes"),
@@ -207,20 +206,8 @@ def test_partitions_need_no_graphviz(specialized: str, tmp_path: Path, monkeypat
     assert 'data-opened="tab=graph&amp;of=warps"' in page.read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("stages", "level", "said"),
-    [
-        (3, "triton", "irscope why reports the reason for each load."),
-        (1, "triton", "num_stages is 1, and loops are pipelined from 2 on: --num-stages 3."),
-        (3, "none", "its passes' texts were not recorded: record it with --snapshots triton."),
-    ],
-)
-def test_a_kernel_without_a_scheduled_loop_names_its_own_reason(
-    stages: int, level: SnapshotLevel, said: str, tmp_path: Path
-) -> None:
-    one = stored("chains", "cuda:90")
-    launch = replace(one.launch, options=(("num_stages", stages),))
-    save(replace(one, launch=launch, snapshot_level=level), tmp_path / "chains.irscope")
-    refused = run(str(tmp_path / "chains.irscope"), kind="loop")
+def test_a_kernel_without_a_loop_is_refused(tmp_path: Path) -> None:
+    save(stored("twice", "cuda:90"), tmp_path / "twice.irscope")
+    refused = run(str(tmp_path / "twice.irscope"), kind="loop")
     assert isinstance(refused.exception, UsageError)
-    assert str(refused.exception).endswith(said)
+    assert "has no loop to draw" in str(refused.exception)

@@ -286,7 +286,6 @@ def _long_compiles(reference: Reference, irscope: Run, monkeypatch: pytest.Monke
 
 def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     check(reference, irscope, "draw dataflow", "draw", "dataflow", FLASH)
-    check(reference, irscope, "draw dataflow", "draw", "dataflow", FLASH, "--stage", "llir")
     check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "llir")
     check(reference, irscope, "draw control-flow", "draw", "control-flow", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")

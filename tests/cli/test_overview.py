@@ -37,7 +37,8 @@ def shown_options(name: str) -> list[click.Option]:
 
 def test_commands_are_few_and_in_five_groups() -> None:
     assert len({*COMMANDS, *PLANNED} - {"roofline"}) <= MOST_COMMANDS
-    assert list(dict.fromkeys(one.group for one in COMMANDS.values())) == GROUPS
+    titles = re.findall(r"^(\w[\w ]*):$", main_group().get_help(click.Context(main_group())), re.MULTILINE)
+    assert [title for title in titles if title != "Options"] == GROUPS
 
 
 @pytest.mark.parametrize("name", [one for one in COMMANDS if one != "record"])
@@ -67,7 +68,8 @@ def test_an_option_has_one_meaning() -> None:
 def test_the_summary_is_the_docstrings_first_sentence(name: str) -> None:
     assert command(name).name == name
     first = (command(name).help or "").split("\n\n")[0]
-    assert " ".join(first.split()) == COMMANDS[name].summary
+    overview = " ".join(main_group().get_help(click.Context(main_group())).split())
+    assert f" {name} {' '.join(first.split())} " in f"{overview} "
 
 
 def test_help_lists_every_command_and_imports_none() -> None:

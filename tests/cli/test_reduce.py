@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.findings.find import findings_of
-from irscope.analysis.reduce.model import ReducedPython, likeness_of
-from irscope.analysis.reduce.python import PythonCase
+from irscope.analysis.reduce.model import PythonCase, ReducedPython, likeness_of
 from irscope.api.reduction.kept import kept_check, kept_failure, kept_finding, refuse_lost
 from irscope.model.capture import Capture, Failure
 from irscope.plan import PassPlan

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from irscope.api.stated import read_grid, read_sizes, with_launch
+from irscope.api.timing import read_grid, read_sizes, with_launch
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.record.compile import second

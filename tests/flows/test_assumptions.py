@@ -198,7 +198,7 @@ def test_assumptions_are_no_part_of_the_identity(captures: tuple[Capture, ...]) 
 
 def test_the_command_line_shows_them(captures: tuple[Capture, ...]) -> None:
     from irscope.cli.show import summary
-    from irscope.render.capture.plain import capture_json
+    from irscope.render.capture import capture_json
 
     text = " ".join(summary(StoredCaptures.of(captures), False).split())
     assert "n=0" in text

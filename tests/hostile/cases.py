@@ -13,7 +13,7 @@ from pathlib import Path
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import read_dataflow, read_llvm_dataflow
+from irscope.analysis.flow.dataflow import read_dataflow
 from irscope.ir.asm.control_flow import read_control_flow, read_functions
 from irscope.ir.asm.readers import parse_amdgcn, parse_ptx
 from irscope.ir.asm.sass import parse_sass
@@ -224,8 +224,8 @@ def text_steps(language: str, original: str, text: str, others: list[str], folde
     yield Step("diff of it with itself", partial(_no_difference, text, language))
     if kind in ("mlir", "llvm"):
         yield Step("launch", lambda: launch_of_module(text))
-        yield Step("dataflow", lambda: (read_dataflow if kind == "mlir" else read_llvm_dataflow)(text))
     if kind == "mlir":
+        yield Step("dataflow", lambda: read_dataflow(text))
         yield Step("layouts", lambda: layout_rows(text))
     else:
         yield Step("control flow", lambda: fold_flows(read_control_flow(text, kind)))

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.flow.dataflow import read_dataflow
-from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
 from irscope.analysis.passes.effects import count_text
 from irscope.analysis.source.map import source_map
 from irscope.ir.mlir.uses import read_pointer_uses, read_uses
@@ -171,8 +170,6 @@ def text_tables(text: str) -> dict[str, Any]:
         "uses": [(use.line, use.name, use.types, use.loops, [len(uses.module.users.get(it, ())) for it in use.results])
                  for use in uses.operations],
         "values": list(uses.values.values()),
-        "schedules": masked([[one.line, one.operations] for one in map(_plain, read_schedules(text))]),
-        "pipelined": masked([_fields(one) for one in read_pipelined(text)]),
         "nodes": [[node.number, node.name, node.region, node.line, node.role, node.type, masked(node.detail)]
                   for node in graph.nodes],
         "edges": [[edge.source, edge.target, edge.operand, edge.type, edge.carried]
@@ -181,10 +178,6 @@ def text_tables(text: str) -> dict[str, Any]:
         "pointers": [(one.read, one.written) for one in pointers.parameters] + [pointers.elsewhere],
         "counts": count_text(text),
     }  # fmt: skip
-
-
-def _plain(schedule: Any) -> Any:
-    return replace(schedule, operations=tuple(_fields(one) for one in schedule.operations))
 
 
 def _fields(value: Any) -> list[Any]:

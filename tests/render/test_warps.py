@@ -11,7 +11,7 @@ import pytest
 
 from irscope.analysis.flow.partitions import WarpSpecialization, read_partitions
 from irscope.render.canvas import LEAST, THEMES, Rect
-from irscope.render.capture.page import partitions_json
+from irscope.render.capture import partitions_json
 from irscope.render.warps import grid_of, warps_svg
 from tests.analysis.flow.test_partitions_turns import FOUND, NAMES, WARPS
 from tests.render.poster.texts import texts_of, wrong_boxes
@@ -92,7 +92,7 @@ def test_lines_lead_from_a_lane_to_a_ring(name: str) -> None:
     edges = {round(edge, 1) for area in grid.lanes.values() for edge in (area.left, area.right)}
     rings = {round(x, 1) for x in grid.rings.values()}
     links = re.findall(r'<path class="line s\d" d="M([\d.]+) ([\d.]+)H([\d.]+)"/>', PICTURES[name])
-    shown = [one for row in grid.rows if not row.is_sum for event in row.events for one in event.touched]
+    shown = [one for row in grid.rows for one in row.event.touched]
     assert len(links) == len(shown)
     for start, _, end in links:
         assert float(end) in rings
@@ -115,7 +115,7 @@ def test_no_two_texts_meet_and_all_can_be_read(name: str, theme: str) -> None:
     assert min(one.size for one in texts) >= LEAST
     assert not [one.text for one in texts if one.text.endswith("…") and not re.search(r" [01],[01]…$", one.text)]
     assert grid.width / grid.height == pytest.approx(16 / 9, abs=0.02)
-    shown = {1000 + event.line for row in grid.rows if not row.is_sum for event in row.events}
+    shown = {1000 + row.event.line for row in grid.rows}
     assert {int(one.text[1:]) for one in texts if re.fullmatch(r":\d+", one.text)} == shown
 
 

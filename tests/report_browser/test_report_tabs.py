@@ -194,7 +194,7 @@ def test_a_layout_is_opened_from_a_type(open_report: Open) -> None:
 def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest.MonkeyPatch, dot: bool) -> None:
     if dot and not has_dot():
         pytest.skip("dot is not installed")
-    monkeypatch.setattr("irscope.render.report.payload.has_dot", lambda: dot)
+    monkeypatch.setattr("irscope.render.report.page.has_dot", lambda: dot)
     page = open_report(render_report([softmax()]), "tab=graph&of=ttgir")
     page.wait_for_selector(".graph .node", timeout=20_000)
     assert page.locator("script#graphs").count() == int(not dot)

@@ -10,6 +10,7 @@ import pytest
 
 from irscope.errors import ParseError
 from irscope.model.evidence import Baseline, Ceilings
+from irscope.model.facts import CaptureFacts
 from irscope.store.baseline import (
     baseline_text,
     load_baseline,
@@ -19,7 +20,6 @@ from irscope.store.baseline import (
     variant_names,
 )
 from irscope.store.file import load
-from irscope.store.shelf import CaptureFacts
 from tests.conftest import DATA
 
 FACTS = {"registers": 4, "findings": ("IRS101",), "failure": "", "matrix_unit": "", "load_bits": 12.5}

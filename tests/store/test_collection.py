@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from irscope.model.capture import Capture, Failure
+from irscope.model.facts import CaptureFacts
 from irscope.store import collection as module
 from irscope.store.collection import Collection, PackedCollection, is_collection
 from irscope.store.file import load, read_manifest, save
-from irscope.store.shelf import CaptureFacts, chosen, differences, outline_of
+from irscope.store.shelf import chosen, differences, outline_of
 
 DATA = Path(__file__).parents[1] / "data" / "layouts"
 FILES = sorted(DATA.glob("*.irscope"))

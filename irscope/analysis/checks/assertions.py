@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from os.path import basename
 from typing import ClassVar
@@ -20,7 +20,7 @@ from irscope.analysis.checks.subject import (
 )
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.findings.loops import LOADS, loads_of_dot, loops_with_dots
-from irscope.analysis.findings.model import KINDS
+from irscope.analysis.findings.model import KINDS, codes_of
 from irscope.analysis.findings.resources import register_peak
 from irscope.analysis.resources import instruction_families
 from irscope.errors import UsageError, did_you_mean
@@ -467,3 +467,30 @@ def _without_stage(assertion: FileChecked | Golden, subject: Subject, stage: str
 def _with_lines(breach: Breach, lines: Sequence[str]) -> Breach:
     left_out = [f"… {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
     return replace(breach, causes=(*lines[:_MOST_LINES], *left_out))
+
+
+def assertions_of(
+    *,
+    max_registers: int | None = None,
+    no_spills: bool = False,
+    max_shared_bytes: int | None = None,
+    max_compile_time: str | None = None,
+    uses: Iterable[str] = (),
+    min_width: Iterable[str] = (),
+    pipelined: bool = False,
+    safe: bool = False,
+    no_finding: Sequence[str] = (),
+) -> list[Assertion]:
+    """What is asserted, as `irscope check` takes it; raises UsageError."""
+    rows: tuple[Assertion | None, ...] = (
+        MaxRegisters(max_registers) if max_registers is not None else None,
+        NoSpills() if no_spills else None,
+        MaxShared(max_shared_bytes) if max_shared_bytes is not None else None,
+        MaxCompileTime.parse(max_compile_time) if max_compile_time is not None else None,
+        *map(Uses, uses),
+        *map(MinWidth.parse, min_width),
+        Pipelined() if pipelined else None,
+        Safe() if safe else None,
+        NoFinding(codes_of(no_finding)) if no_finding else None,
+    )
+    return [one for one in rows if one is not None]

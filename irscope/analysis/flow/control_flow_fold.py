@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from irscope.analysis.flow.dataflow_fold import NO_LINES, within
+from irscope.analysis.flow.dataflow import NO_LINES, within
 from irscope.errors import UsageError, did_you_mean
 from irscope.ir.asm.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
 from irscope.ir.asm.instructions import Instruction

@@ -410,7 +410,7 @@ class WarpEvent:
 
 @dataclass(frozen=True, slots=True)
 class WarpChannel:
-    """Buffers that are handed over together, with the barriers that say so: those next to their accesses."""
+    """Buffers that some partitions share, with their barriers."""
 
     buffers: tuple[WarpRing, ...]
     barriers: tuple[WarpRing, ...]
@@ -482,36 +482,19 @@ def _is_held(event: WarpEvent, arrived: set[_Slot]) -> bool:
 
 
 def channels_of(found: WarpSpecialization) -> tuple[WarpChannel, ...]:
-    """The buffers with their barriers, from those of the first partitions to those of the last."""
-    events = tuple(_ordered_events(found))
-    groups = {ring.line: ring.line for ring in found.buffers}
-    of_barrier: dict[int, int] = {}
-    for barrier in _used_barriers(found):
-        # What stands outside of the loops may serve several buffers.
-        inside = [one for one in events if one.part == "loop"]
-        votes = _neighbours(inside, barrier.line, set(groups)) or _neighbours(events, barrier.line, set(groups))
-        if not votes:
-            continue
-        (first, most), *others = votes.most_common()
-        of_barrier[barrier.line] = first
-        # What copies by TMA complete one phase together is one channel.
-        same = {ring for ring, count in others if count == most and _are_together(events, barrier.line, first, ring)}
-        for ring in same:
-            groups = {line: groups[first] if group == groups[ring] else group for line, group in groups.items()}
+    """The buffers and barriers that the same partitions use, from the first partitions to the last."""
+    users: dict[frozenset[str], list[WarpRing]] = {}
+    for ring in (*found.buffers, *_used_barriers(found)):
+        users.setdefault(frozenset(use.partition for use in ring.uses if use.partition), []).append(ring)
     channels = [
         WarpChannel(
-            tuple(ring for ring in found.buffers if groups[ring.line] == group),
-            tuple(one for one in _used_barriers(found) if of_barrier.get(one.line) in _members(groups, group)),
+            tuple(ring for ring in rings if ring in found.buffers),
+            tuple(ring for ring in rings if ring in found.barriers),
         )
-        for group in dict.fromkeys(groups.values())
+        for rings in users.values()
     ]
-    channels += [WarpChannel((), (one,)) for one in _used_barriers(found) if one.line not in of_barrier]
     names = [one.name for one in found.partitions]
     return tuple(sorted(channels, key=lambda one: _middle(one, names)))
-
-
-def _members(groups: dict[int, int], group: int) -> set[int]:
-    return {line for line, own in groups.items() if own == group}
 
 
 def _used_barriers(found: WarpSpecialization) -> tuple[WarpRing, ...]:
@@ -521,49 +504,3 @@ def _used_barriers(found: WarpSpecialization) -> tuple[WarpRing, ...]:
 def _middle(channel: WarpChannel, names: Sequence[str]) -> float:
     places = [names.index(use.partition) for ring in channel.rings for use in ring.uses if use.partition in names]
     return (min(places) + max(places)) / 2 if places else 0.0
-
-
-def _neighbours(events: Sequence[WarpEvent], barrier: int, buffers: set[int]) -> Counter[int]:
-    """How much the uses of a barrier tell of each buffer: they are its accesses too, or stand next to one."""
-    votes: Counter[int] = Counter()
-    for event in events:
-        for ring, use in event.touched:
-            if ring != barrier or use.action == "expects":
-                continue
-            own = [line for line, _ in event.touched if line in buffers]
-            if own:
-                # An MMA has several buffers: others tell more.
-                votes.update({line: 1 if _is_mma(event) else 2 for line in own})
-                continue
-            lane = [one for one in events if one.partition == event.partition]
-            at = lane.index(event)
-            behind, before = lane[at + 1 :], lane[:at][::-1]
-            near, far = (behind, before) if use.action == "waits" else (before, behind)
-            access = next((one for one in near if _accessed(one, use, buffers)), None)
-            if access is not None:
-                votes.update(dict.fromkeys(_accessed(access, use, buffers), 2))
-            elif (access := next((one for one in far if _accessed(one, use, buffers)), None)) is not None:
-                votes.update(dict.fromkeys(_accessed(access, use, buffers), 1))
-    return votes
-
-
-def _accessed(event: WarpEvent, use: WarpRingUse, buffers: set[int]) -> list[int]:
-    """The buffer of an operation next to a use of a barrier; of an MMA what it writes is what is committed."""
-    own = [(line, one.action) for line, one in event.touched if line in buffers]
-    if _is_mma(event):
-        return [line for line, action in own if use.action == "arrives" and action == "writes"]
-    return [line for line, _ in own[:1]]
-
-
-def _is_mma(event: WarpEvent) -> bool:
-    return "mma" in event.operation or "dot" in event.operation
-
-
-def _are_together(events: Sequence[WarpEvent], barrier: int, one: int, other: int) -> bool:
-    """Whether operations that arrive at a barrier write both, each one of them."""
-    writers = [
-        {line for line, use in event.touched if use.action == "writes"}
-        for event in events
-        if any(line == barrier and use.action == "arrives" for line, use in event.touched)
-    ]
-    return any(one in written for written in writers) and any(other in written for written in writers)

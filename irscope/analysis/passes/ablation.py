@@ -13,6 +13,7 @@ from irscope.analysis.passes.effects import count_text
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Capture, PassSnapshot, stage_named
+from irscope.model.plain import picked
 from irscope.plan import PassPlan, PassRule
 
 SortKey = Literal[
@@ -158,30 +159,25 @@ class Ablation:
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON holds it, each variant with its differences to the baseline."""
-        head = {field.name: getattr(self, field.name) for field in fields(self)}
-        return head | {
-            "stages": list(self.stages),
-            "baseline": self._variant_json(self.baseline),
-            "variants": [self._variant_json(variant) for variant in self.variants],
-        }
+        return picked(
+            self,
+            "kernel target stages capture triton_version irscope_version gpu missing",
+            baseline=self._variant_json(self.baseline),
+            variants=[self._variant_json(variant) for variant in self.variants],
+        )
 
     def _variant_json(self, variant: AblationRow) -> dict[str, Any]:
-        return {
-            "off": list(variant.off),
-            "plan": variant.plan,
-            "compiles": variant.compiles,
-            "failed_in": variant.failed_in,
-            "message": variant.message,
-            "identical": variant.compiles and not variant.differs_from,
-            "differs_from": variant.differs_from,
-            "same_program": self.same_program(variant),
-            "program": variant.program,
-            "counts": asdict(variant.counts),
-            "differences": {name: self.difference(variant, name) for name in COUNT_NAMES},
-            "agreement": variant.agreement and variant.agreement.as_json(),
-            "timing": variant.timing and variant.timing.as_json(),
-            "ratio": variant.ratio and variant.ratio.as_json(),
-        }
+        return picked(
+            variant,
+            "off plan compiles failed_in message differs_from program",
+            identical=variant.compiles and not variant.differs_from,
+            same_program=self.same_program(variant),
+            counts=asdict(variant.counts),
+            differences={name: self.difference(variant, name) for name in COUNT_NAMES},
+            agreement=variant.agreement and variant.agreement.as_json(),
+            timing=variant.timing and variant.timing.as_json(),
+            ratio=variant.ratio and variant.ratio.as_json(),
+        )
 
 
 def count_capture(capture: Capture) -> RowCounts:

@@ -1,14 +1,372 @@
-"""What a reduction gave, and when two failures are the same one."""
+"""A reduction: what is reduced, the search for the smallest case, its result, and when two failures are alike."""
 
 from __future__ import annotations
 
+import ast
+import copy
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from irscope.analysis.reduce.program import Case
-from irscope.analysis.reduce.python import PythonCase
-from irscope.model.capture import Capture, Failure, FailureKind, PassSnapshot
+from irscope.ir.mlir.editable import EditableModule, read_editable, write_editable
+from irscope.model.capture import Capture, Failure, FailureKind, PassSnapshot, stage_rank
+from irscope.plan import PassPlan, PassRule
+
+_FEW = 3
+"""Passes that are named rather than those that are off: a pass that the failure keeps from running is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The passes that may run on a text: those of the stages from the one that it is for."""
+
+    every: tuple[str, ...]
+    """The labels of all passes of these stages, as far as they are known, in their order."""
+    kept: frozenset[str]
+    """The labels of those that run."""
+
+    @staticmethod
+    def of(passes: Sequence[PassSnapshot], stages: Sequence[str], first: str = "") -> Pipeline:
+        """Those that ran in some stages, from the pass `first` on; empty for the first of all."""
+        every = [one for one in passes if one.stage in stages]
+        labels = [one.label for one in every]
+        begin = labels.index(first) if first in labels else 0
+        return Pipeline(tuple(labels), frozenset(one.label for one in every[begin:] if one.outcome != "skipped"))
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The labels of the passes that run, in their order."""
+        return tuple(label for label in self.every if label in self.kept)
+
+    def without(self, labels: frozenset[str]) -> Pipeline:
+        """The same without some passes."""
+        return Pipeline(self.every, self.kept - labels)
+
+    def up_to(self, stage: str) -> Pipeline:
+        """The same without the passes of later stages, which then run as they do; all for an empty `stage`."""
+        if not stage:
+            return self
+        every = tuple(label for label in self.every if stage_rank(label.partition(":")[0]) <= stage_rank(stage))
+        return Pipeline(every, self.kept & {*every})
+
+    @property
+    def plan(self) -> PassPlan:
+        """The plan under which these passes run, and no others of their stages; the shorter of both ways to say it."""
+        disabled: list[PassRule] = []
+        only: list[PassRule] = []
+        for stage in dict.fromkeys(label.partition(":")[0] for label in self.every):
+            of_stage = [label for label in self.every if label.startswith(f"{stage}:")]
+            kept = [label for label in of_stage if label in self.kept]
+            gone = [label for label in of_stage if label not in self.kept]
+            if not kept:
+                disabled.append(PassRule("*", stage))
+            elif not gone or len(kept) > max(len(gone), _FEW):
+                disabled += map(PassRule.parse, gone)
+            else:
+                only += map(PassRule.parse, kept)
+        return PassPlan(tuple(disabled), tuple(only))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    text: str
+    pipeline: Pipeline
+    options: tuple[tuple[str, Any], ...] = ()
+    """Those that differ from the target's defaults."""
+
+
+@dataclass(slots=True)
+class EditableProgram(EditableModule):
+    """A module with the passes that run on it, and the options of the compile."""
+
+    pipeline: Pipeline = Pipeline((), frozenset())
+    options: tuple[tuple[str, Any], ...] = ()
+    """As of a `Case`."""
+
+    def case(self) -> Case:
+        return Case(write_editable(self), self.pipeline, self.options)
+
+
+def read_program(text: str) -> EditableProgram:
+    """Read a module that MLIR printed in its generic form; raises ParseError for any other form."""
+    module = read_editable(text)
+    return EditableProgram(
+        module.operations, module.types, module.aliases, module.argument_attributes, module.next_number
+    )
+
+
+_Edit = TypeVar("_Edit")
+_Case = TypeVar("_Case")
+_Self = TypeVar("_Self")
+First = Callable[[Iterable[_Case]], "int | None"]
+"""The place of the first of some cases that is interesting; None if none is."""
+Edit = int | str | tuple[int | str, ...]
+"""One place that a step may shrink; it names what is there by numbers, which copies of a program keep."""
+
+
+class _Shrinkable(Protocol):
+    def copy(self: _Self) -> _Self:
+        """A copy that can be edited on its own."""
+        ...
+
+    def case(self) -> object: ...
+
+
+_Program = TypeVar("_Program", bound=_Shrinkable)
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionStep(Generic[_Program]):
+    """One way to shrink a program."""
+
+    name: str
+    """In the plural, as a report counts them: `operations`."""
+    edits: Callable[[_Program], Sequence[Edit]]
+    """All places, those first that should go first; neighbours are tried together."""
+    apply: Callable[[_Program, frozenset[Edit]], None]
+    """Shrinks a program in place at the chosen places; one that is gone by then is passed over."""
+
+
+def halved(
+    edits: Sequence[_Edit],
+    shrunk: Callable[[frozenset[_Edit]], _Case],
+    first: First[_Case],
+    taken: Callable[[frozenset[_Edit], _Case], None],
+    parts: int | None = None,
+) -> None:
+    """Make as many edits as can be: all at once, else halves, quarters, and so on down to each alone.
+
+    Args:
+        edits: in an order in which neighbours go together.
+        shrunk: the case with some more edits than those that were taken.
+        first: the place of the first of some cases that is interesting, or None. What is taken is always the first, so
+            that the result does not depend on how many are tried at a time.
+        taken: called with the edits that were made, and the case with them.
+        parts: how many parts the edits are cut into at most; None for down to each alone.
+    """
+    left = [*edits]
+    size = len(left)
+    least = 1 if parts is None else -(-size // parts)
+    while size >= max(least, 1):
+        done = 0
+        while done < len(left):
+            chunks = [frozenset(left[start : start + size]) for start in range(done, len(left), size)]
+            cases: list[_Case] = []
+
+            def lazily(chunks: list[frozenset[_Edit]] = chunks, cases: list[_Case] = cases) -> Iterator[_Case]:
+                for chosen in chunks:
+                    cases.append(shrunk(chosen))
+                    yield cases[-1]
+
+            if (found := first(lazily())) is None:
+                break
+            taken(chunks[found], cases[found])
+            # Those before it were tried; what follows is tried on what is left.
+            done += found * size
+            left = [one for one in left if one not in chunks[found]]
+        size = 0 if size == 1 else (min(size, len(left)) + 1) // 2
+
+
+_MOST_ROUNDS = 12
+_FEW_PARTS = 8
+"""What large cuts leave alone is tried only on what they leave: each compile of it takes less."""
+
+
+@dataclass(slots=True)
+class Search(Generic[_Program, _Case]):
+    """A reduction under way. `best`, the case of `program`, is interesting at any moment."""
+
+    program: _Program
+    best: _Case
+    first: First[_Case]
+    steps: Sequence[ReductionStep[_Program]]
+    told: Callable[[str, _Case], None] = lambda step, case: None
+    """Called when a smaller case was found."""
+    taken: dict[str, int] = field(default_factory=dict[str, int])
+    """How many places each step shrank, in the order in which they first helped."""
+
+    def run(self) -> None:
+        """Make it as small as the steps can."""
+        for parts in (_FEW_PARTS, None):
+            # One step may undo what another does, at no loss.
+            seen: set[_Case] = set()
+            while self.best not in seen and len(seen) < _MOST_ROUNDS:
+                seen.add(self.best)
+                for step in self.steps:
+                    self._step(step, parts)
+
+    def _step(self, step: ReductionStep[_Program], parts: int | None) -> None:
+        programs: dict[frozenset[Edit], _Program] = {}
+
+        def shrunk(chosen: frozenset[Edit]) -> _Case:
+            programs[chosen] = program = self.program.copy()
+            step.apply(program, chosen)
+            return cast("_Case", program.case())
+
+        def taken(chosen: frozenset[Edit], case: _Case) -> None:
+            if case != self.best:
+                self.program, self.best = programs[chosen], case
+                programs.clear()
+                self.taken[step.name] = self.taken.get(step.name, 0) + len(chosen)
+                self.told(step.name, case)
+
+        halved(step.edits(self.program), shrunk, self.first, taken, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCase:
+    """One candidate: a file, and the types and values of the kernel's parameters."""
+
+    text: str
+    parameters: tuple[tuple[str, str, bool], ...]
+    """(name, type as in a signature or value of a constant, whether it is a constant), in the kernel's order."""
+
+    @property
+    def signature(self) -> str:
+        return ", ".join(text for _, text, is_constant in self.parameters if not is_constant)
+
+    @property
+    def constants(self) -> tuple[tuple[str, str], ...]:
+        """The values, as `--constexpr` takes them."""
+        return tuple((name, text) for name, text, is_constant in self.parameters if is_constant)
+
+
+@dataclass(slots=True)
+class PythonProgram:
+    """A module with a kernel, as a tree that can be edited."""
+
+    tree: ast.Module
+    kernel: str
+    parameters: tuple[tuple[str, str, bool], ...]
+    """As of a `PythonCase`."""
+
+    @staticmethod
+    def of(case: PythonCase, kernel: str) -> PythonProgram:
+        """The text of a case, with a kernel of that name."""
+        return PythonProgram(ast.parse(case.text), kernel, case.parameters)
+
+    def copy(self) -> PythonProgram:
+        """A copy that can be edited on its own."""
+        return PythonProgram(copy.deepcopy(self.tree), self.kernel, self.parameters)
+
+    def case(self) -> PythonCase:
+        return PythonCase(ast.unparse(ast.fix_missing_locations(self.tree)) + "\n", self.parameters)
+
+    @property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes, outer ones first, which get numbers of their own."""
+        nodes = list(ast.walk(self.tree))
+        for number, node in enumerate(nodes):
+            node.__dict__["number"] = number
+        return nodes
+
+
+def _number(node: ast.AST) -> int:
+    return node.__dict__.get("number", -1)
+
+
+def _change(program: PythonProgram, chosen: frozenset[Edit]) -> None:
+    _Changed(chosen).visit(program.tree)
+
+
+def _parameters(program: PythonProgram) -> Sequence[Edit]:
+    used = {node.id for node in program.nodes if isinstance(node, ast.Name)}
+    return [name for name, _, _ in program.parameters if name not in used]
+
+
+def _remove_parameters(program: PythonProgram, chosen: frozenset[Edit]) -> None:
+    program.parameters = tuple(row for row in program.parameters if row[0] not in chosen)
+    for function in program.tree.body:
+        if isinstance(function, ast.FunctionDef) and function.name == program.kernel:
+            given = function.args
+            first_default = len(given.args) - len(given.defaults)
+            kept = [(one, place) for place, one in enumerate(given.args) if one.arg not in chosen]
+            given.defaults = [given.defaults[place - first_default] for _, place in kept if place >= first_default]
+            given.args = [one for one, _ in kept]
+
+
+def _statements(program: PythonProgram) -> Sequence[Edit]:
+    """Statements to leave out, the last first: users before what they use."""
+    return [(_number(node), "gone") for node in program.nodes if isinstance(node, ast.stmt)][::-1]
+
+
+def _bodies(program: PythonProgram) -> Sequence[Edit]:
+    """Statements with blocks, of which a block takes their place; outer ones first."""
+    found: list[Edit] = []
+    for node in program.nodes:
+        if isinstance(node, (ast.If, ast.For, ast.While, ast.With)):
+            found.append((_number(node), "body"))
+            if getattr(node, "orelse", None):
+                found.append((_number(node), "orelse"))
+    return found
+
+
+_OPERANDS: tuple[tuple[type[ast.expr], tuple[str, ...]], ...] = (
+    (ast.BinOp, ("left", "right")),
+    (ast.IfExp, ("body", "orelse")),
+    (ast.UnaryOp, ("operand",)),
+)
+
+
+def _expressions(program: PythonProgram) -> Sequence[Edit]:
+    """Expressions of which an operand takes the place; outer ones first."""
+    found: list[Edit] = []
+    for node in program.nodes:
+        names = [name for kind, fields in _OPERANDS if isinstance(node, kind) for name in fields]
+        if isinstance(node, ast.Call):
+            names += [f"args {place}" for place, _ in enumerate(node.args)]
+            names += [f"keyword {place}" for place, _ in enumerate(node.keywords)]
+        found += [(_number(node), name) for name in names]
+    return found
+
+
+PYTHON_STEPS: tuple[ReductionStep[PythonProgram], ...] = (
+    ReductionStep("statements", _statements, _change),
+    ReductionStep("branches", _bodies, _change),
+    ReductionStep("expressions", _expressions, _change),
+    ReductionStep("statements", _statements, _change),
+    ReductionStep("parameters", _parameters, _remove_parameters),
+)
+
+
+class _Changed(ast.NodeTransformer):
+    """Makes the chosen changes."""
+
+    def __init__(self, chosen: frozenset[Edit]) -> None:
+        """`chosen`: (number of a node, what is made of it)."""
+        self._by_number: dict[object, list[str]] = {}
+        for number, what in sorted(edit for edit in chosen if isinstance(edit, tuple)):
+            self._by_number.setdefault(number, []).append(str(what))
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
+        """The node as changed; None or a list of statements for one that goes."""
+        wanted = self._by_number.get(_number(node), [])
+        if "gone" in wanted:
+            return None
+        made = super().generic_visit(node)
+        if isinstance(made, ast.stmt) and getattr(made, "body", None) == []:
+            made.__dict__["body"] = [ast.Pass()]
+        return self._replaced(made, wanted)
+
+    def _replaced(self, node: ast.AST, wanted: list[str]) -> ast.AST | list[ast.stmt]:
+        for what in wanted:
+            name, _, place = what.partition(" ")
+            if name == "keyword" and isinstance(node, ast.Call):
+                node.keywords = [one for number, one in enumerate(node.keywords) if number != int(place)]
+            elif name == "args" and isinstance(node, ast.Call):
+                return node.args[int(place)]
+            elif isinstance(node, ast.stmt):
+                return _one_iteration(node) if isinstance(node, ast.For) else getattr(node, name)
+            elif hasattr(node, name):
+                return getattr(node, name)
+        return node
+
+
+def _one_iteration(loop: ast.For) -> list[ast.stmt]:
+    given = loop.iter.args if isinstance(loop.iter, ast.Call) else []
+    begin: ast.expr = given[0] if len(given) > 1 else ast.Constant(0)
+    return [ast.Assign([loop.target], begin), *loop.body]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
-from irscope.analysis.reduce.program import EditableProgram
-from irscope.analysis.reduce.search import Edit, ReductionStep
+from irscope.analysis.reduce.model import Edit, EditableProgram, ReductionStep
 from irscope.ir.mlir.editable import Op, OpBlock
 from irscope.ir.mlir.operations import opcode_of
 from irscope.ir.mlir.tokens import ALIAS, reachable

@@ -100,7 +100,7 @@ def _joined(site: Site, merges: Sequence[Merge]) -> Merge:
 
 def _merge(site: Site, cause: VariantCause) -> Merge:
     aspects = {aspect for aspect, _ in cause.keys}
-    if cause.use in ("never read", "not in the IR", "guards the grid"):
+    if cause.use in ("never read", "not in the IR"):
         return _with_groups(site, [cause], "remove")
     if aspects <= {*_ALIGNMENT}:
         return _with_groups(site, [cause], "do_not_specialize_on_alignment")

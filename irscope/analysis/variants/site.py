@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,8 +28,6 @@ class KernelText:
     """Those annotated as `tl.constexpr`."""
     reads: tuple[tuple[str, int], ...] = ()
     """(parameter, line of the file) of each place where one is read."""
-    guards: tuple[tuple[str, int, int], ...] = ()
-    """(parameter, axis, line of the file) of each `if pid >= PARAMETER: return` for a program id along an axis."""
     is_known: bool = False
 
     def is_constexpr(self, name: str) -> bool | None:
@@ -38,12 +36,6 @@ class KernelText:
 
     def lines_of(self, name: str) -> tuple[int, ...]:
         return tuple(dict.fromkeys(line for other, line in self.reads if other == name))
-
-    def guard_of(self, name: str) -> tuple[int, int] | None:
-        """(axis, line) if a parameter is read once, to stop the programs whose id along that axis is not below it."""
-        if len([one for one, _ in self.reads if one == name]) != 1:
-            return None
-        return next(((axis, line) for other, axis, line in self.guards if other == name), None)
 
 
 def read_kernel(kernel: Kernel) -> KernelText:
@@ -66,46 +58,7 @@ def read_kernel(kernel: Kernel) -> KernelText:
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
     ]
-    guards = [(name, axis, before + line) for name, axis, line in _guards(function, names)]
-    return KernelText(frozenset(constexprs), tuple(reads), tuple(guards), True)
-
-
-def _guards(function: ast.FunctionDef, names: set[str]) -> Iterator[tuple[str, int, int]]:
-    ids: dict[str, int] = {}
-    assigned: list[str] = []
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            assigned.append(node.id)
-        # pid = tl.program_id(0)
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            axis = _axis_of(node.value)
-            if axis is not None:
-                ids[node.targets[0].id] = axis
-    for node in ast.walk(function):
-        if not (isinstance(node, ast.If) and not node.orelse and isinstance(node.test, ast.Compare)):
-            continue
-        if not (len(node.body) == 1 and isinstance(node.body[0], ast.Return) and len(node.test.ops) == 1):
-            continue
-        left, right = node.test.left, node.test.comparators[0]
-        if isinstance(node.test.ops[0], ast.LtE):
-            left, right = right, left
-        elif not isinstance(node.test.ops[0], ast.GtE):
-            continue
-        axis = _axis_of(left)
-        if isinstance(left, ast.Name) and assigned.count(left.id) == 1:
-            axis = ids.get(left.id)
-        if axis is not None and isinstance(right, ast.Name) and right.id in names and right.id not in assigned:
-            yield right.id, axis, node.test.lineno
-
-
-def _axis_of(node: ast.expr) -> int | None:
-    """The axis of `tl.program_id(0)`; None for anything else."""
-    if not (isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "program_id"):
-        return None
-    given = [*node.args, *(one.value for one in node.keywords if one.arg == "axis")]
-    if len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value in (0, 1, 2):
-        return int(given[0].value)
-    return None
+    return KernelText(frozenset(constexprs), tuple(reads), True)
 
 
 _Aspect = Literal["type", "equal to 1", "divisible by 16", "aligned to 16 bytes", "attribute", "constexpr", "option"]
@@ -195,9 +148,8 @@ def _is_one(value: str) -> bool:
     return constant_value(value) == 1
 
 
-Use = Literal["used", "not in the IR", "never read", "guards the grid", "unknown", "option"]
-"""What the kernel does with a parameter: `never read` in its Python; read, but `not in the IR` of any variant; or read
-once, in a test that the launches' grids make impossible (`guards the grid`)."""
+Use = Literal["used", "not in the IR", "never read", "unknown", "option"]
+"""What the kernel does with a parameter: `never read` in its Python, or read, but `not in the IR` of any variant."""
 
 _NOT_OPTIONS = frozenset({"arch", "backend_name", "warp_size"})
 
@@ -405,14 +357,7 @@ def _use(name: str, variants: Sequence[KernelVariant], text: KernelText) -> Use:
         return "unknown" if not held or any(name not in one.unused for one in held) else "not in the IR"
     if not text.lines_of(name):
         return "never read"
-    if (guard := text.guard_of(name)) is not None and all(_is_the_grid(one, name, guard[0]) for one in variants):
-        return "guards the grid"
     held = [one for one in variants if name in one.arguments]
     if held and all(name in one.unused for one in held):
         return "not in the IR"
     return "used"
-
-
-def _is_the_grid(variant: KernelVariant, name: str, axis: int) -> bool:
-    grid = variant.launch.grid
-    return grid is not None and dict(variant.launch.constants).get(name) == str(grid[axis])

@@ -11,10 +11,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from irscope.analysis.reduce.model import CaseSize, Reduced, ReducedPython
-from irscope.analysis.reduce.program import Case, EditableProgram, Pipeline, read_program
-from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
-from irscope.analysis.reduce.search import Search
+from irscope.analysis.reduce.model import (
+    PYTHON_STEPS,
+    Case,
+    CaseSize,
+    EditableProgram,
+    Pipeline,
+    PythonCase,
+    PythonProgram,
+    Reduced,
+    ReducedPython,
+    Search,
+    read_program,
+)
 from irscope.analysis.reduce.steps import STEPS
 from irscope.api.reduction.kept import Kept, KeptOf, refuse_lost
 from irscope.errors import RecordingError, UsageError

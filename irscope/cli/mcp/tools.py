@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from irscope.api.edits import PYTHON, EditPlace, place_at
+from irscope.api.texts import PYTHON, EditPlace, place_at
 from irscope.cli.captures import captures_of, run_request, stored_capture, stored_captures, tell_failures
 from irscope.cli.mcp.answers import Offered, ToolAnswer, call_of, call_text
 from irscope.cli.mcp.calls import (

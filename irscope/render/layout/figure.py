@@ -1,4 +1,4 @@
-"""Figures of layouts, whatever draws them: the plane of elements, its cells, colours and labels."""
+"""Figures of layouts, whatever draws them: the plane of elements, its cells, colours, labels; also two together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Literal, get_args
 
 from irscope.errors import UsageError, did_you_mean
 from irscope.layout.described import DescribedLayout
-from irscope.layout.maps import BANK_BYTES, MemoryMap, Preimage, ThreadMap
+from irscope.layout.maps import BANK_BYTES, MemoryMap, Moves, Preimage, ThreadMap
+from irscope.memory.between import Conversion, Relocation, between
+from irscope.memory.conflicts import first_request
 from irscope.model.layout import LinearLayout
 from irscope.render.text.tables import counted, percent
 
@@ -39,7 +41,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class _Plane:
     """The last two dimensions, at index 0 of the others: the elements that are shown, and all elements."""
 
     rows: int
@@ -66,7 +68,7 @@ class Plane:
 
 def _plane_of(
     shape: Sequence[int], register_vectors: Sequence[Sequence[int]], others: Sequence[Sequence[int]]
-) -> Plane:
+) -> _Plane:
     """The unit that repeats along high bits of a dimension which one register bit alone decides."""
     sizes = list(shape[-2:]) if len(shape) > 1 else [1, *(shape or (1,))]
     units = list(sizes)
@@ -81,10 +83,10 @@ def _plane_of(
             if len(alone) != 1 or len(touching) != 1:
                 break
             units[which] = bit
-    return Plane(units[0], units[1], sizes[0], sizes[1], True)
+    return _Plane(units[0], units[1], sizes[0], sizes[1], True)
 
 
-def unit_worth_showing(plane: Plane) -> Plane:
+def _unit_worth_showing(plane: _Plane) -> _Plane:
     """The unit, or several side by side if one is small."""
     rows, columns = plane.rows, plane.columns
     while rows * columns < 256 and rows < plane.all_rows and rows * 2 <= 8:
@@ -97,12 +99,12 @@ def unit_worth_showing(plane: Plane) -> Plane:
 
 
 def _make_runs(
-    plane: Plane,
+    plane: _Plane,
     vertical: bool,
     joined: Callable[[int, int], bool],
     make: Callable[[int, int, int, int], Run],
     most: int = MAX_RUNS,
-) -> tuple[Plane, tuple[Run, ...]]:
+) -> tuple[_Plane, tuple[Run, ...]]:
     """The runs of a plane, cut to a window if there are too many.
 
     Args:
@@ -271,7 +273,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class _Window:
     """The part of the plane that two figures show alike, and what they frame in it."""
 
     rows: int
@@ -282,7 +284,7 @@ class Window:
 
 
 def make_figure(
-    described: DescribedLayout, color_by: str | None = None, window: Window | None = None, facts: Sequence[str] = ()
+    described: DescribedLayout, color_by: str | None = None, window: _Window | None = None, facts: Sequence[str] = ()
 ) -> Figure:
     """The figure of a layout.
 
@@ -305,7 +307,7 @@ def make_figure(
     return Figure(described.title, tuple(lines), color_by=color_by, missing=described.row.reason or "no map")
 
 
-def unit_of(described: DescribedLayout) -> Plane:
+def _unit_of(described: DescribedLayout) -> _Plane:
     """The plane of a layout in registers or in shared memory, and the unit of it that repeats.
 
     Raises UsageError for other layouts.
@@ -370,17 +372,17 @@ def memory_facts(described: DescribedLayout) -> list[str]:
     return [text, *([answer.note] if answer.note else [])]
 
 
-def _plane(described_unit: Plane, window: Window | None) -> Plane:
+def _plane(described_unit: _Plane, window: _Window | None) -> _Plane:
     if window is None:
-        return unit_worth_showing(described_unit)
+        return _unit_worth_showing(described_unit)
     whole = described_unit.rows <= window.rows and described_unit.columns <= window.columns
     return replace(described_unit, rows=window.rows, columns=window.columns, repeats=whole)
 
 
 def _of_registers(
-    described: DescribedLayout, threads: ThreadMap, facts: Sequence[str], color_by: str, window: Window | None
+    described: DescribedLayout, threads: ThreadMap, facts: Sequence[str], color_by: str, window: _Window | None
 ) -> Figure:
-    plane = _plane(unit_of(described), window)
+    plane = _plane(_unit_of(described), window)
     marks = window.marks if window is not None else None
     places = threads.first_owners
     register_bits = threads.registers.bit_length() - 1
@@ -427,11 +429,11 @@ def _of_registers(
 
 
 def _of_shared_memory(
-    described: DescribedLayout, memory: MemoryMap, facts: Sequence[str], window: Window | None
+    described: DescribedLayout, memory: MemoryMap, facts: Sequence[str], window: _Window | None
 ) -> Figure:
     places = memory.places
     widest = max(_WIDEST_BITS // memory.element_bits, 1)
-    plane = _plane(unit_of(described), window)
+    plane = _plane(_unit_of(described), window)
     marks = window.marks if window is not None else None
 
     def joined(left: int, right: int) -> bool:
@@ -488,16 +490,16 @@ def _of_tensor_memory(layout: LinearLayout, title: str, facts: Sequence[str]) ->
         cell_text="lane of tensor memory",
         detail_text="c: columns",
     )
-    return _figure(figure, layout.shape, Plane(*sizes_of(layout.shape), *sizes_of(layout.shape), True), joined, make)
+    return _figure(figure, layout.shape, _Plane(*sizes_of(layout.shape), *sizes_of(layout.shape), True), joined, make)
 
 
 def _figure(
     figure: Figure,
     shape: Sequence[int],
-    plane: Plane,
+    plane: _Plane,
     joined: Callable[[int, int], bool],
     make: Callable[[int, int, int, int], Run],
-    window: Window | None = None,
+    window: _Window | None = None,
 ) -> Figure:
     """The figure with its runs, its axes and, if it has none, its legend."""
     most = window.most_runs if window is not None else MAX_RUNS
@@ -521,3 +523,77 @@ def _figure(
 
 def _range(sign: str, first: int, last: int) -> str:
     return f"{sign}{first}" if first == last else f"{sign}{first}–{last}"
+
+
+def make_pair(
+    first: DescribedLayout, second: DescribedLayout, color_by: str | None = None, compiler_ways: int | None = None
+) -> tuple[Figure, Figure]:
+    """The figures of two layouts of one shape, coloured as far as that fits; raises UsageError.
+
+    `compiler_ways`: the compiler's count of bank conflicts, plus one, if it is known.
+    """
+    facts = between_facts(first, second, compiler_ways), between_facts(second, first, compiler_ways)
+    marks = _marks_of(first, second), _marks_of(second, first)
+    units = _unit_of(first), _unit_of(second)
+    rows, columns = max(unit.rows for unit in units), max(unit.columns for unit in units)
+    shown = _unit_worth_showing(replace(units[0], rows=rows, columns=columns, repeats=True))
+    rows, columns = shown.rows, shown.columns
+    while True:
+        figures = tuple(
+            make_figure(item, _fitting(item, color_by), _Window(rows, columns, mark), fact)
+            for item, mark, fact in zip((first, second), marks, facts, strict=True)
+        )
+        if all((figure.rows, figure.columns) == (rows, columns) for figure in figures):
+            return figures[0], figures[1]
+        # One was cut because it has too many cells: the other shows the same part.
+        rows, columns = min(figure.rows for figure in figures), min(figure.columns for figure in figures)
+
+
+def between_facts(first: DescribedLayout, second: DescribedLayout, compiler_ways: int | None = None) -> list[str]:
+    """What a conversion to the other layout moves, or what an access to it costs, as lines."""
+    found = between(first, second, compiler_ways)
+    if not isinstance(found, Conversion):
+        return [f"with {second.name}: {found}"]
+    assert first.threads is not None
+    assert second.threads is not None
+    share = Moves(first.threads, second.threads).share
+    elements = {0.0: "none", 1.0: "all"}.get(share) or percent(share)
+    return [f"to {second.name}: {found}", f"{elements} of the elements have another thread in {second.name}"]
+
+
+def _marks_of(item: DescribedLayout, other: DescribedLayout) -> Marks | None:
+    """What is framed in the picture of a layout that stands beside another; None if that would be all or nothing."""
+    if item.threads is not None and other.threads is not None:
+        moves = Moves(item.threads, other.threads)
+        return _fewer(moves.share, moves.__getitem__, "{} thread holds it", other)
+    if item.memory is not None and other.memory is not None:
+        ours, theirs = item.memory, other.memory
+        relocation = between(item, other)
+        assert isinstance(relocation, Relocation)
+        return _fewer(
+            relocation.moved_share,
+            lambda element: ours.place(element) != theirs.place(element),
+            "it lies at {} byte",
+            other,
+        )
+    threads, memory = (item.threads or other.threads), (item.memory or other.memory)
+    if threads is None or memory is None:
+        return None
+    request = first_request(threads, memory, store=item.threads is not None, target=item.target)
+    return Marks(request.__contains__, "framed: what the first lanes of warp 0 access together")
+
+
+def _fewer(share: float, moves: Callable[[int], bool], text: str, other: DescribedLayout) -> Marks | None:
+    """The elements that moved, or the others, whichever are fewer: frames around nearly everything show nothing."""
+    if not 0 < share < 1:
+        return None
+    moved = share <= 0.5
+    where = text.format("another" if moved else "the same")
+    return Marks(lambda element: moves(element) is moved, f"framed: {where} in {other.name}")
+
+
+def _fitting(item: DescribedLayout, color_by: str | None) -> str | None:
+    """The colouring if it is for the memory that the layout is in; an unknown one is refused later."""
+    if color_by not in COLOR_BY:
+        return color_by
+    return color_by if (color_by == "bank") == (item.memory is not None) else None

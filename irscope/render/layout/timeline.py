@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.memory.allocation import AllocatedMemory, Buffer, covered
-from irscope.render.canvas import LEAST, TILES, Canvas, Rect, placed_labels, theme_named, width_of
+from irscope.render.canvas import LEAST, TILES, Canvas, Rect, theme_named, width_of
 from irscope.render.text.tables import short_name, shorten, table
 
 _COLUMNS = 32
@@ -248,18 +248,13 @@ class _Panel:
         return " · ".join(filter(None, [owner_text(one), place_text(one.place), size, one.owner]))
 
     def _labels(self) -> None:
-        """In each box, or beside it, its number in the key and what it is, as far as there is room."""
-        memory = self.memory
-        forms: list[list[tuple[str, ...]]] = []
-        for number, one in enumerate(memory.buffers, 1):
-            named, size = f"{number} {owner_text(one)}", f"{size_text(one)} {memory.unit}, {place_text(one.place)}"
-            forms.append([(named, size), (named,), (str(number),)])
-        frame = Rect(_LEFT, self.ceiling - 17, _WIDTH - _LEFT - _RIGHT, self.base - self.ceiling + 16)
-        lines = [Rect(self._peak_x - 2, self.top, 4, self.base - self.top), *map(self._loop_area, self.loops)]
-        for label in placed_labels([self._area(one) for one in memory.buffers], forms, frame, lines):
-            shade = f"x{label.box % TILES}" if label.inside else "t"
-            for row, line in enumerate(label.lines):
-                self.canvas.text(label.area.left, label.baseline(row), line, look=shade, size=LEAST)
+        """In each box its number in the key and what it is, as far as there is room."""
+        for number, one in enumerate(self.memory.buffers, 1):
+            area = self._area(one)
+            forms = (f"{number} {owner_text(one)}", str(number)) if area.height >= LEAST else ()
+            text = next((form for form in forms if width_of(form, LEAST) + 8 <= area.width), "")
+            y = area.top + area.height / 2 + 4
+            self.canvas.text(area.left + 4, y, text, look=f"x{(number - 1) % TILES}", size=LEAST)
 
     def _limit(self) -> None:
         limit = self.memory.limit

@@ -11,10 +11,10 @@ from typing import Any
 from irscope.analysis.movie.model import COUNTERS, Held, MainValue, Movie, MovieChange, MovieFrame, Tile
 from irscope.errors import MissingTool, UsageError, installing
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.render.canvas import LEAST, WIDTH, Canvas, Rect, render_png, theme_named
-from irscope.render.movie.tiles import Answers, Drawn, draw_tile, state_text, title_of_tile
+from irscope.render.movie.tiles import Answers, Drawn, draw_tile, state_text, tile_svg, title_of_tile
 from irscope.render.poster.poster import draw_head
-from irscope.render.text.tables import picked
 
 
 def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:
@@ -86,11 +86,7 @@ class _Scene:
                 self.canvas.text(_MARGIN, _TOP + 30, "No load, store or dot of a tensor was found to follow.", look="m")
             self.canvas.parts.append("</g>")
         for drawn, number in self._tiles.items():
-            parts = "".join(f'<path class="f{color} cell" d="{path}"/>' for color, path in drawn.parts())
-            marks = f'<path class="held" d="{drawn.marks()}"/>' if drawn.held else ""
-            outline = f"M0 0h{drawn.width:.1f}v{drawn.height:.1f}h-{drawn.width:.1f}z"
-            edge = f'<path class="{"axis" if drawn.colors else "off"}" d="{outline}"/>'
-            self.canvas.parts.append(f'<g id="tile{number}">{parts}{marks}{edge}</g>')
+            self.canvas.parts.append(f'<g id="tile{number}">{tile_svg(drawn)}</g>')
         return self._taken()
 
     def _taken(self) -> str:

@@ -76,6 +76,14 @@ class Drawn:
         return f"the first {self.rows}×{self.columns} of {self.whole[0]}×{self.whole[1]}"
 
 
+def tile_svg(drawn: Drawn) -> str:
+    """The elements of a picture, by the classes of a canvas."""
+    parts = "".join(f'<path class="f{color} cell" d="{path}"/>' for color, path in drawn.parts())
+    marks = f'<path class="held" d="{drawn.marks()}"/>' if drawn.held else ""
+    outline = f"M0 0h{drawn.width:.1f}v{drawn.height:.1f}h-{drawn.width:.1f}z"
+    return f'{parts}{marks}<path class="{"axis" if drawn.colors else "off"}" d="{outline}"/>'
+
+
 def _box(left: float, top: float, width: float, height: float) -> str:
     return f"M{_n(left)} {_n(top)}h{_n(width)}v{_n(height)}h-{_n(width)}z"
 

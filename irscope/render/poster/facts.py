@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.resources import instruction_families
-from irscope.analysis.source.map import Operations, read_stage_operations
+from irscope.analysis.source.annotations import AnnotatedCode, annotate
 from irscope.device.occupancy import Occupancy, occupancy_of
 from irscope.device.parts import peaks_of_target
-from irscope.errors import DAMAGE, UsageError
-from irscope.ir.columns import read_body
+from irscope.errors import undamaged
 from irscope.ir.mlir.operations import opcode_of
-from irscope.ir.registers import live_values
-from irscope.ir.syntax import Ignored
 from irscope.layout.described import DescribedLayout
 from irscope.memory.access import Cost
 from irscope.memory.allocation import AllocatedMemory, allocations_of
 from irscope.memory.costs import costs_of
-from irscope.model.capture import Capture, stage_named
+from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     # Both execute IR, on NumPy, which a page can do without.
     from irscope.analysis.roofline import Roofline
 
-_ALL = frozenset[Ignored]()
 WORST = 3
 """Findings on a poster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Registers:
-    """The general registers that hold a value at each instruction."""
-
-    stage: str
-    live: tuple[int, ...]
-    kinds: tuple[str, ...]
-    """The family of each instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +42,7 @@ class Facts:
     families: dict[str, int]
     assembly: str
     """The stage that is counted: `sass`, `amdgcn`, `ptx`; or an empty string."""
-    registers: Registers | None
+    registers: AnnotatedCode | None
     tile: DescribedLayout | None
     """The layout of the dot's result; of another value where there is no dot."""
     of_dot: bool
@@ -103,49 +89,23 @@ def roofline_of_assumed(capture: Capture) -> Roofline | None:
     peaks = next(iter(peaks_of_target(capture.target)), None)
     if peaks is None or capture.launch.record is None or capture.failure is not None:
         return None
-    try:
-        return roofline_of(capture, peaks)
-    except (UsageError, *DAMAGE):
-        return None
+    return undamaged(lambda: roofline_of(capture, peaks), None)
 
 
 def known_costs(capture: Capture) -> Sequence[Cost]:
     """The costs of layouts and accesses, the worst first; none of a damaged capture."""
-    try:
-        return costs_of(capture)
-    except DAMAGE:
-        # Layouts come from the capture's file, which may say anything.
-        return ()
+    return undamaged(lambda: costs_of(capture), [])
 
 
 def known_allocations(capture: Capture) -> tuple[AllocatedMemory, ...]:
     """The memories over time; none of a damaged capture."""
-    try:
-        return allocations_of(capture)
-    except DAMAGE:
-        return ()
+    return undamaged(lambda: allocations_of(capture), ())
 
 
-def live_registers(capture: Capture) -> Registers | None:
-    """The live registers of the machine code that a capture holds; None if it holds none."""
-    for stage in ("sass", "amdgcn"):
-        if stage not in capture.stages:
-            continue
-        text, kind = capture.text(stage), stage_named(stage).kind
-        found = read_stage_operations(text, kind)
-        live = found.live or _counted(text, stage, found)
-        if live:
-            return Registers(stage, live, tuple(found.kind_names[kind] for kind in found.kinds))
-    return None
-
-
-def _counted(text: str, stage: str, found: Operations) -> tuple[int, ...]:
-    """The live registers of assembly that does not state them."""
-    try:
-        counts = live_values(read_body(text, stage_named(stage).kind, _ALL)).counts
-    except DAMAGE:
-        return ()
-    return tuple(counts[line - 1] for line in found.lines if line <= len(counts))
+def live_registers(capture: Capture) -> AnnotatedCode | None:
+    """The instructions of a capture's machine code, if it holds any whose live registers are known."""
+    found = undamaged(lambda: annotate(replace(capture, profile=None)), None)
+    return found if found is not None and found.peak is not None else None
 
 
 _DOT, _ACCUMULATOR = ("dot", "warp_group_dot", "dot_scaled"), ("tmem_load", "tmem_store")

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.movie.model import Tile
 from irscope.analysis.roofline import Roofline
+from irscope.analysis.source.annotations import AnnotatedCode
 from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.model import line_text
 from irscope.layout.described import DescribedLayout
-from irscope.layout.maps import ThreadMap
 from irscope.memory.access import MOST, Cost, GlobalAccess
 from irscope.memory.allocation import AllocatedMemory
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, TILES, Canvas, Rect
-from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
-from irscope.render.poster.facts import WORST, Facts, Registers
+from irscope.render.movie.tiles import draw_tile, tile_svg
+from irscope.render.poster.facts import WORST, Facts
 from irscope.render.roofline import floor_line
 from irscope.render.text.tables import duration_text, percent
 
-_NARROW, _WIDE = 32.0, 22.0
-_WIDE_FROM = 500.0
+_ACCESS = 32.0
 
 
-def rows_of(width: float, height: float) -> int:
+def rows_of(height: float) -> int:
     """How many accesses a room has space for."""
-    return max(int(height // (_WIDE if width >= _WIDE_FROM else _NARROW)), 0)
+    return max(int(height // _ACCESS), 0)
 
 
 def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
@@ -36,12 +36,13 @@ def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
     if not rows:
         canvas.paragraph(area, "No access to global memory could be read.", look="m", size=12, lines=2)
         return
-    most = max(rows_of(area.width, area.height), 1)
+    most = max(rows_of(area.height), 1)
     if len(rows) > most:
-        most = max(rows_of(area.width, area.height - 14), 1)
+        most = max(rows_of(area.height - 14), 1)
     y = area.top
     for row in sorted(rows, key=_is_idle)[:most]:
-        y += _wide(canvas, area, y, row) if area.width >= _WIDE_FROM else _narrow(canvas, area, y, row)
+        _access(canvas, area, y, row)
+        y += _ACCESS
     if len(rows) > most and y + 13 <= area.bottom + 2:
         canvas.text(area.left, y + 11, f"and {len(rows) - most} more", look="m", size=LEAST)
 
@@ -50,7 +51,7 @@ def _is_idle(row: Cost) -> bool:
     return row.access is not None and not row.access.launch.executions[1]
 
 
-def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
+def _access(canvas: Canvas, area: Rect, y: float, row: Cost) -> None:
     where = _where(row)
     canvas.text(area.left, y + 12, _what(row), size=LEAST, room=area.width - len(where) * 7 - 6)
     canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width)
@@ -59,19 +60,6 @@ def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
         filter(None, (width, _units(row).replace(", the minimum", ", min").replace("× the minimum", "× min")))
     )
     canvas.text(area.left, y + 26, text, look="warn" if row.excess else "m", size=LEAST, room=area.width)
-    return _NARROW
-
-
-def _wide(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
-    look = "warn" if row.excess else "t"
-    for left, room, text, own in (
-        (0.0, 230.0, _what(row), "t"),
-        (240.0, 100.0, _where(row), "m"),
-        (350.0, 130.0, _width(row), "t"),
-        (490.0, area.width - 490, _units(row), look),
-    ):
-        canvas.text(area.left + left, y + 13, text, look=own, size=LEAST, room=room)
-    return _WIDE
 
 
 def _what(row: Cost) -> str:
@@ -120,112 +108,45 @@ def _span(span: tuple[int, int]) -> str:
     return f"{span[0]:,}" if span[0] == span[1] else f"{span[0]:,}–{span[1]:,}"
 
 
-_MOST_ELEMENTS = 1 << 17
-_MOST_PARTS = 40
-"""Parts of a tile that can be told apart."""
 # 49152
 _LARGE = re.compile(r"\b\d{4,18}\b")
 _SOURCE_LINE = 15
 _LEAST_SOURCE = 4
 """Lines of Python that are worth a place."""
-_TICKS = (
-    ("spill", ("ld.local", "st.local", "scratch"), "bad"),
-    ("matrix", ("wgmma", "mma", "tcgen05", "mfma", "wmma"), "f2"),
-    ("barrier", ("barrier",), "m"),
-)
 
 
-def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
-    """Draw which warp holds which part of a tile."""
-    if tile is None or tile.threads is None:
-        why = "The capture holds no layouts." if tile is None else tile.row.reason or "Its map is not known."
-        _say(canvas, area, why)
+def draw_dot_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
+    """Draw which warp holds which part of a tile, as a movie does."""
+    if tile is None:
+        _say(canvas, area, "The capture holds no layouts.")
         return
-    threads = tile.threads
+    row = tile.row
     named = " · ".join(dict.fromkeys((tile.name, tile.encoding.title, tile.shape_text)))
     canvas.text(area.left, area.top + 10, named, look="m", size=LEAST, room=area.width)
-    rows, columns = sizes_of(threads.shape)
-    parts = list(_parts(threads, rows, columns, columns))
-    note = ""
-    if len(parts) > _MOST_PARTS or not parts:
-        plane = unit_worth_showing(unit_of(tile))
-        parts = list(_parts(threads, plane.rows, plane.columns, columns))
-        note = f"{plane.rows}×{plane.columns} of {rows}×{columns}{', repeated' if plane.repeats else ''}"
-        rows, columns = plane.rows, plane.columns
-    word = "wave" if tile.target.backend == "hip" else "warp"
-    each = f"{threads.registers} elements per thread · {threads.warps} {word}{'s' * (threads.warps > 1)}"
-    canvas.text(area.left, area.bottom - 2, each, look="m", size=LEAST, room=area.width)
-    if note:
-        canvas.text(area.left, area.bottom - 17, note, look="m", size=LEAST, room=area.width)
-    top, room = area.top + 34, area.height - (69 if note else 54)
-    scale = min((area.width - 34) / columns, room / rows)
-    if rows == 1:
-        across, down = (area.width - 34), min(room, 34.0)
-    else:
-        across, down = columns * scale, rows * scale
-        if across < 60 or down < 30:
-            across, down = max(across, 60), max(down, 30)
-    left = area.left + 34
-    canvas.text(left + across / 2, top - 6, f"{columns}", look="m", size=LEAST, anchor="middle")
-    canvas.text(left - 6, top + down / 2 + 4, f"{rows}", look="m", size=LEAST, anchor="end")
-    labelled: set[int] = set()
-    for warp, row, column, high, wide in sorted(parts, key=lambda part: -part[3] * part[4]):
-        box = Rect(
-            left + column * across / columns, top + row * down / rows, wide * across / columns, high * down / rows
-        )
-        canvas.rect(box, f"f{warp % TILES}", tip=f"{word} {warp}")
-        name = f"w{warp}"
-        if warp not in labelled and box.width >= len(name) * 7 + 2 and box.height >= 12:
-            labelled.add(warp)
-            canvas.within(box, name, f"x{warp % TILES}")
-    canvas.outline(Rect(left, top, across, down), "axis")
+    shown = Tile(tile.shape, row.elements[0], row.encoding, row.alias, tile.shape)
+    drawn = draw_tile(shown, {(row.encoding, tile.shape): row.answer}, tile.target)
+    left, top = area.left + (area.width - drawn.width) / 2, area.top + 34 + (area.height - 69 - drawn.height) / 2
+    canvas.text(left + drawn.width / 2, top - 6, drawn.title, look="m", size=LEAST, anchor="middle")
+    with canvas.group(f'transform="translate({left:.1f} {top:.1f})"'):
+        canvas.parts.append(tile_svg(drawn))
+    canvas.text(area.left, area.bottom - 2, drawn.caption, look="m", size=LEAST, room=area.width)
 
 
-def _parts(threads: ThreadMap, rows: int, columns: int, across: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """(warp, row, column, rows, columns) of rectangles that one warp holds, in the last two dimensions.
-
-    `across`: the columns of the whole tile, of which the first `columns` are looked at.
-    """
-    if rows * columns > _MOST_ELEMENTS:
-        return
-    places = threads.first_owners
-    inner = (len(threads.layout.vectors("register")), len(threads.layout.vectors("lane")))
-    shift, warps = sum(inner), threads.warps
-
-    def warp_of(element: int) -> int:
-        return (place >> shift) & (warps - 1) if (place := places[element]) >= 0 else -1
-
-    lines = [[warp_of(row * across + column) for column in range(columns)] for row in range(rows)]
-    row = 0
-    while row < rows:
-        below = row + 1
-        while below < rows and lines[below] == lines[row]:
-            below += 1
-        column = 0
-        while column < columns:
-            end = column + 1
-            while end < columns and lines[row][end] == lines[row][column]:
-                end += 1
-            if lines[row][column] >= 0:
-                yield lines[row][column], row, column, below - row, end - column
-            column = end
-        row = below
-
-
-def draw_registers(canvas: Canvas, area: Rect, found: Registers | None, facts: Facts) -> None:
+def draw_registers(canvas: Canvas, area: Rect, found: AnnotatedCode | None, facts: Facts) -> None:
     """Draw the live registers of each instruction, and where matrix instructions, barriers and spills are."""
     if found is None:
         _say(canvas, area, "Unknown: the capture holds no machine code.")
         return
     allocated = facts.capture.resources.registers
-    most = max(*found.live, allocated or 0, 1)
+    live = [one.live or 0 for one in found.instructions]
+    most = max(*live, allocated or 0, 1)
     left, base, height = area.left + 30, area.bottom - 52, area.height - 66
     width = area.width - 30
 
     def y(count: float) -> float:
         return base - max(count, 0) / most * height
 
-    thinned = _thinned(found.live, int(width))
+    thinned = _thinned(live, int(width))
     step = width / len(thinned)
     # One step for each run of instructions with as many live registers.
     ends = [index for index, (one, later) in enumerate(pairwise([*thinned, -1]), 1) if one != later]
@@ -233,14 +154,14 @@ def draw_registers(canvas: Canvas, area: Rect, found: Registers | None, facts: F
     canvas.path(f"M{left:.1f} {base:.1f}{steps}V{base:.1f}z", "curve")
     canvas.path(f"M{left:.1f} {base:.1f}h{width:.1f}", "axis")
     canvas.text(left - 6, base + 4, "0", look="m", size=LEAST, anchor="end")
-    peak = max(found.live)
-    at = found.live.index(peak) / len(found.live) * width
+    peak = max(live)
+    at = live.index(peak) / len(live) * width
     if allocated is not None:
         canvas.path(f"M{left:.1f} {y(allocated):.1f}h{width:.1f}", "limit")
         canvas.text(left - 6, y(allocated) + 4, f"{allocated}", look="bad", size=LEAST, anchor="end")
     canvas.path(f"M{left + at:.1f} {y(peak):.1f}V{base:.1f}", "edge")
     _ticks(canvas, Rect(left, base + 6, width, 16), found)
-    text = f"peak {peak} at instruction {found.live.index(peak) + 1} of {len(found.live)}"
+    text = f"peak {peak} at instruction {live.index(peak) + 1} of {len(live)}"
     canvas.text(left, area.bottom - 2, text, size=LEAST, room=width)
 
 
@@ -252,14 +173,18 @@ def _thinned(values: Sequence[int], most: int) -> list[int]:
     return [max(values[first:last]) for first, last in pairwise(edges) if last > first]
 
 
-def _ticks(canvas: Canvas, area: Rect, found: Registers) -> None:
+def _ticks(canvas: Canvas, area: Rect, found: AnnotatedCode) -> None:
     """Where instructions of some families are, and the key to their colours."""
     x = area.left
-    for name, families, look in _TICKS:
-        at = [index for index, kind in enumerate(found.kinds) if kind.startswith(families)]
+    code = list(enumerate(found.instructions))
+    for name, at, look in (
+        ("spill", [index for index, one in code if one.spill], "bad"),
+        ("matrix", [index for index, one in code if one.is_matrix], "f2"),
+        ("barrier", [index for index, one in code if one.tick == "barrier"], "m"),
+    ):
         if not at:
             continue
-        for index in sorted({int(number / len(found.kinds) * area.width) for number in at}):
+        for index in sorted({int(number / len(code) * area.width) for number in at}):
             canvas.rect(Rect(area.left + index, area.top, 1.5, 8), look)
         canvas.rect(Rect(x, area.top + 14, 9, 9), look)
         x += 14 + canvas.text(x + 14, area.top + 23, f"{name} {len(at)}", look="m", size=LEAST) + 14

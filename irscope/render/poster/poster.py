@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.source.map import python_line
 from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.stages import capture_locations, lines_selected
@@ -18,13 +19,13 @@ from irscope.render.poster.panels import (
     draw_accesses,
     draw_buffers,
     draw_conversions,
+    draw_dot_tile,
     draw_findings,
     draw_limits,
     draw_mix,
     draw_registers,
     draw_roofline,
     draw_source,
-    draw_tile,
     rows_of,
 )
 from irscope.render.text.failure import failed_line
@@ -65,6 +66,15 @@ def poster_svg(
     _side(canvas, facts)
     _lower(canvas, facts, has_accesses)
     return canvas.svg(f"{capture.name} on {capture.target}")
+
+
+def loop_svg(capture: Capture, flight: InFlight, theme: str = "light") -> str:
+    """The loop of a capture as one SVG of the poster's size; raises UsageError for a theme that is none."""
+    canvas = Canvas(theme_named(theme))
+    _head(canvas, capture)
+    area = Rect(_EDGE, _TOP, WIDTH - 2 * _EDGE, HEIGHT - 20 - _TOP)
+    draw_loop(canvas, canvas.panel(area, *title_of(flight)), flight)
+    return canvas.svg(f"{capture.name} on {capture.target}: its loop")
 
 
 def _head(canvas: Canvas, capture: Capture) -> None:
@@ -114,20 +124,14 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
             height = min(left, 24 + 22 * len(memory.buffers))
             y = draw_buffers(canvas, Rect(room.left, y, room.width, height), memory) + 12
     left = room.bottom - y
-    wanted = len(facts.accesses)
-    has_accesses = min(rows_of(room.width, left - 24), wanted) > min(_rows_below(facts), wanted - 1)
-    if has_accesses and wanted:
+    has_accesses = bool(facts.accesses) and rows_of(left - 24) > 0
+    if has_accesses:
         canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
         draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
-        y += 32 + 22 * wanted
+        y += 32 + 32 * len(facts.accesses)
     drawn = {step.place for step in flight.steps} if flight is not None else set[str]()
     draw_source(canvas, Rect(room.left, y, room.width, room.bottom - y), facts.capture, drawn)
     return has_accesses
-
-
-def _rows_below(facts: Facts) -> int:
-    used = min(len(facts.conversions), 4) * 32 + (26 if facts.conversions else 0)
-    return rows_of(300, HEIGHT - 20 - _BELOW - 46 - used)
 
 
 def _why_no_loop(facts: Facts) -> str:
@@ -198,7 +202,7 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     widths = (264.0, 300.0, 266.0, WIDTH - 2 * _EDGE - 264 - 300 - 266 - 3 * _GAP)
     lefts = [_EDGE + sum(widths[:number]) + number * _GAP for number in range(4)]
     areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
-    draw_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
+    draw_dot_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
     if not facts.conversions and facts.accesses and not has_accesses:
         draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no conversion"), facts.accesses)
         has_accesses, room, end = True, areas[1], areas[1].bottom
@@ -206,7 +210,7 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
         count = str(len(facts.conversions)) if facts.conversions else ""
         room = canvas.panel(areas[1], "Layout conversions", count)
         end = draw_conversions(canvas, room, facts.conversions, known="ttgir" in facts.capture.stages)
-    if not has_accesses and rows_of(room.width, room.bottom - end - 26):
+    if not has_accesses and rows_of(room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)
     text, at = _ir_before_failure(facts.capture)

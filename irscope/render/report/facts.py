@@ -19,7 +19,7 @@ from irscope.analysis.movie.make import FollowedOperations, follow
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources import instruction_families, resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
-from irscope.errors import DAMAGE
+from irscope.errors import undamaged
 from irscope.ir.locations.model import Chain, Frame, line_text
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.logs.source_page import Counters
@@ -32,13 +32,13 @@ from irscope.memory.conflicts import first_request
 from irscope.memory.costs import as_json
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, stage_named
 from irscope.model.layout import LayoutRefusal, layout_to_json
-from irscope.render.layout.comparison import between_facts
-from irscope.render.layout.figure import memory_facts, thread_facts
+from irscope.model.plain import picked
+from irscope.render.layout.figure import between_facts, memory_facts, thread_facts
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
 from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
 from irscope.render.text.profile import stall_text
-from irscope.render.text.tables import percent, picked
+from irscope.render.text.tables import percent
 
 _MOST = 8
 _MOST_WORST = 3
@@ -265,12 +265,8 @@ def heat_of(capture: Capture) -> dict[str, Any] | None:
 
     None for a capture without a profile, or with one that is not of its code.
     """
-    if capture.profile is None:
-        return None
-    try:
-        counted = counted_launch(capture)
-    except DAMAGE:
-        # It comes from the capture's file, which may say anything.
+    counted = undamaged(lambda: counted_launch(capture), None) if capture.profile is not None else None
+    if counted is None:
         return None
     parts: dict[tuple[str, int], list[Counters]] = {}
     for row in counted.operations:

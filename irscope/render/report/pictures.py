@@ -17,12 +17,12 @@ from typing import Any, cast
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.movie.make import FollowedOperations, movie_of
 from irscope.analysis.movie.model import Held, MovieChange, MovieFrame
-from irscope.errors import DAMAGE, IrscopeError
+from irscope.errors import IrscopeError, undamaged
 from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import style_of, theme_named
+from irscope.render.dot.flows import StageGraph, passes_graph, stage_graph
 from irscope.render.dot.graph import Drawing, render_svgs
-from irscope.render.dot.stages import StageGraph, loops_graph, passes_graph, stage_graph
 from irscope.render.movie.tiles import Drawn, draw_tile, state_text, title_of_tile
 from irscope.render.warps import warps_picture
 
@@ -38,12 +38,7 @@ def packed_poster(capture: Capture, costs: Sequence[Cost], found: Sequence[Findi
     # It executes IR, on NumPy, which a page can do without.
     from irscope.render.poster.poster import poster_svg
 
-    try:
-        svg = poster_svg(capture, costs=costs, findings=found)
-    except DAMAGE:
-        # Layouts and texts come from the capture's file, which may say anything.
-        return ""
-    return for_page(svg)
+    return undamaged(lambda: for_page(poster_svg(capture, costs=costs, findings=found)), "")
 
 
 def for_page(svg: str) -> str:
@@ -89,10 +84,8 @@ def movie_text(capture: Capture, followed: FollowedOperations) -> str:
 
     Empty for a damaged capture.
     """
-    try:
-        movie = movie_of(capture, followed)
-    except DAMAGE:
-        # The texts come from the capture's file, which may say anything.
+    movie = undamaged(lambda: movie_of(capture, followed), None)
+    if movie is None:
         return ""
     places = {one.label: place for place, one in enumerate(capture.passes())}
     answers = {(row.encoding, row.shape): row.answer for row in capture.layouts}
@@ -166,17 +159,12 @@ def packed_graphs(
         add_text: stores a text under the place it stands in, and gives its number.
         placed: whether `dot` places them now.
 
-    A graph has `of`: a stage, `passes`, `loops` or `warps`; `text`, the number of its picture, or of its source with
+    A graph has `of`: a stage, `passes` or `warps`; `text`, the number of its picture, or of its source with
     `dot` true; and `lines`, for each node (first line, last line) again and again, of the stage or of the TTGIR.
     """
     found: list[tuple[str, Drawing, dict[str, list[int]]]] = []
     for of, make in _graphs(capture):
-        try:
-            graph = make()
-        except DAMAGE:
-            # The text comes from the capture's file, which may say anything.
-            continue
-        if graph is not None:
+        if (graph := undamaged(make, None)) is not None:
             found.append((of, graph.drawing, {name: _runs(own) for name, own in graph.lines.items() if own}))
     pictures = _pictures(tuple(one.source for _, one, _ in found)) if placed else None
     rows = [
@@ -189,11 +177,7 @@ def packed_graphs(
         for at, (of, drawing, lines) in enumerate(found)
     ]
     unplaced = pictures is None and bool(rows)
-    try:
-        warps = warps_picture(capture)
-    except DAMAGE:
-        warps = None
-    if warps is not None:
+    if (warps := undamaged(lambda: warps_picture(capture), None)) is not None:
         lines = {name: _runs(own) for name, own in warps.lines.items()}
         text = add_text(for_page(warps.svg), "graph warps")
         rows.append({"of": "warps", "text": text, "dot": False, "lines": lines})
@@ -201,14 +185,11 @@ def packed_graphs(
 
 
 def _graphs(capture: Capture) -> Iterator[tuple[str, Callable[[], StageGraph | None]]]:
-    def alone(drawing: Drawing | None) -> StageGraph | None:
-        return StageGraph(drawing, {}) if drawing is not None else None
-
-    yield "passes", lambda: alone(passes_graph(capture))
+    drawing = passes_graph(capture)
+    yield "passes", lambda: StageGraph(drawing, {}) if drawing is not None else None
     for stage in capture.stages:
         if stage not in _LEFT_OUT:
             yield stage, partial(stage_graph, capture, stage)
-    yield "loops", lambda: alone(loops_graph(capture))
 
 
 @lru_cache(maxsize=16)

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from irscope.analysis.diff.texts import DiffEntry, TextDiff
 from irscope.analysis.source.annotations import MACHINE_CODE, AnnotatedCode, AnnotatedInstruction, annotate
 from irscope.analysis.source.map import source_map
-from irscope.errors import DAMAGE
+from irscope.errors import undamaged
 from irscope.ir.asm.instructions import column_meaning, columns_of, without_columns
 from irscope.ir.columns import read_body
 from irscope.ir.locations.strip import lines_without_locations
@@ -284,12 +284,8 @@ def packed_annotations(capture: Capture) -> dict[str, Any] | None:
         return None
     # Samples are in the page already: `irscope.render.report.facts`.
     alone = replace(capture, profile=None)
-    try:
-        found = annotate(alone, stage)
-        return asdict(_packed(alone, found)) if found.instructions else None
-    except DAMAGE:
-        # The text comes from the capture's file, which may say anything.
-        return None
+    packed = undamaged(lambda: _packed(alone, annotate(alone, stage)), None)
+    return asdict(packed) if packed is not None and packed.lines else None
 
 
 def _packed(capture: Capture, found: AnnotatedCode) -> MachineCode:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from irscope.device.measurement import Agreement, Ratio, Timing
-from irscope.render.text.tables import percent, picked, scaled, table
+from irscope.model.plain import picked
+from irscope.render.text.tables import percent, scaled, table
 
 
 def error_text(value: float | None) -> str:

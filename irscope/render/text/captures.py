@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count
 from typing import Any
 
@@ -13,9 +13,10 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.quick import quick_findings
 from irscope.ir.locations.model import Place
 from irscope.model.capture import Capture
+from irscope.model.facts import Outline
 from irscope.model.launch_record import Assumption, joined, notes_of
 from irscope.model.telling import parts_of, telling_columns
-from irscope.render.capture.page import graph_texts, occupancy_text
+from irscope.render.capture import graph_texts, occupancy_text
 from irscope.render.text.findings import line_of_finding
 from irscope.render.text.tables import masked, milliseconds, table, wrapped
 
@@ -45,17 +46,7 @@ def _worst(found: Findings, *, several: bool) -> str:
     return "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
-    id: str
-    stages: tuple[str, ...]
-    failure: str
-    """The kind of the failure; empty for none."""
-    head: Capture
-    """Without texts."""
-
-
-def render_summary(captures: Sequence[SummaryRow], findings: Findings, *, width: int | None, color: bool) -> str:
+def render_summary(captures: Sequence[Outline], findings: Findings, *, width: int | None, color: bool) -> str:
     """The worst findings, and a table of captures: kernel, target, what distinguishes variants, options, resources."""
     variants: list[tuple[tuple[str, str], dict[str, str]]] = []
     # As --launch counts them.
@@ -64,8 +55,8 @@ def render_summary(captures: Sequence[SummaryRow], findings: Findings, *, width:
     assumed: list[tuple[Assumption, ...]] = []
     origins: list[str] = []
     of_graphs: list[tuple[str, Capture]] = []
-    for facts in captures:
-        capture = facts.head
+    for outline in captures:
+        capture, facts = outline.head, outline.facts
         outcome = "" if not facts.failure else " DOES NOT FIT" if facts.failure == "fit" else " FAILED"
         row = [
             next(numbers[str(capture.target)]),
@@ -107,14 +98,14 @@ def render_summary(captures: Sequence[SummaryRow], findings: Findings, *, width:
     return "\n".join([text, *wrapped(hint, width or len(hint))]) + "\n"
 
 
-def _hint(captures: Sequence[SummaryRow]) -> str:
+def _hint(captures: Sequence[Outline]) -> str:
     """The commands that show more of these captures; where none compiled, of what there is of them."""
     if any(row.head.has_compiled for row in captures):
         return (
             "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes; irscope why ID "
             "what is slow."
         )
-    reached = next((row.stages[-1] for row in captures if row.stages), "")
+    reached = next((row.facts.stages[-1] for row in captures if row.facts.stages), "")
     stage = f"; irscope show ID --stage {reached} prints the last stage that was made" if reached else ""
     passes = "; irscope passes ID the passes up to the failure" if reached else ""
     return f"irscope show ID --json has the whole output of the compiler{stage}{passes}."

@@ -12,12 +12,12 @@ from typing import Any
 from irscope.analysis.diff.captures import Change, Comparison, ScheduleDiff
 from irscope.analysis.diff.texts import DiffEntry, DiffOp, Span, TextDiff
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.render.text.tables import (
     WIDE,
     difference,
     masked,
     milliseconds,
-    picked,
     resource_title,
     resource_value,
     shorten,

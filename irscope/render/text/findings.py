@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.findings.model import LEAST_SHARE, Finding, Proof, Suggestion
 from irscope.model.capture import Capture
-from irscope.render.text.tables import duration_text, picked
+from irscope.model.plain import picked
+from irscope.render.text.tables import duration_text
 
 if TYPE_CHECKING:
     # It imports NumPy, which a summary does not need.

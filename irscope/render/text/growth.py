@@ -9,7 +9,8 @@ from typing import Any
 from irscope.analysis.passes.growth import CompileCost, CompileFix, LongCompile, NeededCompiles
 from irscope.analysis.source.map import python_line
 from irscope.model.capture import Capture
-from irscope.render.text.tables import counted, milliseconds, percent, picked, table
+from irscope.model.plain import picked
+from irscope.render.text.tables import counted, milliseconds, percent, table
 
 _MOST_PASSES = 4
 

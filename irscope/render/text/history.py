@@ -15,8 +15,9 @@ from irscope.ir.logs.decisions import LogDecision
 from irscope.ir.logs.reasons import read_decisions, read_entries
 from irscope.model.capture import Capture
 from irscope.model.evidence import PassLog
+from irscope.model.plain import picked
 from irscope.plan import PassRule
-from irscope.render.text.tables import milliseconds, picked, table
+from irscope.render.text.tables import milliseconds, table
 
 _MOST_NAMES = 4
 _NOT_KNOWN = "–"

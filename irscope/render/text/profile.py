@@ -9,7 +9,8 @@ from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
-from irscope.render.text.tables import duration_text, percent, picked, table
+from irscope.model.plain import picked
+from irscope.render.text.tables import duration_text, percent, table
 
 if TYPE_CHECKING:
     from irscope.timing.predict import Prediction

@@ -13,9 +13,10 @@ from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, AblationRow,
 from irscope.analysis.passes.bisection import Bisection, BisectStep
 from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.model.capture import Failure, PassSnapshot
+from irscope.model.plain import picked
 from irscope.plan import PassPlan
 from irscope.render.text.diff import render_unified
-from irscope.render.text.tables import WIDE, display_width, fenced, percent, picked, table
+from irscope.render.text.tables import WIDE, display_width, fenced, percent, table
 from irscope.render.text.tables import difference as signed
 
 _TITLES = {

@@ -14,8 +14,9 @@ from irscope.analysis.source.map import SourceMap, StageCount, StageMap, functio
 from irscope.ir.locations.model import is_library, text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, StageKind, stage_named
+from irscope.model.plain import picked
 from irscope.render.text.profile import counters_json, stall_text
-from irscope.render.text.tables import display_width, percent, picked, short_name, visible, wrapped
+from irscope.render.text.tables import display_width, percent, short_name, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Column = Literal["registers", "marks", "stalls"]

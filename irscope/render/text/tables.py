@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
-from typing import Any, cast
+from html import escape
+from typing import Any
 
 from irscope.ir.locations.model import is_library
-from irscope.plan import PassPlan
-from irscope.target import Target
 
 # -1,234.5      3.2 %      1.8×      +12      –
 _NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
@@ -113,26 +111,14 @@ def table_rows(
     return texts
 
 
-def picked(value: object, names: str, /, **others: Any) -> dict[str, Any]:
-    """Attributes of a value as JSON holds them, then others.
-
-    Args:
-        names: `"id kernel=name file=launch.kernel.file"`: the keys, each with its attribute where that is another.
-            Targets and plans are texts.
-    """
-    found: dict[str, Any] = {}
-    for name in names.split():
-        key, _, path = name.partition("=")
-        item: object = attrgetter(path or key)(value)
-        if type(item) is tuple:
-            item = list(cast("tuple[Any, ...]", item))
-        found[key] = str(item) if isinstance(item, (Target, PassPlan)) else item
-    return found | others
-
-
 def counted(count: int, noun: str) -> str:
     """`1 warp`, `2 warps`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def preformatted(text: str) -> str:
+    """A text of fixed-width columns as HTML."""
+    return f'<pre style="line-height:1.25;overflow-x:auto">{escape(text)}</pre>'
 
 
 def fenced(text: str, language: str) -> str:

@@ -18,7 +18,7 @@ from irscope.model.capture import StageKind
 from irscope.render.text.tables import visible
 
 if TYPE_CHECKING:
-    from irscope.render.highlight.grammars import TokenType
+    from irscope.render.highlight import TokenType
 
 Theme = Literal["dark", "light"]
 
@@ -82,7 +82,7 @@ def color_of(token: TokenType) -> int | None:
 
 def highlight(text: str, kind: StageKind) -> str:
     """The text of a stage in colours, its control characters made visible; a binary's has no colours."""
-    from irscope.render.highlight.grammars import GRAMMARS
+    from irscope.render.highlight import GRAMMARS
 
     grammar = GRAMMARS[kind]
     starts = [f"\x1b[38;5;{number}m" if number is not None else "" for number in map(color_of, grammar.types)]

@@ -12,9 +12,10 @@ from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
 from irscope.analysis.upgrade.model import Blame, CompileTimeChange, Guilty, Upgrade, UpgradeRow
 from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.model.trial import Side, other_side
 from irscope.render.text.bench import error_text, microseconds
-from irscope.render.text.tables import counted, picked, table, visible
+from irscope.render.text.tables import counted, table, visible
 
 _CHANGES = 4
 _LINES = 7

@@ -12,7 +12,8 @@ from irscope.analysis.findings.model import KINDS
 from irscope.analysis.sweep import CRITERIA, Summary
 from irscope.analysis.variants.merges import Merge, remaining
 from irscope.analysis.variants.site import Site
-from irscope.render.text.tables import picked, table
+from irscope.model.plain import picked
+from irscope.render.text.tables import table
 
 _BAR = 40
 
@@ -174,7 +175,6 @@ def _use_text(merge: Merge) -> str:
     return {
         "never read": "never read",
         "not in the IR": f"read on {lines}, but absent from the IR",
-        "guards the grid": f"read only on {lines}, to stop programs that the recorded grids do not have",
         "unknown": "its use is unknown: the capture has no Python text",
         "option": "a compile option",
         "used": f"read on {lines}" if read else "used",
@@ -196,8 +196,7 @@ def _what_to_do(merge: Merge) -> str:
         if cause.use == "not in the IR":
             return f"{decorated}: {after}"
         parameters = "parameters" if merge.along else "parameter"
-        what = f"the test and the {parameters}" if cause.use == "guards the grid" else f"the {parameters}"
-        return f"remove {what}{f', or {decorated}' * is_argument}: {after}"
+        return f"remove the {parameters}{f', or {decorated}' * is_argument}: {after}"
     if merge.how in ("do_not_specialize", "do_not_specialize_on_alignment"):
         return f"@triton.jit({merge.how}={quoted}): {after}"
     if merge.how == "runtime":

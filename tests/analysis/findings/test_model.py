@@ -14,7 +14,7 @@ from irscope.analysis.findings.find import findings_of, log_needs, needs_operati
 from irscope.analysis.findings.model import KINDS, Finding, FixChange, Suggestion, codes_of, is_silenced
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.studied import Studied
-from irscope.api.stated import read_grid, read_sizes, with_launch
+from irscope.api.timing import read_grid, read_sizes, with_launch
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.recording_options import RecordingOptions

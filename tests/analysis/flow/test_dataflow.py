@@ -1,4 +1,4 @@
-"""The dataflow: the compiler's own definitions and uses; folding, choosing, and the pipeliner's stages."""
+"""The dataflow: the compiler's own definitions and uses; folding, choosing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.analysis.flow.dataflow import Dataflow, read_dataflow, read_llvm_dataflow
-from irscope.analysis.flow.dataflow_fold import HARDEST, around, at_level, fold, on_lines
-from irscope.analysis.flow.loop_stages import read_pipelined, read_schedules
+from irscope.analysis.flow.dataflow import HARDEST, Dataflow, around, at_level, fold, on_lines, read_dataflow
 from irscope.errors import UsageError
 from irscope.ir.mlir.attributes import short_layout
 from irscope.ir.mlir.reader import Operation, parse_mlir
@@ -199,7 +197,7 @@ def test_folding_loses_no_operation_that_computes(level: int) -> None:
     lost = len(flow.nodes) - sum(node.size for node in folded.nodes)
     inputs = [node for node in flow.nodes if node.role in ("constant", "argument", "control", "sync")]
     assert 0 <= lost <= len(inputs)
-    if level <= 4:
+    if level <= 3:
         dots = [node for node in folded.nodes if node.name == "ttng.warp_group_dot"]
         assert len(dots) == 1, "what matters stays by itself"
 
@@ -249,17 +247,6 @@ def test_lines_keep_their_neighbours_faded() -> None:
         on_lines(flow, {10**6})
 
 
-def test_llvm_instructions_are_nodes_in_their_blocks() -> None:
-    capture = stored("twice", CUDA)
-    flow = read_llvm_dataflow(capture.llir)
-    from irscope.ir.columns import operation_counts
-
-    assert sum(bool(node.name) for node in flow.nodes) == operation_counts(capture.llir, "llvm").total()
-    names = {node.number: node.name for node in flow.nodes}
-    assert any(names[edge.target].startswith("nvvm.shfl") for edge in flow.edges)
-    assert {scope.title for scope in flow.scopes} >= {"twice", "entry"}
-
-
 SCHEDULED = """module {
   tt.func @k(%p: tensor<4x!tt.ptr<f16>, #b>) {
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %p) -> (tensor<4xf16, #b>)  : i32 {
@@ -274,38 +261,9 @@ SCHEDULED = """module {
 """
 
 
-def test_the_stages_of_a_scheduled_loop() -> None:
-    (schedule,) = read_schedules(SCHEDULED)
-    assert schedule.stages == 3
-    assert [(one.name, one.stage, one.cluster) for one in schedule.operations] == [
-        ("tt.load", 0, 2),
-        ("arith.addf", 2, 0),
-        ("ttg.convert_layout", 2, 1),
-    ]
-    assert schedule.of_stage(1) == ()
-    assert read_schedules(LOOP) == ()
-
-
-@pytest.mark.triton
-def test_every_operation_with_a_stage_is_in_the_schedule() -> None:
-    capture = example("attention", CUDA)
-    (text,) = [one.text for one in capture.passes() if one.name == "schedule_loops"]
-    assert text is not None
-    schedules = read_schedules(text)
-    assert len(schedules) == 2, "the helper's loop stands in the kernel twice"
-    assert sum(len(one.operations) for one in schedules) == text.count("loop.stage = ")
-    after = next(one.text for one in capture.passes() if one.name == "pipeline")
-    assert after is not None
-    pipelined = read_pipelined(after)
-    assert [len(loop.copies) for loop in pipelined] == [2, 2]
-    assert all(count >= 2 for loop in pipelined for _, _, count in loop.buffers)
-    assert all(len(loop.buffers) == 2 for loop in pipelined)
-
-
 @given(text=st.text(alphabet='%^@#!{}[]()<>:=,-."/;scf.or yield\n01', max_size=300))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     fold(read_dataflow(text), {})
-    fold(read_llvm_dataflow(text), {})
 
 
 def test_deep_nesting_is_no_error() -> None:

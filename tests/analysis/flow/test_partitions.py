@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.flow.partitions import WarpRing, read_partitions
-from irscope.render.capture.page import (
+from irscope.render.capture import (
     barrier_rows,
     buffer_rows,
     partition_rows,

@@ -91,19 +91,16 @@ def test_each_use_is_in_one_place_and_each_lane_in_the_order_of_the_text(name: s
     assert len(lanes) == len(found.partitions)
 
 
-def test_a_barrier_stands_with_the_buffers_that_it_hands_over() -> None:
+def test_a_barrier_stands_with_the_buffers_of_its_partitions() -> None:
     def told(name: str) -> list[tuple[list[str], list[str]]]:
         channels = channels_of(FOUND[name])
         return [([ring.value for ring in one.buffers], [ring.value for ring in one.barriers]) for one in channels]
 
     assert told("ws_matmul") == [(["%acc_7"], ["%acc", "%acc_4"]), (["%acc_9", "%a"], ["%acc_10", "%acc_14"])]
     assert told("gluon_add") == [(["%buffers"], ["%full", "%empty"])]
-    by_buffer = {buffers[0]: barriers for buffers, barriers in told("ws_attention")}
-    # K and V are filled by TMA and freed by the MMA; the scores are filled by the MMA and freed by the softmax.
-    assert by_buffer["%score_23"] == ["%score_24", "%score_28"]
-    assert by_buffer["%acc_32"] == ["%acc_33", "%acc_37"]
-    assert by_buffer["%score_49"] == ["%score_8", "%score_11"]
-    assert sum(len(barriers) for barriers in by_buffer.values()) == 14
+    # K and V are filled by one partition, and freed by another.
+    assert (["%score_23", "%acc_32"], ["%score_24", "%score_28", "%acc_33", "%acc_37"]) in told("ws_attention")
+    assert sum(len(barriers) for _, barriers in told("ws_attention")) == 14
 
 
 def test_what_no_loop_repeats_and_what_can_never_run() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.analysis.reduce.program import EditableProgram
+from irscope.analysis.reduce.model import EditableProgram
 from irscope.ir.mlir.editable import Op, OpBlock
 
 LOOP = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>

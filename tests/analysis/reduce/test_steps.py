@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from irscope.analysis.reduce.program import EditableProgram, read_program
-from irscope.analysis.reduce.search import Edit, ReductionStep
+from irscope.analysis.reduce.model import Edit, EditableProgram, ReductionStep, read_program
 from irscope.analysis.reduce.steps import STEPS
 from irscope.errors import ParseError
 from irscope.ir.mlir.editable import write_editable

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from irscope.analysis.upgrade.compare import compared, pairs_of, variants_of, with_measurement
-from irscope.analysis.upgrade.compile_time import compile_time_change
+from irscope.analysis.upgrade.compare import compared, compile_time_change, pairs_of, variants_of, with_measurement
 from irscope.analysis.upgrade.model import UpgradeRow
 from irscope.device.measurement import Agreement, Measurement
 from irscope.model.capture import Capture, Environment, Failure, Kernel, Launch, Resources, Target

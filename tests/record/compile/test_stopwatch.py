@@ -20,7 +20,7 @@ from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled
 from irscope.record.variants.completing import with_llvm_passes, with_times
 from irscope.record.variants.pool import VariantPool
-from irscope.render.times import times_json, times_svg, times_text, times_trace
+from irscope.render.timing import times_json, times_svg, times_text, times_trace
 from irscope.store.file import load, save
 from tests.trace_format import tracks
 

@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import GraphOrigin
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
-from irscope.render.capture.page import graph_texts
+from irscope.render.capture import graph_texts
 
 pytestmark = [
     pytest.mark.triton,

@@ -12,17 +12,14 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.flow.control_flow_fold import fold_flows
-from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, read_dataflow, read_llvm_dataflow
-from irscope.analysis.flow.dataflow_fold import fold
-from irscope.analysis.flow.loop_stages import read_schedules
+from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, fold, read_dataflow
 from irscope.analysis.passes.effects import PassEffect
 from irscope.errors import MissingTool, UsageError
 from irscope.ir.asm.control_flow import BasicBlock, ControlFlow, Jump, Loop, read_control_flow
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import PassSnapshot
-from irscope.render.dot.flows import layout_colors, render_blocks, render_dataflow
+from irscope.render.dot.flows import layout_colors, render_blocks, render_dataflow, render_passes
 from irscope.render.dot.graph import Drawing, format_of, has_dot, ranges, render_bytes
-from irscope.render.dot.stages import render_loops, render_passes
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.recorded import stored
 
@@ -134,12 +131,6 @@ def test_thousands_of_nodes_are_folded_to_what_can_be_drawn() -> None:
     assert re.search(r"operations and arguments in \d+ nodes", "".join(svg.itertext()))
 
 
-@needs_dot
-def test_llvm_is_drawn() -> None:
-    folded = fold(read_llvm_dataflow(stored("twice", "cuda:90").llir), {})
-    assert len(groups(svg_of(render_dataflow(folded.flow, title="twice")), "node")) == len(folded.flow.nodes)
-
-
 def snapshot(number: int, **how: object) -> PassEffect:
     plain = PassSnapshot(number, "ttgir" if number > 2 else "ttir", f"pass{number}", 1, changed=False, duration_us=1000)
     return PassEffect(replace(plain, **how), operations=number, by_operation=(("tt.load", 2),))
@@ -163,16 +154,6 @@ def test_the_pipeline_marks_what_changed_and_joins_idle_passes() -> None:
     assert "pass1, pass2" in texts
     for mark in ("switched off", "failed", "not compared", "tt.load +2"):
         assert mark in texts
-
-
-@needs_dot
-def test_loop_stages_show_which_iteration_is_where() -> None:
-    svg = svg_of(render_loops(read_schedules(SCHEDULED), (), title="loops"))
-    texts = ["".join(one.itertext()) for one in svg.iter("{http://www.w3.org/2000/svg}text")]
-    # Three stages: four iterations are drawn, each with its three stages, over six turns.
-    assert sum(text == "stage 0" for text in texts) == 4
-    assert sum(text == "stage 2" for text in texts) == 4
-    assert [text for text in texts if text.startswith("step ")] == [f"step {number}" for number in range(6)]
 
 
 @needs_dot

@@ -16,7 +16,7 @@ from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
 from irscope.analysis.in_flight.model import ExecutedStep, InFlight, StepKind
 from irscope.render.canvas import LEAST, THEMES, Canvas, Rect, theme_named
-from irscope.render.capture.page import partitions_json
+from irscope.render.capture import partitions_json
 from irscope.render.poster.loop import draw_loop, lanes_of, title_of
 from irscope.render.poster.poster import poster_svg
 from irscope.store.file import save

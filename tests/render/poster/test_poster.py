@@ -114,8 +114,7 @@ def test_a_tile_has_as_many_warps_as_its_layout(drawn: dict[str, tuple[Capture, 
         key=lambda one: one.threads.size if one.threads is not None and one.encoding.kind == "amd_mfma" else 0,
     )
     assert result.threads is not None
-    names = {one.text for one in texts_of(svg) if re.fullmatch(r"w\d+", one.text)}
-    assert names == {f"w{warp}" for warp in range(result.threads.warps)}
+    assert any(one.text.startswith(f"{result.threads.warps} waves · ") for one in texts_of(svg))
 
 
 @pytest.mark.parametrize("name", THEMES)

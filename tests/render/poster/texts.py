@@ -37,10 +37,15 @@ def texts_of(svg: str) -> list[Text]:
     return found
 
 
+def _holds(page: Rect, area: Rect) -> bool:
+    across = page.left <= area.left and area.right <= page.right
+    return across and page.top <= area.top and area.bottom <= page.bottom
+
+
 def wrong_boxes(texts: Sequence[Text], page: Rect | None = None) -> list[str]:
     """Pairs of lines that meet, and lines that leave the page."""
     page = page or Rect(0, 0, WIDTH, HEIGHT)
-    found = [f"{one.text!r} leaves the page" for one in texts if not page.holds(one.area)]
+    found = [f"{one.text!r} leaves the page" for one in texts if not _holds(page, one.area)]
     return found + [
         f"{one.text!r} and {other.text!r} meet" for one, other in combinations(texts, 2) if one.area.meets(other.area)
     ]

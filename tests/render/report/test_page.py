@@ -13,7 +13,7 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.capture.page import summary_html
+from irscope.render.capture import summary_html
 from irscope.render.dot.graph import has_dot
 from irscope.render.report.page import render_report
 from tests.render.report.unpacked import unpacked
@@ -54,7 +54,7 @@ def test_the_policy_allows_the_scripts_by_hash_and_nothing_else(monkeypatch: pyt
     """The page that has no graph to place holds no Graphviz, and may run none."""
     if dot and not has_dot():
         pytest.skip("dot is not installed")
-    monkeypatch.setattr("irscope.render.report.payload.has_dot", lambda: dot)
+    monkeypatch.setattr("irscope.render.report.page.has_dot", lambda: dot)
     page = Page(render_report([softmax()]))
     policy = policy_of(page)
     assert policy["default-src"] == ["'none'"]

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from irscope.model.capture import Artifact
+from irscope.render.dot.flows import passes_graph, stage_graph
 from irscope.render.dot.graph import render_bytes
-from irscope.render.dot.stages import passes_graph, stage_graph
 from irscope.render.report.pictures import packed_graphs
 from irscope.render.warps import warps_picture
 from tests.analysis.flow.test_partitions_turns import WARPS

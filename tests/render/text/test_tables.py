@@ -11,8 +11,7 @@ from irscope.analysis.diff.captures import diff
 from irscope.cli.show import summary
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
-from irscope.render.capture.page import occupancy_text, summary_html
-from irscope.render.capture.plain import capture_json
+from irscope.render.capture import capture_json, occupancy_text, summary_html
 from irscope.render.report.facts import findings_of
 from irscope.render.text.diff import render_comparison
 from irscope.render.text.tables import difference, milliseconds, percent, resource_title, resource_value

@@ -1,4 +1,4 @@
-// The data of a report, as irscope/render/report/payload.py writes it.
+// The data of a report, as irscope/render/report/page.py writes it.
 import type { Cost } from "./memory";
 import type { Results } from "./results";
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from irscope.analysis.reduce.python import PYTHON_STEPS, PythonCase, PythonProgram
-from irscope.analysis.reduce.search import Search
+from irscope.analysis.reduce.model import PYTHON_STEPS, PythonCase, PythonProgram, Search
 
 KERNEL = """
 import triton

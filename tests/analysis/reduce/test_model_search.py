@@ -9,8 +9,7 @@ from itertools import combinations, islice
 
 import pytest
 
-from irscope.analysis.reduce.program import Case, EditableProgram, Pipeline, read_program
-from irscope.analysis.reduce.search import Search, halved
+from irscope.analysis.reduce.model import Case, EditableProgram, Pipeline, Search, halved, read_program
 from irscope.analysis.reduce.steps import STEPS
 from irscope.ir.mlir.editable import write_editable
 from irscope.model.capture import PassSnapshot

@@ -1,18 +1,15 @@
-"""The words of each language that stages are written in: one table of patterns per language, in `grammars.txt`.
-
-LLVM IR and PTX have grammars here because the lexers of Pygments know fixed lists of words, which the compilers of
-today have outgrown: an attribute such as `captures(none)` becomes a row of errors, one per letter.
-"""
+"""The words of each language that stages are written in, and the Pygments lexers that irscope registers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, ClassVar, cast
 
+from pygments.lexer import Lexer
 from pygments.token import (
     Error,
     Text,
@@ -27,7 +24,7 @@ TokenType = _TokenType
 
 
 @dataclass(frozen=True)
-class Grammar:
+class _Grammar:
     """The kinds of words of a language. Where several patterns match, the first one counts."""
 
     rules: tuple[tuple[TokenType, str], ...]
@@ -65,16 +62,59 @@ def _between(gap: str, start: int) -> Iterator[tuple[int, TokenType, str]]:
 _STRING = r'(?<!\\)"(?:[^"\\\n]|\\.)*"'
 _BLOCK_COMMENT = r"/\*(?:[^*]|\*(?!/))*(?:\*/)?"
 
-_PLAIN = Grammar(((Text, r"[^\n]+"),))
+_PLAIN = _Grammar(((Text, r"[^\n]+"),))
 
 
-def _grammars() -> Iterator[tuple[StageKind, Grammar]]:
+def _grammars() -> Iterator[tuple[StageKind, _Grammar]]:
     text = Path(__file__).with_name("grammars.txt").read_text("utf-8")
     text = text.replace("<STRING>", _STRING).replace("<BLOCK COMMENT>", _BLOCK_COMMENT)
     for kind, *lines in (part.splitlines() for part in text.split("\n[")[1:]):
         rows = (line.partition(" ") for line in lines if line and not line.startswith("# "))
-        yield cast(StageKind, kind.removesuffix("]")), Grammar(tuple((string_to_tokentype(a), b) for a, _, b in rows))
+        yield cast(StageKind, kind.removesuffix("]")), _Grammar(tuple((string_to_tokentype(a), b) for a, _, b in rows))
 
 
-GRAMMARS: dict[StageKind, Grammar] = {**dict(_grammars()), "binary": _PLAIN}
+GRAMMARS: dict[StageKind, _Grammar] = {**dict(_grammars()), "binary": _PLAIN}
 """The grammar of each kind of stage; a binary's text is plain."""
+
+
+class GrammarLexer(Lexer):
+    """A lexer that reads the words of a grammar. Its tokens rejoin to the input: no line is stripped or added."""
+
+    grammar: ClassVar[_Grammar]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"stripnl": False, "ensurenl": False} | options)  # pyright: ignore[reportUnknownMemberType]
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, TokenType, str]]:
+        """The words of a text: place, type, text."""
+        return self.grammar.tokens(text)
+
+
+class MlirLexer(GrammarLexer):
+    """MLIR, with the dialects of Triton."""
+
+    name = "MLIR"
+    aliases: ClassVar[Sequence[str]] = ["mlir", "ttir", "ttgir", "glir"]
+    filenames: ClassVar[Sequence[str]] = ["*.mlir", "*.ttir", "*.ttgir", "*.glir"]
+    mimetypes: ClassVar[Sequence[str]] = ["text/x-mlir"]
+    url = "https://mlir.llvm.org"
+    grammar = GRAMMARS["mlir"]
+
+
+class SassLexer(GrammarLexer):
+    """SASS, NVIDIA's machine code, as nvdisasm prints it or in irscope's normal form."""
+
+    name = "SASS"
+    aliases: ClassVar[Sequence[str]] = ["nvsass"]
+    url = "https://docs.nvidia.com/cuda/cuda-binary-utilities"
+    grammar = GRAMMARS["sass"]
+
+
+class AmdgcnLexer(GrammarLexer):
+    """The assembly of AMD's GPUs, as LLVM prints it."""
+
+    name = "AMDGCN"
+    aliases: ClassVar[Sequence[str]] = ["amdgcn"]
+    filenames: ClassVar[Sequence[str]] = ["*.amdgcn"]
+    url = "https://llvm.org/docs/AMDGPUUsage.html"
+    grammar = GRAMMARS["amdgcn"]

@@ -1,20 +1,21 @@
-"""A capture as a page of text: its findings, launch, options, resources, stages, graphs, partitions, notes."""
+"""A capture as a page of text, with its launch, resources, stages, graphs and partitions; and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.resources import resource_rows
 from irscope.device.occupancy import excesses_of, occupancy_of
 from irscope.model.capture import Capture
+from irscope.model.plain import picked
 from irscope.model.telling import parts_of
 from irscope.render.text.tables import (
     masked,
     milliseconds,
     percent,
+    preformatted,
     resource_title,
     resource_value,
     shorten,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from irscope.analysis.flow.partitions import WarpPartition, WarpRing, WarpRingUse, WarpSpecialization
     from irscope.model.evidence import GraphCall, GraphNode, GraphOrigin
     from irscope.model.launch_record import Argument, Autotuning
+
 
 # What stands behind torch's own functions, by the backend of the target.
 _LIBRARIES = {
@@ -231,36 +233,10 @@ def render_capture(
 
 
 def summary_html(capture: Capture) -> str:
-    """A capture's overview as HTML with no script; whatever stands in the capture is escaped."""
-    launch = capture.launch
-    parts = [f"<h2>{_text(capture.name)} <small>{_text(capture.target)} · {_text(capture.id[:8])}</small></h2>"]
-    if capture.failure is not None:
-        parts.append(f"<p><strong>The compile {_text(capture.failure.verdict)}:</strong></p>")
-        parts.append(f"<pre>{_text(capture.failure.message)}</pre>")
-    signature = ", ".join(f"{name}: {kind}" for name, kind in launch.signature)
-    constants = ", ".join(f"{name}={value}" for name, value in launch.constants)
-    compiled = [("signature", signature), ("constants", constants), *_options(capture), *_launch(capture)]
-    compiled += [("Triton", capture.environment.triton_version), *capture.environment.origin]
-    parts.append(_table("Compiled", compiled))
-    parts.append(_table("Resources", _resources(capture)))
-    parts.append(_table("Stages", [(stage, size, f"{time} ms") for stage, time, size in _stages(capture)]))
-    parts += [f"<p>{_text(note)}</p>" for note in capture.notes]
-    if launch.kernel.source:
-        parts.append(f"<details><summary>Source</summary><pre>{_text(launch.kernel.source)}</pre></details>")
-    return f'<div class="irscope-summary">{"".join(parts)}</div>'
-
-
-def _text(value: object) -> str:
-    return escape(str(value))
-
-
-def _table(title: str, rows: Iterable[Sequence[object]]) -> str:
-    cells = "".join(
-        f"<tr><th scope='row'>{_text(name)}</th>{''.join(f'<td>{_text(value)}</td>' for value in values)}</tr>"
-        for name, *values in rows
-        if values[0] not in ("", None)
-    )
-    return f"<table><caption>{_text(title)}</caption>{cells}</table>" if cells else ""
+    """A capture's page as HTML with no script; whatever stands in the capture is escaped."""
+    source = preformatted(capture.launch.kernel.source)
+    python = f"<details><summary>Source</summary>{source}</details>" if capture.launch.kernel.source else ""
+    return f'<div class="irscope-summary">{preformatted(render_capture(capture, ()))}{python}</div>'
 
 
 def occupancy_text(capture: Capture) -> str:
@@ -391,3 +367,54 @@ def _environment(capture: Capture) -> Iterator[tuple[str, str]]:
     yield from one.tools
     yield from one.variables
     yield "irscope", one.irscope_version
+
+
+def capture_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
+    """A capture as JSON, with the texts of the given stages only."""
+    from irscope.device.occupancy import occupancy_of
+
+    names = capture.stages if list(wanted) == ["all"] else wanted
+    occupancy, launch = occupancy_of(capture), capture.launch
+    return picked(
+        capture,
+        "id kernel=name file=launch.kernel.file line=launch.kernel.line target plan status grid=launch.grid notes "
+        "compile_us processor_us",
+        failure=asdict(capture.failure) if capture.failure else None,
+        signature=dict(launch.signature),
+        constants=dict(launch.constants),
+        attributes=dict(launch.attributes),
+        options=dict(launch.options),
+        autotuning=asdict(launch.autotuning) if launch.autotuning else None,
+        resources=asdict(capture.resources),
+        occupancy=occupancy and occupancy.as_json(),
+        environment=asdict(capture.environment),
+        metadata=dict(capture.metadata),
+        assumptions=[asdict(item) for item in launch.assumptions],
+        graphs=[asdict(origin) for origin in capture.graphs],
+        stages=[
+            picked(item, "stage duration_us processor_us", bytes=len(item.data))
+            | ({"text": item.data} if item.stage in names and isinstance(item.data, str) else {})
+            for item in capture.artifacts
+        ],
+        passes=len(list(capture.passes())),
+        findings=_findings_json(capture),
+        warp_specialization=_partitions_json(capture),
+    )
+
+
+def _findings_json(capture: Capture) -> list[dict[str, Any]]:
+    from irscope.analysis.findings.quick import quick_findings
+
+    if not (found := quick_findings(capture)):
+        return []
+    from irscope.render.text.findings import findings_json
+
+    return findings_json(found)
+
+
+def _partitions_json(capture: Capture) -> list[dict[str, Any]]:
+    from irscope.analysis.flow.partitions import read_partitions
+
+    if not (found := read_partitions(capture.texts.get("ttgir", ""))):
+        return []
+    return partitions_json(found)

@@ -11,7 +11,7 @@ from irscope.__main__ import run
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch, Resources
 from irscope.model.launch_record import Argument, LaunchRecord
-from irscope.render.capture.page import render_capture
+from irscope.render.capture import render_capture
 from irscope.render.text.tables import display_width
 from irscope.store.file import load, save
 from irscope.target import Target

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from pygments.token import Comment, Error, Keyword, Name, Number, String, Text, Token, Whitespace
 
 from irscope.model.capture import StageKind, stage_named
-from irscope.render.highlight.grammars import GRAMMARS
-from irscope.render.highlight.lexers import AmdgcnLexer, GrammarLexer, MlirLexer, SassLexer
+from irscope.render.highlight import GRAMMARS, AmdgcnLexer, GrammarLexer, MlirLexer, SassLexer
 from tests.work import MEASURES, Measure
 
-DATA = Path(__file__).parents[2] / "data" / "locations"
+DATA = Path(__file__).parents[1] / "data" / "locations"
 STAGES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("3.*/*"))
 KINDS: list[StageKind] = ["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 

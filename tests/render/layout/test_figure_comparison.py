@@ -10,8 +10,7 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.layout.described import DescribedLayout
-from irscope.render.layout.comparison import make_pair
-from irscope.render.layout.figure import Figure
+from irscope.render.layout.figure import Figure, make_pair
 from irscope.render.layout.svg import render_svg
 from irscope.render.layout.terminal import render_beside
 from tests.layout.cases import blocked

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import Artifact, Capture
 from irscope.model.evidence import CompilerLog, PassLog
-from irscope.render.report import payload as module
+from irscope.render.report import page as module
 from irscope.render.report import texts as columns
-from irscope.render.report.payload import Payload
+from irscope.render.report.page import Payload
 from irscope.render.report.texts import difference, pack, with_steps
 from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
 

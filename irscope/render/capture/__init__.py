@@ -1,1 +1,0 @@
-"""One capture as text: its page, the partitions of its warps, and columns beside its machine code."""

@@ -1,1 +1,0 @@
-"""Lexers of the languages that stages are written in."""
