@@ -74,6 +74,7 @@ KINDS = {
         _FindingKind("IRS603", "fp32-dot-in-tf32", 4),
         _FindingKind("IRS604", "float64", 1),
         _FindingKind("IRS605", "atomic-contention", 2),
+        _FindingKind("IRS606", "wide-division", 2),
         _FindingKind("IRS701", "offset-overflow", 0),
         _FindingKind("IRS702", "nonfinite-result", 0),
     )
