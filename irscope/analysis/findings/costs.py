@@ -253,6 +253,8 @@ class _Pricer:
         if code == "IRS204":
             return self._without_iterations(finding)
         if code == "IRS306":
+            if finding.factor > 1:
+                return self._at_floor(self._thinned(here, (), 1 / finding.factor))
             accesses = {index for index, one in self._model.accesses if one.kind in _GLOBAL}
             return self._at_floor(self._thinned({*here} - accesses, (), 1 / _FMA_OF_DOT))
         if code == "IRS307":

@@ -11,9 +11,10 @@ from typing import Literal
 from irscope.analysis.findings.changed import edited, snapshot_of, with_changes
 from irscope.analysis.findings.loops import LOADS, buffers_of, loads_of_dot, loops_with_dots, waits_in_loops
 from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
+from irscope.analysis.findings.search import Searched, grid_with, search
 from irscope.analysis.findings.studied import Studied
 from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, excesses_of, occupancy_of
-from irscope.errors import IrscopeError, UsageError
+from irscope.errors import UsageError
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.access import Cost
 from irscope.memory.machine import ACCESSES, count_actions
@@ -21,9 +22,13 @@ from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials, Trial
 
 Changes = tuple[FixChange, ...]
-FixTimer = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
-"""Adds the times of what helped, from the findings and the captures of all changes that were compiled."""
+Reconfigured = Callable[[tuple[tuple[str, str], ...], tuple[int, int, int]], "Capture | None"]
+"""(tl.constexpr, value) of those that are others, and the grid → the launch with them; None if it cannot be made."""
+Predict = Callable[[Capture], "float | None"]
 _RANKS: dict[Reach, int] = {"ttgir": 0, "assembly": 1, "binary": 2}
+
+
+_MOST_OF_SEARCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +41,13 @@ class Budget:
     """At most so many; None without a limit."""
     long: int | None = 1
     """At most so many that go on from the TTGIR, which takes ten times as long; None without a limit."""
+    search: int = 0
+    """At most so many more search options and tiles, where a launch is predicted."""
 
     @staticmethod
     def of(most: int | None) -> Budget:
-        """At most so many compiles of any length, of all findings; None for all there are."""
-        return Budget(None, most, most)
+        """At most so many compiles of any length, of all findings, and for a search; None for all there are."""
+        return Budget(None, most, most, _MOST_OF_SEARCH if most is None else most)
 
     @staticmethod
     def parse(text: str | None) -> Budget:
@@ -50,115 +57,6 @@ class Budget:
         if text != "all" and not (text.isdecimal() and len(text) < 6):
             raise UsageError(f"--tries {text!r} is no number of compiles: write one, such as 8, or all.")
         return Budget.of(None if text == "all" else int(text))
-
-
-def tried(
-    studied: Studied,
-    findings: Sequence[Finding],
-    compile_trials: CompileTrials,
-    budget: Budget,
-    timer: FixTimer | None = None,
-    predicted: Predict | None = None,
-    whole: float | None = None,
-) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
-
-    Each change is compiled once, and as far as the finding that it would fix needs. Of a finding that one suggestion
-    fixes, no other is tried, and other options are left out.
-
-    Args:
-        findings: what was found in it, the worst first.
-        budget: how many compiles there are; changes of arguments share one where there would be more.
-        timer: with it, every compile makes a binary.
-        predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
-        whole: those of the launch as it is.
-    """
-    if budget.compiles == 0 or not any(one.changes for finding in findings for one in finding.suggestions):
-        return tuple(findings), ()
-    if predicted is not None and budget == Budget():
-        budget = _PREDICTED
-    is_binary = timer is not None or predicted is not None
-    tries, proven = Tries(studied, compile_trials, budget, to_binary=is_binary), tuple(findings)
-    notes: list[str] = []
-    try:
-        while chosen := tries.choose(proven):
-            tries.compile(chosen)
-            proven = tuple(tries.told(one) for one in proven)
-            if predicted is not None and whole is not None:
-                # Where a GPU measures the fixes, their predicted times decide nothing.
-                decides = timer is None
-                proven = tuple(_faster(one, tries.captures, predicted, whole, decides) for one in proven)
-                proven = tuple(_with_further(one, whole) for one in proven)
-    except IrscopeError as error:
-        notes.append(f"No fix was compiled: {error}")
-    if tries.left_out:
-        changes = "change" if tries.left_out == 1 else "changes"
-        notes.append(
-            f"{studied.capture.name}: {tries.left_out} more {changes} could fix it and were not compiled; --tries all "
-            "compiles them."
-        )
-    if timer is not None:
-        proven = timer(proven, tries.captures)
-    return tuple(without_refuted(_without_alternatives(one)) for one in proven), tuple(notes)
-
-
-Predict = Callable[[Capture], "float | None"]
-_PREDICTED = Budget(3, 6, 6)
-"""What is tried by default where a compile can be timed by prediction."""
-_LEAST_GAIN = 0.005
-"""The part of the time by which a fix must be faster."""
-_SEARCHED = ("num_warps",)
-
-
-def _faster(
-    finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float, decides: bool
-) -> Finding:
-    """A finding whose fixes have predicted times; if these decide, what is not faster is no fix."""
-
-    def with_seconds(one: Suggestion) -> Suggestion:
-        proof = one.proof
-        if proof is None or not proof.helps or proof.seconds is not None:
-            return one
-        capture = captures.get(proof.together or one.changes)
-        seconds = predicted(capture) if capture is not None else None
-        if seconds is None:
-            return one
-        is_faster = not decides or seconds < (1 - _LEAST_GAIN) * whole
-        return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
-
-    return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
-
-
-def _with_further(finding: Finding, whole: float) -> Finding:
-    """A finding whose best fix is an option, with the next value of it: until nothing is gained."""
-    fixes = [one for one in finding.suggestions if one.proof is not None and one.proof.seconds is not None]
-    best = min(fixes, key=lambda one: one.proof.seconds if one.proof and one.proof.seconds else whole, default=None)
-    if best is None or best is not fixes[-1] or best.proof is None or not best.proof.helps or len(best.changes) != 1:
-        return finding
-    (change,) = best.changes
-    if change.kind != "option" or change.name not in _SEARCHED or not isinstance(change.value, int):
-        return finding
-    was = [one.changes[0].value for one in fixes[:-1] if len(one.changes) == 1 and one.changes[0].name == change.name]
-    is_less = finding.code in ("IRS205", "IRS506") or any(isinstance(one, int) and one > change.value for one in was)
-    value = change.value // 2 if is_less else change.value * 2
-    known = {one.changes for one in finding.suggestions}
-    further = (replace(change, value=value),)
-    if not 1 <= value <= _MOST_WARPS or further in known:
-        return finding
-    return replace(finding, suggestions=(*finding.suggestions, Suggestion(f"{change.name}={value}", further)))
-
-
-_MOST_WARPS = 32
-
-
-def _without_alternatives(finding: Finding) -> Finding:
-    """A fixed finding, without the options that were not tried for that."""
-    if not _is_fixed(finding):
-        return finding
-    kept = [
-        one for one in finding.suggestions if one.proof is not None or {part.kind for part in one.changes} != {"option"}
-    ]
-    return replace(finding, suggestions=tuple(kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +140,7 @@ class Tries:
 
     def _next_of(self, finding: Finding) -> Changes:
         """The changes to try next for a finding; empty if there are none, or one helped."""
-        if _is_fixed(finding) and not _is_searched(finding):
+        if is_fixed(finding):
             return ()
 
         def is_open(changes: Changes) -> bool:
@@ -251,6 +149,34 @@ class Tries:
 
         wanted = (one.changes for one in finding.suggestions if one.changes)
         return next((changes for changes in wanted if is_open(changes) and self._text_of(changes) is not None), ())
+
+    def search(self, predicted: Predict, whole: float, reconfigured: Reconfigured | None) -> Searched:
+        """The fastest configuration by predicted time that the budget finds; its capture is one of `captures`."""
+        capture = self._studied.capture
+        bases: dict[tuple[tuple[str, str], ...], Capture | None] = {(): capture}
+
+        def compiled(wanted: Sequence[Changes]) -> dict[Changes, Capture]:
+            made: dict[Changes, Capture] = {}
+            groups: dict[tuple[tuple[str, str], ...], list[Changes]] = {}
+            for changes in wanted:
+                constants = tuple((one.name, str(one.value)) for one in changes if one.kind == "constant")
+                groups.setdefault(constants, []).append(changes)
+            for constants, alike in groups.items():
+                if constants not in bases:
+                    grid = grid_with(capture, dict(constants))
+                    base = reconfigured(constants, grid) if reconfigured is not None and grid is not None else None
+                    bases[constants] = base if base is not None and _stores_same(self._studied, base) else None
+                if (base := bases[constants]) is None or base.failure is not None:
+                    continue
+                options = [tuple((one.name, one.value) for one in each if one.kind == "option") for each in alike]
+                made |= {each: base for each, own in zip(alike, options, strict=True) if not own}
+                varied = [each for each, own in zip(alike, options, strict=True) if own]
+                trials = [Trial(base.begun_text, None, own) for own in options if own]
+                made |= {varied[index]: after for index, after in self._compile_trials(base, trials)}
+            self._known |= {one: _Tried(one, Studied(after), "binary") for one, after in made.items()}
+            return made
+
+        return search(capture, compiled, predicted, whole, self._budget.search, with_tiles=reconfigured is not None)
 
     def _text_of(self, changes: Changes) -> str | None:
         """The source with changes; None if they cannot be written into it, as where an argument is not multiplied."""
@@ -313,6 +239,16 @@ class Tries:
                 yield trials[index][0], after
 
 
+def _stores_same(own: Studied, after: Capture) -> bool:
+    """Whether another grid of other tiles stores to as many bytes of each argument."""
+
+    def stored(studied: Studied) -> Counter[str]:
+        accesses = [one.access for one in studied.global_costs if one.access is not None and one.access.action == "store"]
+        return sum((Counter({one.argument or "": one.launch.distinct_bytes[1]}) for one in accesses), Counter[str]())
+
+    return after.has_compiled and stored(own) == stored(Studied(after))
+
+
 def _farthest(reaches: Iterable[Reach]) -> Reach:
     return max(reaches, key=lambda one: _RANKS[one])
 
@@ -342,28 +278,18 @@ def shared_compiles(wanted: Sequence[Changes], most: int) -> dict[Changes, list[
     together: dict[tuple[str, bool], FixChange] = {}
     tried: list[Changes] = []
     for one in wanted if shares else ():
-        if one not in options and all(together.get(_subject(part), part) == part for part in one):
-            together |= {_subject(part): part for part in one}
+        if one not in options and all(together.get(subject(part), part) == part for part in one):
+            together |= {subject(part): part for part in one}
             tried.append(one)
     return {one: [one] for one in alone} | ({tuple(together.values()): tried} if tried else {})
 
 
-def _subject(change: FixChange) -> tuple[str, bool]:
+def subject(change: FixChange) -> tuple[str, bool]:
     """What a change is of: two of one subject contradict each other; products and remainders are two."""
     return change.name, change.kind == "contiguous"
 
 
-def _is_searched(finding: Finding) -> bool:
-    """Whether the next value of an option is to be tried, since the last one was faster."""
-    last = finding.suggestions[-1]
-    before = [one for one in finding.suggestions[:-1] if one.proof is not None and one.proof.helps]
-    is_next = last.proof is None and len(last.changes) == 1 and last.changes[0].name in _SEARCHED
-    return is_next and any(
-        one.changes and one.changes[0].name in _SEARCHED and one.proof.seconds for one in before if one.proof
-    )
-
-
-def _is_fixed(finding: Finding) -> bool:
+def is_fixed(finding: Finding) -> bool:
     return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
 
 
@@ -457,16 +383,6 @@ def _why_not_run(after: Capture) -> str:
     if after.failure is not None:
         return after.failure.why_not_run
     return "" if after.resources.registers is not None else "; ".join(map(str, excesses_of(after)))
-
-
-def without_refuted(finding: Finding) -> Finding:
-    """A finding about an access without what its launch is blamed for, if a compile showed that it is not to blame."""
-    proofs = [one.proof for one in finding.suggestions if one.proof is not None and not one.proof.failure]
-    widened = any(one.helps or one.seconds for one in proofs)
-    if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or widened:
-        # What is not faster, by prediction, may have made the access wider all the same.
-        return finding
-    return replace(finding, causes=tuple(one for one in finding.causes if one.evidence != "launch"))
 
 
 def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:

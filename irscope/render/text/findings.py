@@ -237,7 +237,7 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
         yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, _unseen(proof), proof.timing)))}"
     else:
         why = proof.failure or f"no improvement{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
-        yield f"  {dim}tried {one.tried}: {why}{plain}"
+        yield f"  {dim}tried {one.tried or one.text}: {why}{plain}"
 
 
 def _unseen(proof: Proof) -> str:

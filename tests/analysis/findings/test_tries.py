@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from irscope.analysis.findings.fixes import without_refuted
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Proof, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget, Tries, compare, shared_compiles, without_refuted
+from irscope.analysis.findings.tries import Budget, Tries, compare, shared_compiles
 from irscope.model.capture import Artifact, Capture, Failure, Kernel, Launch, Resources
 from irscope.record.variants.compiles import Compiles
 from irscope.target import Target
