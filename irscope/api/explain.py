@@ -167,7 +167,9 @@ def _timed(capture: Capture) -> Timed:
         return found
 
 
-def _reconfigured(capture: Capture, constants: tuple[tuple[str, str], ...], grid: tuple[int, int, int]) -> Capture | None:
+def _reconfigured(
+    capture: Capture, constants: tuple[tuple[str, str], ...], grid: tuple[int, int, int]
+) -> Capture | None:
     """The launch with other tl.constexpr values, compiled from the Python text; None where that cannot be done."""
     from irscope.api.edits import EditPlace
     from irscope.record.process.own_folder import own_folder
@@ -179,7 +181,9 @@ def _reconfigured(capture: Capture, constants: tuple[tuple[str, str], ...], grid
         with own_folder() as folder:
             path = folder / "kernel.py"
             path.write_text(place.text(), "utf-8", "surrogateescape")
-            return place.compiled(place.text(), path, RecordingOptions(snapshots="none", targets=(str(capture.target),)))
+            return place.compiled(
+                place.text(), path, RecordingOptions(snapshots="none", targets=(str(capture.target),))
+            )
     except IrscopeError:
         return None
 

@@ -156,7 +156,7 @@ def _divided(studied: Studied) -> Iterator[Finding]:
     for one in wide:
         bounds = [held.get(value) for value in one.operands]
         known = [each for each in bounds if each is not None]
-        if len(known) < len(bounds) or not all(0 <= each[0] and each[1] <= GREATEST for each in known):
+        if len(known) < len(bounds) or not all(each[0] >= 0 and each[1] <= GREATEST for each in known):
             continue
         yield studied.finding(
             "IRS606",

@@ -115,7 +115,9 @@ def _with_search(
     return tuple(with_it if one is wanted[0] else one for one in findings)
 
 
-def _verified(capture: Capture, findings: Sequence[Finding], captures: Mapping[Changes, Capture]) -> tuple[Finding, ...]:
+def _verified(
+    capture: Capture, findings: Sequence[Finding], captures: Mapping[Changes, Capture]
+) -> tuple[Finding, ...]:
     """Findings whose fixes were executed beside the launch as it is: what computes something else is no fix."""
     known: dict[Changes, MeaningVerdict] = {}
 
@@ -138,8 +140,8 @@ def _verified(capture: Capture, findings: Sequence[Finding], captures: Mapping[C
 _PREDICTED = Budget(3, 6, 6, 8)
 """What is tried by default where a compile can be timed by prediction."""
 _OF_CONFIGURATION = (
-    "IRS202", "IRS203", "IRS205", "IRS302", "IRS304", "IRS308", "IRS501", "IRS502", "IRS504", "IRS505", "IRS506", "IRS507",
-    "IRS509",
+    "IRS202", "IRS203", "IRS205", "IRS302", "IRS304", "IRS308", "IRS501", "IRS502", "IRS504", "IRS505", "IRS506",
+    "IRS507", "IRS509",
 )  # fmt: skip
 """Kinds that other options and tiles may fix."""
 _SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot")

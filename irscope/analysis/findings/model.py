@@ -214,6 +214,17 @@ class Finding:
     def kind(self) -> _FindingKind:
         return KINDS[self.code]
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is counted, and not shown."""
+        return self.kind.rank > 0 and self.seconds is not None and self.share < LEAST_SHARE
+
+    @property
+    def best_fix(self) -> Suggestion | None:
+        """The suggestion that was compiled and is better, with the least predicted time; None without one."""
+        fixes = [one for one in self.suggestions if one.proof is not None and one.proof.helps]
+        return min(fixes, key=lambda one: (one.proof.seconds if one.proof else None) or 1.0, default=None)
+
 
 # x = tl.load(p)  # irscope: ignore[IRS101]
 _COMMENT = re.compile(r"#\s*irscope:\s*ignore(?:\[(?P<codes>[^\]]{0,400})\])?")

@@ -77,7 +77,7 @@ def search(
         is_complete = is_complete and len(wanted) <= most - count
         wanted = wanted[: most - count]
         count += len(wanted)
-        made = compiled([_changes(capture, own, one) for one in wanted]) if wanted else {}
+        made = compiled([_changes(capture, own, one) for one in wanted])
         for one in wanted:
             after = made.get(_changes(capture, own, one))
             seconds = predicted(after) if after is not None and after.failure is None else None
@@ -138,7 +138,9 @@ def _tiles(capture: Capture) -> _Tiles:
         return _Tiles((), (), ())
     constants = {name for name, _ in capture.launch.constants}
     axes: dict[str, int] = {}
-    of_axis, of_size, steps = [], [], []
+    of_axis: list[tuple[int, str]] = []
+    of_size: list[tuple[str, str]] = []
+    steps: list[str] = []
     for one in ast.walk(tree):
         if isinstance(one, ast.Assign) and len(one.targets) == 1 and (axis := _axis(one.value, {})) is not None:
             axes[ast.unparse(one.targets[0])] = axis
@@ -155,7 +157,7 @@ def _tiles(capture: Capture) -> _Tiles:
             of_size.append((names[0], names[1]))
         if called in ("range", "static_range") and len(names) == 3 and names[2] in constants:
             steps.append(names[2])
-    return _Tiles(*(tuple(dict.fromkeys(each)) for each in (of_axis, of_size, steps)))
+    return _Tiles(tuple(dict.fromkeys(of_axis)), tuple(dict.fromkeys(of_size)), tuple(steps))
 
 
 def _axis(node: ast.expr, known: Mapping[str, int]) -> int | None:

@@ -243,7 +243,9 @@ def _stores_same(own: Studied, after: Capture) -> bool:
     """Whether another grid of other tiles stores to as many bytes of each argument."""
 
     def stored(studied: Studied) -> Counter[str]:
-        accesses = [one.access for one in studied.global_costs if one.access is not None and one.access.action == "store"]
+        accesses = [
+            one.access for one in studied.global_costs if one.access is not None and one.access.action == "store"
+        ]
         return sum((Counter({one.argument or "": one.launch.distinct_bytes[1]}) for one in accesses), Counter[str]())
 
     return after.has_compiled and stored(own) == stored(Studied(after))

@@ -20,6 +20,7 @@ from irscope.render.layout.figure import sizes_of, unit_of, unit_worth_showing
 from irscope.render.layout.timeline import headline, owner_text, place_text, size_text
 from irscope.render.poster.facts import WORST, Facts, Registers
 from irscope.render.roofline import floor_line
+from irscope.render.text.findings import told_of
 from irscope.render.text.tables import duration_text, percent
 
 _NARROW, _WIDE = 32.0, 22.0
@@ -393,8 +394,7 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
         if place:
             canvas.text(area.right, y + 12, _line_of(place), look="m", size=LEAST, anchor="end",
                         room=area.width - used - 24)  # fmt: skip
-        told = f"{finding.operation} {finding.text}".strip()
-        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told, lines=2)
+        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told_of(finding), lines=2)
         y += height
 
 
