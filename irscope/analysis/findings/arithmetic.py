@@ -22,8 +22,8 @@ _SIXTEEN_BITS = ("f16", "bf16")
 _LESS = ("f8E4M3FN", "f8E5M2")
 _FLOAT64 = "f64"
 _DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
-_WIDE_DIVISION, _DIVISION = 70, 20
-"""Instructions of a division of 64 and of 32 bits, as ptxas makes them for sm_80 and sm_90."""
+_OF_WIDE_DIVISION = 1.25
+"""Instructions that run for a division of 64 bits, in times those of one of 32: LLVM tests whether 32 are enough."""
 _SAME_VALUES = ("trans", "reshape", "broadcast", "expand_dims", "convert_layout")
 
 
@@ -154,6 +154,10 @@ def _divided(studied: Studied) -> Iterator[Finding]:
         return
     held = intervals(kernel, studied.capture.launch)
     for one in wide:
+        divisor = next(iter(makers(studied.module, one.operands[1])), None)
+        if divisor is not None and divisor.kind == "constant":
+            # Multiplications take its place.
+            continue
         bounds = [held.get(value) for value in one.operands]
         known = [each for each in bounds if each is not None]
         if len(known) < len(bounds) or not all(each[0] >= 0 and each[1] <= GREATEST for each in known):
@@ -162,7 +166,7 @@ def _divided(studied: Studied) -> Iterator[Finding]:
             "IRS606",
             one.first_line,
             "divides in 64 bits what fits in 32",
-            f"a call of some {_WIDE_DIVISION} instructions for each element, in place of some {_DIVISION}",
+            "a test of the high halves, a branch, and registers of twice the size for each element",
             1 << 4,
             [studied.in_ir(f"it is {one.name} of i64, by no constant", one.first_line)]
             + [
@@ -170,7 +174,7 @@ def _divided(studied: Studied) -> Iterator[Finding]:
                 for number, (first, last) in enumerate(known)
             ],
             [Suggestion("divide in int32 (.to(tl.int32) before, no tl.int64 in offsets that do not need it)")],
-            factor=_WIDE_DIVISION / _DIVISION,
+            factor=_OF_WIDE_DIVISION,
         )
 
 

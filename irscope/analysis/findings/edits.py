@@ -58,7 +58,7 @@ def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[
     return tuple(dict.fromkeys(found))
 
 
-def edited_text(text: str, edits: Sequence[_SourceEdit]) -> str:
+def _edited(text: str, edits: Sequence[_SourceEdit]) -> str:
     """A text with its edits."""
     lines = text.split("\n")
     for one in sorted(edits, key=lambda one: (one.line, one.column), reverse=True):
@@ -76,7 +76,7 @@ def with_fixes(text: str, kernel: str, findings: Sequence[Finding]) -> str:
         changes = best.proof.together or best.changes
         mine = {(one.kind, one.name) for one in changes}
         if mine.isdisjoint(subjects) and (edits := source_edits(text, kernel, changes)):
-            text, subjects = edited_text(text, edits), subjects | mine
+            text, subjects = _edited(text, edits), subjects | mine
     return text
 
 

@@ -46,7 +46,7 @@ def tried(
     if predicted is not None and budget == Budget():
         budget = _PREDICTED
     is_binary = timer is not None or predicted is not None
-    tries, proven = Tries(studied, compile_trials, budget, to_binary=is_binary), with_all_of_a_kind(findings)
+    tries, proven = Tries(studied, compile_trials, budget, to_binary=is_binary), _with_all_of_a_kind(findings)
     notes: list[str] = []
     try:
         while chosen := tries.choose(proven):
@@ -72,7 +72,7 @@ def tried(
     return _verified(studied.capture, proven, tries.captures), tuple(notes)
 
 
-def with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings of one kind with, before all other suggestions, the first ones of all of them together."""
     first = {
         id(one): next((each for each in one.suggestions if each.changes and not _is_alone(each.changes)), None)
@@ -82,8 +82,8 @@ def with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     for finding in findings:
         alike = [mine for one in findings if one.code == finding.code and (mine := first[id(one)]) is not None]
         together: dict[tuple[str, bool], FixChange] = {}
-        for each in alike:
-            together = {subject(part): part for part in each.changes} | together
+        for part in (part for each in alike for part in each.changes):
+            together.setdefault(subject(part), part)
         changes, mine = tuple(together.values()), first[id(finding)]
         if mine is None or len(changes) == len(mine.changes) or not {*mine.changes} <= {*changes}:
             result.append(finding)

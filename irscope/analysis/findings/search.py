@@ -12,10 +12,10 @@ from irscope.analysis.findings.model import FixChange
 from irscope.model.capture import Capture
 
 Changes = tuple[FixChange, ...]
-Settings = Mapping[str, int]
-Move = tuple[tuple[str, ...], bool]
+_Settings = Mapping[str, int]
+_Move = tuple[tuple[str, ...], bool]
 """The settings that are changed, and whether to more."""
-Compiled = Callable[[Sequence[Changes]], Mapping[Changes, Capture]]
+_Compiled = Callable[[Sequence[Changes]], Mapping[Changes, Capture]]
 """Compiles the launch with some changes each; what cannot be compiled is left out."""
 
 LEAST_GAIN = 0.005
@@ -49,7 +49,7 @@ class Searched:
 
 def search(
     capture: Capture,
-    compiled: Compiled,
+    compiled: _Compiled,
     predicted: Callable[[Capture], float | None],
     whole: float,
     most: int,
@@ -70,7 +70,7 @@ def search(
     known: dict[tuple[int, ...], float] = {tuple(own.values()): whole}
     count, is_complete = 0, True
 
-    def fastest(near: Sequence[Settings]) -> Settings:
+    def fastest(near: Sequence[_Settings]) -> _Settings:
         """The fastest of some configurations, and of the best one, as far as there are compiles."""
         nonlocal count, is_complete
         wanted = [one for one in near if tuple(one.values()) not in known]
@@ -192,7 +192,7 @@ def grid_with(capture: Capture, constants: Mapping[str, str]) -> tuple[int, int,
     return grid[0], grid[1], grid[2]
 
 
-def _moves(settings: Settings) -> list[Move]:
+def _moves(settings: _Settings) -> list[_Move]:
     """All tiles at once, then each setting, to more and to less."""
     tiles = tuple(name for name in settings if name not in _OPTIONS)
     each = [(name,) for name in settings]
@@ -200,7 +200,7 @@ def _moves(settings: Settings) -> list[Move]:
     return [(one, is_more) for one in names for is_more in (True, False)]
 
 
-def _moved(settings: Settings, move: Move) -> Settings | None:
+def _moved(settings: _Settings, move: _Move) -> _Settings | None:
     """The configuration one step further; None beyond the least and the most."""
     names, is_more = move
     found = dict(settings)
@@ -216,7 +216,7 @@ def _moved(settings: Settings, move: Move) -> Settings | None:
     return found
 
 
-def _changes(capture: Capture, own: Settings, settings: Settings) -> Changes:
+def _changes(capture: Capture, own: _Settings, settings: _Settings) -> Changes:
     constants = dict(capture.launch.constants)
     return tuple(
         FixChange("constant" if name in constants else "option", name, value)

@@ -82,11 +82,11 @@ def _short(number: int, group: Sequence[Finding], width: int, bold: str, plain: 
     first, *others = wrap(text, width - _INDENT, break_on_hyphens=False) or [""]
     yield f"{bold}{number:>2}{plain} {cost}  {first}"
     yield from (f"{'':{_INDENT}}{row}" for row in others)
-    if (fix := best_fix_text(one)) is not None:
+    if (fix := _best_fix_text(one)) is not None:
         yield from (f"{'':{_INDENT}}{row}" for row in wrap(fix, width - _INDENT, break_on_hyphens=False))
 
 
-def best_fix_text(finding: Finding) -> str | None:
+def _best_fix_text(finding: Finding) -> str | None:
     """The fix with the least predicted time; else what is to be done, which was not tried."""
     if (best := finding.best_fix) is not None:
         seconds = best.proof.seconds if best.proof is not None else None
@@ -110,7 +110,7 @@ def told_of(finding: Finding) -> str:
     """A finding in a sentence or two: its cost, what it is, and its fix: `41 µs (43%): tt.load …; fix: …`."""
     cost = f"{duration_text(finding.seconds)} ({finding.share:.0%}): " if finding.seconds else ""
     told = f"{cost}{finding.operation} {finding.text}" if finding.operation else f"{cost}{finding.text}"
-    fix = best_fix_text(finding)
+    fix = _best_fix_text(finding)
     return f"{told}; {fix}" if fix else told
 
 

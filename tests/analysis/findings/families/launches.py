@@ -161,7 +161,10 @@ def divided(x, y, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
     at = c
     if WIDE:
         at = c.to(tl.int64)
-    tl.store(y + c, tl.load(x + c) * (at // n).to(tl.float32))  # here: IRS606
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in tl.static_range(8):
+        total += ((at // (n + k)) % 7 + at % (n + k)).to(tl.float32)  # here: IRS606
+    tl.store(y + c, tl.load(x + c) * total)
 
 
 @triton.jit
