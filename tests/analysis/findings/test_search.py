@@ -75,7 +75,7 @@ def searched(most: int, *, with_tiles: bool = True) -> tuple[Searched, list[Chan
         return made
 
     def predicted(one: Capture) -> float:
-        values = {name: 32 for name in ("BM", "BN", "BK")} | {"num_warps": 4, "num_stages": 3}
+        values = dict.fromkeys(("BM", "BN", "BK"), 32) | {"num_warps": 4, "num_stages": 3}
         values |= dict(one.launch.options)
         return 1.0 + sum(max(values[name], each) / min(values[name], each) for name, each in best.items())
 
@@ -84,7 +84,7 @@ def searched(most: int, *, with_tiles: bool = True) -> tuple[Searched, list[Chan
 
 def test_a_search_ends_where_no_step_gains() -> None:
     found, asked = searched(64)
-    assert dict((one.name, one.value) for one in found.changes) == {"BM": 128, "BN": 128, "BK": 64, "num_warps": 8}
+    assert {one.name: one.value for one in found.changes} == {"BM": 128, "BN": 128, "BK": 64, "num_warps": 8}
     assert {one.kind for one in found.changes if one.name != "num_warps"} == {"constant"}
     assert found.is_complete
     assert found.compiles == len(asked) == len(set(asked))
