@@ -71,11 +71,10 @@ def with_fixes(text: str, kernel: str, findings: Sequence[Finding]) -> str:
     """A Python file with the best fix of each finding that is an edit of it, the first one's before the others'."""
     subjects: set[tuple[str, str]] = set()
     for best in (one.best_fix for one in findings):
-        if best is None or best.proof is None:
+        if best is None:
             continue
-        changes = best.proof.together or best.changes
-        mine = {(one.kind, one.name) for one in changes}
-        if mine.isdisjoint(subjects) and (edits := source_edits(text, kernel, changes)):
+        mine = {(one.kind, one.name) for one in best.changes}
+        if mine.isdisjoint(subjects) and (edits := source_edits(text, kernel, best.changes)):
             text, subjects = _edited(text, edits), subjects | mine
     return text
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from irscope.analysis.findings.model import LEAST_SHARE, Finding, FixChange, Proof, Suggestion
 from irscope.analysis.findings.search import LEAST_GAIN
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget, Changes, Predict, Reconfigured, Tries, is_fixed, subject
+from irscope.analysis.findings.tries import Budget, Changes, Predict, Reconfigured, Tries, is_fixed
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials
@@ -30,13 +30,13 @@ def tried(
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
 
-    Each change is compiled once, and as far as the finding that it would fix needs. Of a finding that one suggestion
-    fixes, no other is tried, and other options are left out.
+    Each change is compiled once. Of a finding that one suggestion fixes, no other is tried, and other options are left
+    out.
 
     Args:
         findings: what was found in it, the worst first.
-        budget: how many compiles there are; changes of arguments share one where there would be more.
-        timer: with it, every compile makes a binary.
+        budget: how many compiles there are.
+        timer: measures the fixes, in place of their predicted times.
         predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
         whole: those of the launch as it is.
         reconfigured: compiles the kernel's Python with other tl.constexpr values; None where that cannot be done.
@@ -45,8 +45,7 @@ def tried(
         return tuple(findings), ()
     if predicted is not None and budget == Budget():
         budget = _PREDICTED
-    is_binary = timer is not None or predicted is not None
-    tries, proven = Tries(studied, compile_trials, budget, to_binary=is_binary), _with_all_of_a_kind(findings)
+    tries, proven = Tries(studied, compile_trials, budget), _with_all_of_a_kind(findings)
     notes: list[str] = []
     try:
         while chosen := tries.choose(proven):
@@ -83,7 +82,7 @@ def _with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         alike = [mine for one in findings if one.code == finding.code and (mine := first[id(one)]) is not None]
         together: dict[tuple[str, bool], FixChange] = {}
         for part in (part for each in alike for part in each.changes):
-            together.setdefault(subject(part), part)
+            together.setdefault((part.name, part.kind == "contiguous"), part)
         changes, mine = tuple(together.values()), first[id(finding)]
         if mine is None or len(changes) == len(mine.changes) or not {*mine.changes} <= {*changes}:
             result.append(finding)
@@ -122,7 +121,7 @@ def _verified(
     known: dict[Changes, MeaningVerdict] = {}
 
     def with_meaning(one: Suggestion) -> Suggestion:
-        proof, changes = one.proof, one.proof.together or one.changes if one.proof is not None else ()
+        proof, changes = one.proof, one.changes
         after = captures.get(changes)
         if proof is None or not proof.helps or after is None or any(each.kind not in _SAME_DATA for each in changes):
             return one
@@ -137,7 +136,7 @@ def _verified(
     return tuple(replace(one, suggestions=tuple(map(with_meaning, one.suggestions))) for one in findings)
 
 
-_PREDICTED = Budget(3, 6, 6, 8)
+_PREDICTED = Budget(3, 6, 8)
 """What is tried by default where a compile can be timed by prediction."""
 _OF_CONFIGURATION = (
     "IRS202", "IRS203", "IRS205", "IRS302", "IRS304", "IRS308", "IRS501", "IRS502", "IRS504", "IRS505", "IRS506",
@@ -157,7 +156,7 @@ def _faster(
         proof = one.proof
         if proof is None or not proof.helps or proof.seconds is not None:
             return one
-        capture = captures.get(proof.together or one.changes)
+        capture = captures.get(one.changes)
         seconds = predicted(capture) if capture is not None else None
         if seconds is None:
             return one

@@ -137,10 +137,6 @@ class Proof:
     """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
     failure: str = ""
     """Why it could not be compiled."""
-    together: tuple[FixChange, ...] = ()
-    """All changes of that compile, where it had those of other suggestions too."""
-    unseen: tuple[str, ...] = ()
-    """What was not looked at, because the compile ended before the binary: `registers`."""
     agreement: Agreement | None = None
     """Whether it computes the same in a launch on a GPU; None if it was not run."""
     ratio: Ratio | None = None

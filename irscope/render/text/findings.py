@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.findings.edits import patch_of
-from irscope.analysis.findings.model import LEAST_SHARE, Finding, Proof, Suggestion
+from irscope.analysis.findings.model import LEAST_SHARE, Finding, Suggestion
 from irscope.model.capture import Capture
 from irscope.render.text.tables import duration_text, picked
 
@@ -238,23 +238,17 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
         yield f"  not tried: {one.text}"
     elif proof.helps:
         yield f"  fix: {one.text}"
-        how = "together with the other fixes" if proof.together else f"with {one.tried}"
-        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, _unseen(proof), proof.timing)))}"
+        yield f"        compiled with {one.tried}: {'; '.join(filter(None, (*proof.effects, proof.timing)))}"
     else:
         why = proof.failure or f"no improvement{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried or one.text}: {why}{plain}"
-
-
-def _unseen(proof: Proof) -> str:
-    """`not compared: registers, shared memory`; empty if everything was."""
-    return f"not compared: {', '.join(proof.unseen)}" if proof.unseen else ""
 
 
 def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     head = {"text": one.text, "changes": [str(change) for change in one.changes]}
     proof = one.proof
     if proof is None:
-        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_compared": [], "predicted_s": None}
+        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "predicted_s": None}
         return head | nothing | {"outcome": "not tried", "failure": "", "time": None}
     time = {
         "verdict": proof.agreement.verdict if proof.agreement is not None else None,
@@ -263,9 +257,9 @@ def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     }
     return picked(
         proof,
-        "effects failure not_compared=unseen predicted_s=seconds",
+        "effects failure predicted_s=seconds",
         **head,
-        compiled_with=list(map(str, proof.together or one.changes)),
+        compiled_with=head["changes"],
         outcome="better" if proof.helps else "failed" if proof.failure else "no improvement",
         time=time if proof.timing else None,
     )
