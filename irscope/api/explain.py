@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.costs import Timed, priced, timed
 from irscope.analysis.findings.find import LogNeeds, findings_of, log_needs, needs_operations
+from irscope.analysis.findings.fixes import FixTimer, tried
 from irscope.analysis.findings.model import Finding, is_silenced
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget, FixTimer, tried
+from irscope.analysis.findings.tries import Budget
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompilerLog
+from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations, with_sass
 
 if TYPE_CHECKING:
@@ -92,16 +95,18 @@ class Explainer:
         from irscope.record.triton.versions import triton_version
 
         capture = studied.capture
-        if not any(one.changes for finding in findings for one in finding.suggestions):
+        whole = time.prediction.seconds if time is not None and time.model is not None and time.prediction else None
+        if whole is None and not any(one.changes for finding in findings for one in finding.suggestions):
             return tuple(findings)
         if capture.environment.triton_version != triton_version():
             version = capture.environment.triton_version
             self.tell(f"{capture.name} was compiled by Triton {version}: nothing was tried with another.")
             return tuple(findings)
         tell_origin(capture, self.tell)
-        whole = time.prediction.seconds if time is not None and time.model is not None and time.prediction else None
         predicted = _predicted if whole is not None else None
-        proven, notes = tried(studied, findings, compiles.trials, self.budget, timer, predicted, whole)
+        proven, notes = tried(
+            studied, findings, compiles.trials, self.budget, timer, predicted, whole, partial(_reconfigured, capture)
+        )
         for note in notes:
             self.tell(note)
         return proven
@@ -160,6 +165,27 @@ def _timed(capture: Capture) -> Timed:
         return Timed(prediction, with_floor(capture, prediction)[1])
     except IrscopeError:
         return found
+
+
+def _reconfigured(
+    capture: Capture, constants: tuple[tuple[str, str], ...], grid: tuple[int, int, int]
+) -> Capture | None:
+    """The launch with other tl.constexpr values, compiled from the Python text; None where that cannot be done."""
+    from irscope.api.edits import EditPlace
+    from irscope.record.process.own_folder import own_folder
+
+    values = dict(capture.launch.constants) | dict(constants)
+    launch = replace(capture.launch, constants=tuple(values.items()), grid=grid)
+    place = EditPlace(replace(capture, launch=launch), tell=lambda _: None)
+    try:
+        with own_folder() as folder:
+            path = folder / "kernel.py"
+            path.write_text(place.text(), "utf-8", "surrogateescape")
+            return place.compiled(
+                place.text(), path, RecordingOptions(snapshots="none", targets=(str(capture.target),))
+            )
+    except IrscopeError:
+        return None
 
 
 def _predicted(capture: Capture) -> float | None:

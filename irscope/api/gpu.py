@@ -81,16 +81,12 @@ def fixes_timed(
 
 
 def _helped(finding: Finding) -> list[tuple[FixChange, ...]]:
-    return [_key(one) for one in finding.suggestions if one.proof is not None and one.proof.helps]
-
-
-def _key(one: Suggestion) -> tuple[FixChange, ...]:
-    return (one.proof.together if one.proof is not None else ()) or one.changes
+    return [one.changes for one in finding.suggestions if one.proof is not None and one.proof.helps]
 
 
 def _with_times(finding: Finding, answer_of: Callable[[tuple[FixChange, ...]], Proof | None]) -> Finding:
     def told(one: Suggestion) -> Suggestion:
-        answer = answer_of(_key(one)) if one.proof is not None and one.proof.helps else None
+        answer = answer_of(one.changes) if one.proof is not None and one.proof.helps else None
         if answer is None or one.proof is None:
             return one
         measured = replace(one.proof, agreement=answer.agreement, ratio=answer.ratio, untimed=answer.untimed)

@@ -512,7 +512,7 @@ def _fixing(uri: str, diagnostic: lsp.Diagnostic, launches: Sequence[_Launch], t
             for one in finding.suggestions:
                 if one.proof is None or not one.proof.helps:
                     continue
-                changes = one.proof.together or one.changes
+                changes = one.changes
                 if edits := source_edits(text, launch.capture.launch.kernel.name, changes):
                     made = [
                         lsp.TextEdit(

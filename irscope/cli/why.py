@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.captures import captures_of, tell_failures, tell_incomplete
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding, FixChange
     from irscope.analysis.variants.merges import Merge
     from irscope.analysis.variants.site import Site
+    from irscope.api.explain import Explanation
 
 
 def why(
@@ -40,6 +42,7 @@ def why(
     warmup: bool = False,
     compile_time: bool = False,
     every: bool = False,
+    apply_to: str | None = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -67,6 +70,7 @@ def why(
             and a fix with the compile time after it; of several compiles, which were needed.
         every = --all: Also findings below 3 % of the time; with --variants kernels that were compiled once; with
             --compile-time every compile, not the three longest.
+        apply_to = --apply-to COPY: Write the FILE with the fixes that are edits of it, and compile that.
     """
     if other is not None:
         if variants or warmup or time or line is not None or operation is not None or value is not None:
@@ -78,9 +82,10 @@ def why(
         return _compile_time(subject, every, tries, to, record_options)
     if variants or warmup:
         return _variants(subject, every, warmup, tries, to, record_options)
+    from irscope.analysis.findings.edits import patch_of
     from irscope.analysis.findings.model import codes_of
     from irscope.analysis.findings.tries import Budget
-    from irscope.api.explain import Explainer, Explanation
+    from irscope.api.explain import Explainer
     from irscope.api.timing import read_grid, read_sizes, with_launch
     from irscope.model.plain import picked
     from irscope.record.variants.compiles import Compiles
@@ -120,11 +125,42 @@ def why(
         answer = answers[capture.id]
         found = findings_json(answer.findings)
         return picked(
-            capture, "id kernel=name target", time=time_json(answer.time), findings=found, silenced=answer.silenced
-        )
+            capture, "id kernel=name target", time=time_json(answer.time), findings=found, silenced=answer.silenced,
+            patch=patch_of(capture, answer.findings),
+        )  # fmt: skip
 
     to.emit_each(captures, as_json, text)
+    if apply_to is not None:
+        _apply(captures, answers, Path(apply_to), record_options)
     return tell_incomplete(captures)
+
+
+def _apply(
+    captures: StoredCaptures, answers: Mapping[str, Explanation], copy: Path, record_options: RecordingOptions
+) -> None:
+    """Write the file of the first kernel whose fixes are edits of it, with them, and print the time of its compile."""
+    from irscope.analysis.findings.costs import timed
+    from irscope.analysis.findings.edits import with_fixes
+    from irscope.record.variants.completing import with_sass
+    from irscope.render.text.tables import duration_text
+
+    for capture in captures:
+        kernel, answer = capture.launch.kernel, answers[capture.id]
+        text = next((one.text for one in capture.sources if one.path == kernel.file), "")
+        if (edited := with_fixes(text, kernel.name, answer.findings)) == text:
+            continue
+        if copy.exists() and copy.samefile(kernel.file):
+            raise UsageError(f"--apply-to {copy}: it is the kernel's own file; name a copy.")
+        copy.write_text(edited, "utf-8", "surrogateescape")
+        found = [one for one in captures_of(str(copy), record_options, becomes_last=False) if one.name == capture.name]
+        times = [timed(with_sass(one)).prediction if one.has_compiled else None for one in found[:1]]
+        before, after = answer.time.prediction, times[0] if times else None
+        if before is None or after is None:
+            say(f"wrote {copy}: {'it compiles' if any(one.has_compiled for one in found) else 'it does not compile'}")
+        else:
+            say(f"wrote {copy}: predicted {duration_text(after.seconds)}, before {duration_text(before.seconds)}")
+        return
+    raise UsageError("--apply-to: no fix that was compiled and is faster is an edit of the kernel's file.")
 
 
 def _versus(subject: str | None, other: str, to: Destination, record_options: RecordingOptions) -> int:

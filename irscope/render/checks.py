@@ -75,6 +75,8 @@ def breach_lines(breach: Breach) -> Iterator[str]:
     for number, cause in enumerate(breach.causes):
         is_text = breach.rule in ("filecheck", "golden")
         yield visible(f"    {cause}" if is_text else f"  {'       ' if number else 'because'} {cause}")
+    for suggestion in breach.finding.suggestions[:1] if breach.finding is not None else ():
+        yield visible(f"  suggested fix: {suggestion.text}")
     width = len(str(breach.excerpt[-1][0])) if breach.excerpt else 0
     for number, row in breach.excerpt:
         mark = ">" if number == breach.line else " "

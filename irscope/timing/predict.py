@@ -362,7 +362,12 @@ class Model:
     @property
     def least_seconds(self) -> float:
         """What its busiest unit takes for all of its work, if nothing else is waited for."""
-        return self.clock.launch_s + max(self.timed.busy) * self.timed.cycles / self.clock.clock_hz
+        return self.clock.launch_s + self.busiest * self.timed.cycles / self.clock.clock_hz
+
+    @property
+    def busiest(self) -> float:
+        """The part of the time that its busiest unit is busy."""
+        return max(self.timed.busy)
 
     def seconds(
         self,

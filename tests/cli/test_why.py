@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,38 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     (answer,) = json.loads(irscope("why", "last", *launch, "--json")[1])
     assert answer["time"]["predicted_s"] > answer["time"]["minimum_s"] > 0
     assert [one["seconds"] is not None for one in answer["findings"]] == [True]
+
+
+SCALED = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = at <= n - 1
+    tl.store(y + at, tl.load(x + at, here) * 2, here)
+
+x = torch.zeros(1 << 24, device="cuda", dtype=torch.float16)
+scale[(1 << 14,)](x, torch.empty_like(x), 1 << 24, BLOCK=1024)
+"""
+
+
+def test_fixes_that_are_edits_of_the_file_are_a_patch_and_written_to_a_copy(irscope: Run, tmp_path: Path) -> None:
+    script, copy = tmp_path / "scaled.py", tmp_path / "copy.py"
+    script.write_text(SCALED)
+    code, out, err = irscope("why", script, "--json", "--apply-to", copy, "--target", "cuda:90")
+    assert code == 0, err
+    (answer,) = json.loads(out)
+    assert "-    here = at <= n - 1\n+    here = at < n\n" in answer["patch"]
+    assert copy.read_text() == SCALED.replace("<= n - 1", "< n")
+    before, after = re.findall(r"predicted (\S+) µs, before (\S+) µs", err)[0][::-1]
+    assert float(after) < float(before)
+    fixes = [one for finding in answer["findings"] for one in finding["suggestions"] if one["outcome"] == "better"]
+    assert fixes
+    assert all("same result" in one["effects"] for one in fixes)
+    code, _, err = irscope("why", script, "--apply-to", script, "--target", "cuda:90")
+    assert (code, script.read_text()) == (2, SCALED), err
 
 
 @pytest.mark.newest

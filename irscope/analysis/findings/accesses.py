@@ -43,6 +43,7 @@ from irscope.model.capture import Capture
 from irscope.model.layout import LinearLayout
 from irscope.model.telling import joined
 
+_SECTOR_BYTES = 32
 _WIDEST_BITS = 128
 _LEAST_SHARE = 0.1
 """The fraction of the kernel's traffic below which an access gives no finding."""
@@ -75,7 +76,15 @@ def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool
     own = threads.size // (threads.lanes * threads.warps * threads.blocks) * bits
     widest = max(studied.machine.widths_of(operation), default=0)
     runs = [threads.contiguous(axis) for axis in range(len(threads.shape))]
+    if _row_bytes(threads, bits) < _SECTOR_BYTES:
+        return False
     return 0 < bits < widest and widest >= min(_WIDEST_BITS, own) and sum(run > 1 for run in runs) == 1
+
+
+def _row_bytes(threads: ThreadMap, bits: int) -> int:
+    """What a tile has along its fastest dimension; of one dimension, enough."""
+    along = fastest_dimension(threads)
+    return threads.shape[along] * bits // 8 if 0 <= along < len(threads.shape) > 1 else _SECTOR_BYTES
 
 
 def is_seen(studied: Studied, finding: Finding) -> bool:
@@ -123,7 +132,11 @@ class _AccessReader:
     def _may_waste(self) -> bool:
         """Whether neighbours may be apart: where they are not in any launch, none needs to be evaluated."""
         along, strides = fastest_dimension(self._threads), self._studied.limits.strides(self._operation)
-        return along >= len(strides) or self._is_apart(strides[along])
+        return along >= len(strides) or self._is_apart(strides[along]) or self._is_row_short
+
+    @property
+    def _is_row_short(self) -> bool:
+        return _row_bytes(self._threads, self._bits) < _SECTOR_BYTES
 
     def _is_apart(self, stride: int | None) -> bool:
         return stride is None or abs(stride) * 8 > self._bits
@@ -325,8 +338,15 @@ class _AccessReader:
     def _stride_causes(self, access: GlobalAccess) -> tuple[list[Cause], list[Suggestion]] | None:
         along = fastest_dimension(self._threads)
         strides = access.strides
-        if along >= len(strides) or (stride := strides[along]) is None or not self._is_apart(stride):
+        if along >= len(strides) or (stride := strides[along]) is None:
             return None
+        if not self._is_apart(stride):
+            if not self._is_row_short:
+                return None
+            size = _row_bytes(self._threads, self._bits)
+            cause = self._evaluated(f"the tile has {size} contiguous bytes of each row, a sector {access.unit_bytes}")
+            count = access.unit_bytes * 8 // self._bits
+            return [cause], [Suggestion(f"a tile of {count} or more elements along dimension {along}")]
         near = [axis for axis, one in enumerate(strides) if one is not None and 0 < abs(one) < access.unit_bytes]
         apart = self._evaluated(f"neighbours along dimension {along} are {abs(stride)} bytes apart")
         if near and along not in near:

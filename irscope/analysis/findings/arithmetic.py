@@ -1,10 +1,11 @@
-"""IRS304, IRS305, IRS604: dots by older instructions, operands widened before a dot, and float64."""
+"""IRS304, IRS305, IRS604, IRS606: dots by older instructions, widened operands, float64, and 64-bit divisions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from irscope.analysis.findings.bounds import GREATEST, intervals
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Suggestion
 from irscope.analysis.findings.studied import Studied, makers
 from irscope.ir.locations.stages import read_locations
@@ -20,6 +21,9 @@ _OLD_VERSION = 2
 _SIXTEEN_BITS = ("f16", "bf16")
 _LESS = ("f8E4M3FN", "f8E5M2")
 _FLOAT64 = "f64"
+_DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
+_OF_WIDE_DIVISION = 1.25
+"""Instructions that run for a division of 64 bits, in times those of one of 32: LLVM tests whether 32 are enough."""
 _SAME_VALUES = ("trans", "reshape", "broadcast", "expand_dims", "convert_layout")
 
 
@@ -31,6 +35,7 @@ def arithmetic_findings(studied: Studied) -> Iterator[Finding]:
         if use.opcode in ("dot", "warp_group_dot", "tc_gen5_mma"):
             yield from _widened(studied, use)
     yield from _in_float64(studied)
+    yield from _divided(studied)
 
 
 def _by_mma_sync(studied: Studied, use: OperationUse) -> Iterator[Finding]:
@@ -136,6 +141,41 @@ def _in_float64(studied: Studied) -> Iterator[Finding]:
         causes,
         [Suggestion("keep it in float32: no tl.float64 and no float64 argument, or `.to(tl.float32)` at its load")],
     )
+
+
+def _divided(studied: Studied) -> Iterator[Finding]:
+    """Divisions of tiles in 64 bits whose operands fit in 32 in the recorded launch."""
+    kernel = studied.module.kernel
+    wide = [
+        one for one, _ in studied.operations.values()
+        if one.name in _DIVISIONS and one.result_types[0].shape and str(one.result_types[0].element) == "i64"
+    ]  # fmt: skip
+    if not wide or kernel is None:
+        return
+    held = intervals(kernel, studied.capture.launch)
+    for one in wide:
+        divisor = next(iter(makers(studied.module, one.operands[1])), None)
+        if divisor is not None and divisor.kind == "constant":
+            # Multiplications take its place.
+            continue
+        bounds = [held.get(value) for value in one.operands]
+        known = [each for each in bounds if each is not None]
+        if len(known) < len(bounds) or not all(each[0] >= 0 and each[1] <= GREATEST for each in known):
+            continue
+        yield studied.finding(
+            "IRS606",
+            one.first_line,
+            "divides in 64 bits what fits in 32",
+            "a test of the high halves, a branch, and registers of twice the size for each element",
+            1 << 4,
+            [studied.in_ir(f"it is {one.name} of i64, by no constant", one.first_line)]
+            + [
+                studied.in_ir(f"operand {number} is {first:,} to {last:,} in this launch", one.first_line, "evaluated")
+                for number, (first, last) in enumerate(known)
+            ],
+            [Suggestion("divide in int32 (.to(tl.int32) before, no tl.int64 in offsets that do not need it)")],
+            factor=_OF_WIDE_DIVISION,
+        )
 
 
 def _is_float64(operation: Operation) -> bool:

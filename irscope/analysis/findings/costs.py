@@ -6,13 +6,13 @@ are given the time of the two: the fix of the first is that of the second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.find import findings_of, worst
-from irscope.analysis.findings.launches import launch_findings, unexplained, waits_for_atomics
+from irscope.analysis.findings.launches import SATURATED, innermost, launch_findings, unexplained, waits_for_atomics
 from irscope.analysis.findings.model import LEAST_SHARE, Finding
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.model.capture import Capture
@@ -29,9 +29,13 @@ _OF_ADDRESSES = (
 )  # fmt: skip
 """What addresses and conditions are computed with."""
 _OF_VECTORS = ("IRS101", "IRS102")
+_OF_LOOP = ("IRS203", "IRS205")
+"""Kinds that one edit of a loop fixes all of."""
 _CONSEQUENCES = {
     **dict.fromkeys(("IRS103", *_OF_VECTORS), ("IRS201", "IRS202", "IRS203", "IRS302")),
     "IRS201": ("IRS302",),
+    "IRS205": ("IRS203", "IRS401", "IRS506"),
+    **dict.fromkeys(("IRS301", "IRS601"), ("IRS304", "IRS308", "IRS401", "IRS402", "IRS501", "IRS506")),
     "IRS305": ("IRS101", "IRS103", "IRS307", "IRS401", "IRS402", "IRS501"),
     "IRS307": ("IRS101", "IRS103", "IRS201", "IRS302", "IRS401", "IRS402"),
     "IRS306": ("IRS401", "IRS402", "IRS501", "IRS506"),
@@ -43,7 +47,7 @@ _EVERYWHERE = ("IRS505",)
 """What brings others about at any place."""
 _OF_TIME = (
     "IRS104", "IRS203", "IRS204", "IRS205", "IRS306", "IRS307", "IRS308", "IRS505", "IRS506", "IRS507", "IRS510",
-    "IRS605",
+    "IRS605", "IRS606",
 )  # fmt: skip
 _OF_KERNEL = ("IRS501", "IRS506")
 _ENOUGH_SAID = 0.1
@@ -114,20 +118,23 @@ def priced(studied: Studied, findings: Iterable[Finding], time: Timed) -> tuple[
         return worst(findings)
     pricer = _Pricer(studied, time)
     found = [*findings, *launch_findings(studied, time.model, time.prediction)]
-    narrow = [one for one in found if one.code in _OF_VECTORS]
-    alike = {id(one): [other for other in narrow if _has_same_fix(one, other)] for one in narrow}
-    result = [pricer.priced(one, alike.get(id(one), ())) for one in found]
+    loops = {operation.first_line: loop.first_line for loop, operation in innermost(studied)}
+    result = [pricer.priced(one, [other for other in found if _has_same_fix(one, other, loops)]) for one in found]
     # What only the times show is no finding where they do not show it.
     result = [one for one in result if one.code not in _OF_TIME or (one.seconds and one.share >= LEAST_SHARE)]
     if _is_slow(time) and not any(one.share >= _ENOUGH_SAID for one in result):
         result.append(pricer.priced(unexplained(studied, time.prediction, time.floor_seconds)))
-    return in_order(_with_consequences(result))
+    return in_order(_with_consequences(result, loops))
 
 
-def _has_same_fix(one: Finding, other: Finding) -> bool:
-    """Whether what would widen one access would widen another one."""
-    wanted, others = ([each.changes for each in finding.suggestions if each.changes] for finding in (one, other))
-    return one is other or bool(wanted and others and wanted[0] == others[0])
+def _has_same_fix(one: Finding, other: Finding, loops: Mapping[int, int]) -> bool:
+    """Whether what fixes one finding fixes another one: the same change, or the same edit of one loop."""
+    if one is other:
+        return True
+    if one.code in _OF_VECTORS and other.code in _OF_VECTORS:
+        wanted, others = ([each.changes for each in finding.suggestions if each.changes] for finding in (one, other))
+        return bool(wanted and others and wanted[0] == others[0])
+    return one.code == other.code and one.code in _OF_LOOP and loops.get(one.line) == loops.get(other.line)
 
 
 def _is_slow(time: Timed) -> bool:
@@ -162,10 +169,11 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(worst(findings), key=key))
 
 
-def _with_consequences(findings: Sequence[Finding]) -> list[Finding]:
+def _with_consequences(findings: Sequence[Finding], loops: Mapping[int, int]) -> list[Finding]:
     def caused(one: Finding, other: Finding) -> bool:
         is_there = (bool(one.place) and one.place[:1] == other.place[:1]) or other.code in _OF_KERNEL
         is_there = is_there or other.line in one.lines or one.code in _EVERYWHERE
+        is_there = is_there or (other.line in loops and loops.get(one.line) == loops[other.line])
         return other.code in _CONSEQUENCES.get(one.code, ()) and is_there
 
     result: list[Finding] = []
@@ -190,17 +198,17 @@ class _Pricer:
         self._floor = prediction.launch_seconds + (time.floor_seconds or 0.0)
         self._locations = model.locations
         self._bases = model.execution.program.bases
-        self._least = model.least_seconds
-        busy = dict(prediction.busy).get("DRAM", 0.0)
-        self._least_of_dram = prediction.launch_seconds + busy * (prediction.seconds - prediction.launch_seconds)
+        work = prediction.seconds - prediction.launch_seconds
+        self._least = prediction.launch_seconds + work * min(model.busiest / SATURATED, 1.0)
+        self._least_of_dram = prediction.launch_seconds + work * dict(prediction.busy).get("DRAM", 0.0)
 
     def priced(self, finding: Finding, alike: Sequence[Finding] = ()) -> Finding:
-        """A finding with its time, if the model can tell it; `alike`: those of narrow accesses that have its fix."""
+        """A finding with its time, if the model can tell it; `alike`: those that have its fix, itself among them."""
         if finding.seconds is not None:
             seconds = finding.seconds
-        elif alike:
+        elif finding.code in _OF_VECTORS:
             seconds = max(self._whole - self._wider(alike), 0.0)
-        elif (after := self._after(finding)) is not None:
+        elif (after := self._after(finding, {at for one in alike for at in self._at(one)})) is not None:
             seconds = max(self._whole - after, 0.0)
         else:
             return finding
@@ -210,19 +218,20 @@ class _Pricer:
         """The instructions of its place, and of its lines: those of the same calls, or else of the same line."""
         chains = [finding.chain, *(self._studied.chain_at(line) for line in finding.lines)]
         wanted = {tuple((frame.file, frame.line) for frame in chain) for chain in chains} - {()}
-        own = {
-            index for index, chain in enumerate(self._locations)
-            if tuple((frame.file, frame.line) for frame in chain) in wanted
-        }  # fmt: skip
+        frames = [tuple((frame.file, frame.line) for frame in chain) for chain in self._locations]
+        own = {index for index, chain in enumerate(frames) if chain in wanted}
+        if finding.code == "IRS205":
+            # What it combines elements by is called from there.
+            own |= {index for index, chain in enumerate(frames) for one in wanted if chain[-len(one) :] == one}
         place = finding.place[:1]
         return own or {
             index for index, chain in enumerate(self._locations)
             if place and chain and (chain[0].file, chain[0].line) == place[0]
         }  # fmt: skip
 
-    def _after(self, finding: Finding) -> float | None:
-        """The predicted time without it; None if the model has no such question."""
-        code, here = finding.code, self._at(finding)
+    def _after(self, finding: Finding, here: Collection[int]) -> float | None:
+        """The predicted time without it, at some instructions; None if the model has no such question."""
+        code = finding.code
         if code == "IRS501":
             return self._model.seconds(keeps=lambda index: 0.0 if self._bases[index] in ("LDL", "STL") else 1.0)
         if code == "IRS502":
@@ -244,6 +253,8 @@ class _Pricer:
         if code == "IRS204":
             return self._without_iterations(finding)
         if code == "IRS306":
+            if finding.factor > 1:
+                return self._at_floor(self._thinned(here, (), 1 / finding.factor))
             accesses = {index for index, one in self._model.accesses if one.kind in _GLOBAL}
             return self._at_floor(self._thinned({*here} - accesses, (), 1 / _FMA_OF_DOT))
         if code == "IRS307":
@@ -268,14 +279,19 @@ class _Pricer:
             return self._thinned(here, ("LDS", "STS", "LDSM", "STSM", "BAR", "SHFL"), 0.0)
         if code == "IRS604":
             return self._thinned(range(len(self._bases)), ("DFMA", "DMUL", "DADD", "DSETP", "F2F", "MUFU"), 0.5)
+        if code == "IRS606":
+            return self._at_floor(self._thinned(here, (), 1 / finding.factor))
         if code in ("IRS602", "IRS605"):
             return self._changed(here, lambda one: replace(one, kind="store" if one.kind == "atomic" else one.kind))
         if code == "IRS205":
-            return self._thinned(here, ("BAR", "STS", "LDS"), 0.0)
+            if not any(self._bases[at] == "BAR" for at in here):
+                # Each warp combines what it has itself.
+                return self._whole
+            return self._at_least(self._thinned(here, (), 0.0))
         return None
 
     def _at_least(self, seconds: float) -> float:
-        """Waiting less moves no byte less: no unit does its work faster."""
+        """Waiting less moves no byte less: no unit does its work faster, nor is it busy all the time."""
         return max(seconds, self._least)
 
     def _changed(self, here: Collection[int], change: Callable[[Access], Access]) -> float:

@@ -1,12 +1,14 @@
-"""The edits of a Python file that make a suggested change: of a launch's arguments, or of the decorator's lists."""
+"""The edits of a Python file that make a suggested change: of a launch, of the decorator's lists, or of the kernel."""
 
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.findings.model import FixChange
+from irscope.analysis.findings.model import Finding, FixChange
+from irscope.model.capture import Capture
 
 _LISTS = ("do_not_specialize", "do_not_specialize_on_alignment")
 
@@ -31,7 +33,8 @@ def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[
         text: of the Python file.
         kernel: the name of the function that is launched.
         changes: options and constants that each launch of it in the file states as numbers (an option that it does not
-            state is added), and arguments that its decorator keeps from being specialised.
+            state is added), arguments that its decorator keeps from being specialised, masks of `<= n - 1`, and hints
+            on products with an argument.
     """
     try:
         tree = ast.parse(text)
@@ -41,16 +44,61 @@ def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[
     launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel)]
     found: list[_SourceEdit] = []
     for change in changes:
-        if change.kind in ("option", "constant"):
+        if change.kind in ("option", "constant") or (change.kind == "factor" and change.name != str(change.was)):
             edits = [_argument(lines, one, change) for one in launches]
         elif change.kind == "divisible":
             edits = [*_unlisted(lines, tree, kernel, change.name)]
+        elif change.kind in ("compare", "hint"):
+            edits = [*_in_kernel(lines, tree, kernel, change)]
         else:
             return ()
         if not edits or any(one is None for one in edits):
             return ()
         found += [one for one in edits if one is not None]
     return tuple(dict.fromkeys(found))
+
+
+def _edited(text: str, edits: Sequence[_SourceEdit]) -> str:
+    """A text with its edits."""
+    lines = text.split("\n")
+    for one in sorted(edits, key=lambda one: (one.line, one.column), reverse=True):
+        before, after = lines[one.line - 1][: one.column - 1], lines[one.end_line - 1][one.end_column - 1 :]
+        lines[one.line - 1 : one.end_line] = (before + one.text + after).split("\n")
+    return "\n".join(lines)
+
+
+def with_fixes(text: str, kernel: str, findings: Sequence[Finding]) -> str:
+    """A Python file with the best fix of each finding that is an edit of it, the first one's before the others'."""
+    subjects: set[tuple[str, str]] = set()
+    for best in (one.best_fix for one in findings):
+        if best is None:
+            continue
+        mine = {(one.kind, one.name) for one in best.changes}
+        if mine.isdisjoint(subjects) and (edits := source_edits(text, kernel, best.changes)):
+            text, subjects = _edited(text, edits), subjects | mine
+    return text
+
+
+def patch_of(capture: Capture, findings: Sequence[Finding]) -> str:
+    """A unified diff of the kernel's file with the fixes of its findings; empty where none is an edit of it."""
+    kernel = capture.launch.kernel
+    text = next((one.text for one in capture.sources if one.path == kernel.file), "")
+    before, after = (one.splitlines(keepends=True) for one in (text, with_fixes(text, kernel.name, findings)))
+    return "".join(difflib.unified_diff(before, after, kernel.file, kernel.file, n=1))
+
+
+def _in_kernel(lines: Sequence[str], tree: ast.Module, kernel: str, change: FixChange) -> Iterator[_SourceEdit]:
+    """The edits of a kernel's own lines: `i < n` for `i <= n - 1`, and `tl.multiple_of(i * n, 16)` for `i * n`."""
+    kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
+    for one in (each for function in kernels for each in ast.walk(function)):
+        if change.kind == "compare" and isinstance(one, ast.Compare) and [type(each) for each in one.ops] == [ast.LtE]:
+            right = one.comparators[0]
+            if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Sub) and ast.unparse(right.right) == "1":
+                yield _replaced(lines, one, f"{ast.unparse(one.left)} < {ast.unparse(right.left)}")
+        if change.kind != "hint" or not isinstance(one, ast.BinOp) or not isinstance(one.op, ast.Mult):
+            continue
+        if change.name in (ast.unparse(one.left), ast.unparse(one.right)):
+            yield _replaced(lines, one, f"tl.multiple_of({ast.unparse(one)}, {change.value})")
 
 
 def _is_launch(call: ast.Call, kernel: str) -> bool:

@@ -37,7 +37,7 @@ def launch_findings(studied: Studied, model: Model, prediction: Prediction) -> I
     yield from _threads(studied)
     yield from _loads(studied)
     yield from _reductions(studied)
-    yield from _atomics(studied, model)
+    yield from _atomics(studied, model, prediction)
     yield from work_findings(studied, model)
 
 
@@ -148,7 +148,7 @@ def _threads(studied: Studied) -> Iterator[Finding]:
 def _loads(studied: Studied) -> Iterator[Finding]:
     """Loads of loops without a dot, which Triton pipelines only where the loop says so."""
     with_dots = {one.first_line for loop in loops_with_dots(studied) for one in loop.walk()}
-    for loop, operation in _innermost(studied):
+    for loop, operation in innermost(studied):
         if operation.opcode not in LOADS or operation.first_line in with_dots:
             continue
         is_for = loop.name == "scf.for"
@@ -173,7 +173,7 @@ def _loads(studied: Studied) -> Iterator[Finding]:
         )
 
 
-def _innermost(studied: Studied) -> Iterator[tuple[Operation, Operation]]:
+def innermost(studied: Studied) -> Iterator[tuple[Operation, Operation]]:
     """(the innermost loop, an operation in it), in the order of the text."""
     loops = [one for one, _ in studied.operations.values() if one.kind == "loop"]
     around = {one.first_line: loop for loop in loops for one in loop.walk() if one is not loop}
@@ -185,7 +185,7 @@ def _innermost(studied: Studied) -> Iterator[tuple[Operation, Operation]]:
 def _reductions(studied: Studied) -> Iterator[Finding]:
     """Reductions and scans in a loop: each has barriers that all warps meet at."""
     warps = studied.capture.launch.option("num_warps", 4)
-    for loop, operation in _innermost(studied):
+    for loop, operation in innermost(studied):
         if operation.kind not in ("reduction", "scan") or warps == 1:
             continue
         fixes = [Suggestion("accumulate element by element in the loop, and reduce once after it")]
@@ -207,7 +207,9 @@ def _reductions(studied: Studied) -> Iterator[Finding]:
         )
 
 
-def _atomics(studied: Studied, model: Model) -> Iterator[Finding]:
+def _atomics(studied: Studied, model: Model, prediction: Prediction) -> Iterator[Finding]:
+    if max(dict(part).get("atomics", 0.0) for part in (prediction.busy, prediction.waits)) < _LEAST_OF_ATOMICS:
+        return
     distinct = model.execution.distinct
     shared = {one.array: distinct.get(one.array, 1.0) for _, one in model.accesses if one.kind == "atomic"}
     conflicts = max((one.conflicts for _, one in model.accesses if one.kind == "atomic"), default=1.0)
@@ -262,8 +264,18 @@ def unexplained(studied: Studied, prediction: Prediction, floor_seconds: float |
         [Suggestion(fix)] if fix else [],
         place=places,
     )
-    lost = min(part * prediction.seconds, prediction.seconds - (floor_seconds or 0.0))
-    return _with_seconds(finding, max(lost, 0.0))
+    return _with_seconds(finding, _lost(prediction, bound, part, floor_seconds or 0.0))
+
+
+def _lost(prediction: Prediction, bound: str, part: float, floor_seconds: float) -> float:
+    """The time that is lost to what bounds a launch: no unit is busier than a part of the time, and works in vain."""
+    work = prediction.seconds - prediction.launch_seconds
+    busy = [share for name, share in prediction.busy if name not in _OVERHEAD]
+    if bound in _OVERHEAD:
+        return work * (1 - max(busy, default=0.0))
+    if bound in dict(prediction.busy):
+        return work * max(1 - max(busy, default=0.0) / SATURATED, 0.0)
+    return max(min(part * prediction.seconds, prediction.seconds - floor_seconds), 0.0)
 
 
 def waits_for_atomics(prediction: Prediction) -> bool:
@@ -271,7 +283,13 @@ def waits_for_atomics(prediction: Prediction) -> bool:
     return dict(prediction.waits).get("atomics", 0.0) >= _MOSTLY
 
 
+_LEAST_OF_ATOMICS = 0.25
+"""The part of the time that the L2 cache serialises them, or that warps wait for them, if they limit a launch."""
 _MOSTLY = 0.4
+SATURATED = 0.9
+"""The part of the time that a unit is busy at its limit."""
+_OVERHEAD = ("CTA start", "atomics")
+"""Units whose work is none of the kernel's own."""
 _WAITS = ("atomics", "spills")
 """Reasons to wait that say more than the unit that is busiest."""
 _IN_FLIGHT = (

@@ -74,6 +74,7 @@ KINDS = {
         _FindingKind("IRS603", "fp32-dot-in-tf32", 4),
         _FindingKind("IRS604", "float64", 1),
         _FindingKind("IRS605", "atomic-contention", 2),
+        _FindingKind("IRS606", "wide-division", 2),
         _FindingKind("IRS701", "offset-overflow", 0),
         _FindingKind("IRS702", "nonfinite-result", 0),
     )
@@ -136,10 +137,6 @@ class Proof:
     """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
     failure: str = ""
     """Why it could not be compiled."""
-    together: tuple[FixChange, ...] = ()
-    """All changes of that compile, where it had those of other suggestions too."""
-    unseen: tuple[str, ...] = ()
-    """What was not looked at, because the compile ended before the binary: `registers`."""
     agreement: Agreement | None = None
     """Whether it computes the same in a launch on a GPU; None if it was not run."""
     ratio: Ratio | None = None
@@ -212,6 +209,17 @@ class Finding:
     @property
     def kind(self) -> _FindingKind:
         return KINDS[self.code]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is counted, and not shown."""
+        return self.kind.rank > 0 and self.seconds is not None and self.share < LEAST_SHARE
+
+    @property
+    def best_fix(self) -> Suggestion | None:
+        """The suggestion that was compiled and is better, with the least predicted time; None without one."""
+        fixes = [one for one in self.suggestions if one.proof is not None and one.proof.helps]
+        return min(fixes, key=lambda one: (one.proof.seconds if one.proof else None) or 1.0, default=None)
 
 
 # x = tl.load(p)  # irscope: ignore[IRS101]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
-from typing import Literal
 
 from irscope.analysis.findings.changed import edited, snapshot_of, with_changes
 from irscope.analysis.findings.loops import LOADS, buffers_of, loads_of_dot, loops_with_dots, waits_in_loops
 from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
+from irscope.analysis.findings.search import Searched, grid_with, search
 from irscope.analysis.findings.studied import Studied
-from irscope.device.occupancy import CUDA_LIMITS, HIP_LIMITS, excesses_of, occupancy_of
-from irscope.errors import IrscopeError, UsageError
-from irscope.ir.mlir.reader import parse_mlir
+from irscope.device.occupancy import excesses_of, occupancy_of
+from irscope.errors import UsageError
 from irscope.memory.access import Cost
 from irscope.memory.machine import ACCESSES, count_actions
 from irscope.model.capture import Capture
 from irscope.model.trial import CompileTrials, Trial
 
 Changes = tuple[FixChange, ...]
-FixTimer = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
-"""Adds the times of what helped, from the findings and the captures of all changes that were compiled."""
-_RANKS: dict[Reach, int] = {"ttgir": 0, "assembly": 1, "binary": 2}
+Reconfigured = Callable[[tuple[tuple[str, str], ...], tuple[int, int, int]], "Capture | None"]
+"""(tl.constexpr, value) of those that are others, and the grid → the launch with them; None if it cannot be made."""
+Predict = Callable[[Capture], "float | None"]
+
+
+_MOST_OF_SEARCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,13 @@ class Budget:
     """Only of so many findings, the worst; None for all."""
     compiles: int | None = 3
     """At most so many; None without a limit."""
-    long: int | None = 1
-    """At most so many that go on from the TTGIR, which takes ten times as long; None without a limit."""
+    search: int = 0
+    """At most so many more search options and tiles, where a launch is predicted."""
 
     @staticmethod
     def of(most: int | None) -> Budget:
-        """At most so many compiles of any length, of all findings; None for all there are."""
-        return Budget(None, most, most)
+        """At most so many compiles of any length, of all findings, and for a search; None for all there are."""
+        return Budget(None, most, _MOST_OF_SEARCH if most is None else most)
 
     @staticmethod
     def parse(text: str | None) -> Budget:
@@ -52,205 +53,72 @@ class Budget:
         return Budget.of(None if text == "all" else int(text))
 
 
-def tried(
-    studied: Studied,
-    findings: Sequence[Finding],
-    compile_trials: CompileTrials,
-    budget: Budget,
-    timer: FixTimer | None = None,
-    predicted: Predict | None = None,
-    whole: float | None = None,
-) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
-
-    Each change is compiled once, and as far as the finding that it would fix needs. Of a finding that one suggestion
-    fixes, no other is tried, and other options are left out.
-
-    Args:
-        findings: what was found in it, the worst first.
-        budget: how many compiles there are; changes of arguments share one where there would be more.
-        timer: with it, every compile makes a binary.
-        predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
-        whole: those of the launch as it is.
-    """
-    if budget.compiles == 0 or not any(one.changes for finding in findings for one in finding.suggestions):
-        return tuple(findings), ()
-    if predicted is not None and budget == Budget():
-        budget = _PREDICTED
-    is_binary = timer is not None or predicted is not None
-    tries, proven = Tries(studied, compile_trials, budget, to_binary=is_binary), tuple(findings)
-    notes: list[str] = []
-    try:
-        while chosen := tries.choose(proven):
-            tries.compile(chosen)
-            proven = tuple(tries.told(one) for one in proven)
-            if predicted is not None and whole is not None:
-                # Where a GPU measures the fixes, their predicted times decide nothing.
-                decides = timer is None
-                proven = tuple(_faster(one, tries.captures, predicted, whole, decides) for one in proven)
-                proven = tuple(_with_further(one, whole) for one in proven)
-    except IrscopeError as error:
-        notes.append(f"No fix was compiled: {error}")
-    if tries.left_out:
-        changes = "change" if tries.left_out == 1 else "changes"
-        notes.append(
-            f"{studied.capture.name}: {tries.left_out} more {changes} could fix it and were not compiled; --tries all "
-            "compiles them."
-        )
-    if timer is not None:
-        proven = timer(proven, tries.captures)
-    return tuple(without_refuted(_without_alternatives(one)) for one in proven), tuple(notes)
-
-
-Predict = Callable[[Capture], "float | None"]
-_PREDICTED = Budget(3, 6, 6)
-"""What is tried by default where a compile can be timed by prediction."""
-_LEAST_GAIN = 0.005
-"""The part of the time by which a fix must be faster."""
-_SEARCHED = ("num_warps",)
-
-
-def _faster(
-    finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float, decides: bool
-) -> Finding:
-    """A finding whose fixes have predicted times; if these decide, what is not faster is no fix."""
-
-    def with_seconds(one: Suggestion) -> Suggestion:
-        proof = one.proof
-        if proof is None or not proof.helps or proof.seconds is not None:
-            return one
-        capture = captures.get(proof.together or one.changes)
-        seconds = predicted(capture) if capture is not None else None
-        if seconds is None:
-            return one
-        is_faster = not decides or seconds < (1 - _LEAST_GAIN) * whole
-        return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
-
-    return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
-
-
-def _with_further(finding: Finding, whole: float) -> Finding:
-    """A finding whose best fix is an option, with the next value of it: until nothing is gained."""
-    fixes = [one for one in finding.suggestions if one.proof is not None and one.proof.seconds is not None]
-    best = min(fixes, key=lambda one: one.proof.seconds if one.proof and one.proof.seconds else whole, default=None)
-    if best is None or best is not fixes[-1] or best.proof is None or not best.proof.helps or len(best.changes) != 1:
-        return finding
-    (change,) = best.changes
-    if change.kind != "option" or change.name not in _SEARCHED or not isinstance(change.value, int):
-        return finding
-    was = [one.changes[0].value for one in fixes[:-1] if len(one.changes) == 1 and one.changes[0].name == change.name]
-    is_less = finding.code in ("IRS205", "IRS506") or any(isinstance(one, int) and one > change.value for one in was)
-    value = change.value // 2 if is_less else change.value * 2
-    known = {one.changes for one in finding.suggestions}
-    further = (replace(change, value=value),)
-    if not 1 <= value <= _MOST_WARPS or further in known:
-        return finding
-    return replace(finding, suggestions=(*finding.suggestions, Suggestion(f"{change.name}={value}", further)))
-
-
-_MOST_WARPS = 32
-
-
-def _without_alternatives(finding: Finding) -> Finding:
-    """A fixed finding, without the options that were not tried for that."""
-    if not _is_fixed(finding):
-        return finding
-    kept = [
-        one for one in finding.suggestions if one.proof is not None or {part.kind for part in one.changes} != {"option"}
-    ]
-    return replace(finding, suggestions=tuple(kept))
-
-
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """What is known of a change."""
-
-    together: Changes
-    """All changes of the compile that it was tried in."""
-    after: Studied | None
-    """The capture of that compile; None if the changes cannot be written into the source."""
-    reach: Reach
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    changes: Changes
-    tried: tuple[Changes, ...]
-    """The changes of several suggestions, which it tries at once."""
-    reach: Reach
-    sectors: bool
-    """Whether the sectors that an access asks for are compared, for which the layouts are needed."""
-
-
 class Tries:
     """The changes of one capture that were compiled."""
 
-    def __init__(
-        self, studied: Studied, compile_trials: CompileTrials, budget: Budget, *, to_binary: bool = False
-    ) -> None:
-        """`to_binary`: whether every compile makes a binary."""
+    def __init__(self, studied: Studied, compile_trials: CompileTrials, budget: Budget) -> None:
         self._studied = studied
         self._compile_trials = compile_trials
         self._budget = budget
-        self._to_binary = to_binary
-        self._known: dict[Changes, _Tried] = {}
+        self._known: dict[Changes, Studied | None] = {}
+        """Changes → their compile; None if they cannot be written into the source."""
         self._texts: dict[Changes, str | None] = {}
         self._count = 0
-        self._long = 0
+        self._has_sectors = False
+        """Whether the sectors of accesses are compared, for which the layouts are needed."""
         self.left_out = 0
         """How many changes were not tried that the budget had no compile for, when `choose` was called last."""
 
     @property
     def captures(self) -> dict[Changes, Capture]:
-        """All changes of each compile -> its capture."""
-        return {one.together: one.after.capture for one in self._known.values() if one.after is not None}
+        """The changes of each compile -> its capture."""
+        return {changes: after.capture for changes, after in self._known.items() if after is not None}
 
-    def choose(self, findings: Sequence[Finding]) -> list[_Plan]:
-        """The compiles to do next; none if all is known, or the budget is spent."""
-        wanted = dict[Changes, Reach]()
-        sectors: set[Changes] = set()
+    def choose(self, findings: Sequence[Finding]) -> list[Changes]:
+        """The changes to compile next; none if all is known, or the budget is spent."""
+        self._has_sectors = any(one.code == "IRS103" for one in findings)
         open_ = [(one, changes) for one in findings if (changes := self._next_of(one))]
         worst = [one for one in findings if any(each.changes for each in one.suggestions)][: self._budget.findings]
-        for finding, changes in open_:
-            if finding in worst:
-                wanted[changes] = _farthest([self._reach_of(finding, changes), wanted.get(changes) or "ttgir"])
-                if finding.code == "IRS103":
-                    sectors.add(changes)
-        compiles, long = _left(self._budget.compiles, self._count), _left(self._budget.long, self._long)
-        far = shared_compiles([one for one, reach in wanted.items() if reach != "ttgir"], min(long, compiles))
-        plans = [
-            _Plan(changes, tuple(tried), _farthest(wanted[one] for one in tried), bool(sectors & {*tried}))
-            for changes, tried in far.items()
-        ]
-        taken = {one for plan in plans for one in plan.tried}
-        # What a longer compile would show as well is known by a short one of those that are left.
-        near = {
-            changes
-            for finding, changes in open_
-            if finding in worst and changes not in taken and self._reach_of(finding, changes) == "ttgir"
-        }
-        short: list[Changes] = [one for one in wanted if one in near][: compiles - len(plans)]
-        plans += [_Plan(one, (one,), "ttgir", False) for one in short]
-        taken.update(short)
-        self.left_out = len({changes for _, changes in open_} - taken)
-        return plans
-
-    def _reach_of(self, finding: Finding, changes: Changes) -> Reach:
-        # What another layout of one access is worth is known with the registers only that the conversions take.
-        is_one_access = any(one.kind == "snapshot" and one.was for one in changes)
-        return "binary" if self._to_binary or is_one_access else reach_of(finding)
+        wanted = [*dict.fromkeys(changes for finding, changes in open_ if finding in worst)]
+        most = self._budget.compiles
+        chosen = wanted if most is None else wanted[: max(most - self._count, 0)]
+        self.left_out = len({changes for _, changes in open_} - {*chosen})
+        return chosen
 
     def _next_of(self, finding: Finding) -> Changes:
         """The changes to try next for a finding; empty if there are none, or one helped."""
-        if _is_fixed(finding) and not _is_searched(finding):
+        if is_fixed(finding):
             return ()
+        wanted = (one.changes for one in finding.suggestions if one.changes and one.changes not in self._known)
+        return next((changes for changes in wanted if self._text_of(changes) is not None), ())
 
-        def is_open(changes: Changes) -> bool:
-            known, needed = self._known.get(changes), _RANKS[self._reach_of(finding, changes)]
-            return known is None or (known.after is not None and _RANKS[known.reach] < needed)
+    def search(self, predicted: Predict, whole: float, reconfigured: Reconfigured | None) -> Searched:
+        """The fastest configuration by predicted time that the budget finds; its capture is one of `captures`."""
+        capture = self._studied.capture
+        bases: dict[tuple[tuple[str, str], ...], Capture | None] = {(): capture}
 
-        wanted = (one.changes for one in finding.suggestions if one.changes)
-        return next((changes for changes in wanted if is_open(changes) and self._text_of(changes) is not None), ())
+        def compiled(wanted: Sequence[Changes]) -> dict[Changes, Capture]:
+            made: dict[Changes, Capture] = {}
+            groups: dict[tuple[tuple[str, str], ...], list[Changes]] = {}
+            for changes in wanted:
+                constants = tuple((one.name, str(one.value)) for one in changes if one.kind == "constant")
+                groups.setdefault(constants, []).append(changes)
+            for constants, alike in groups.items():
+                if constants not in bases:
+                    grid = grid_with(capture, dict(constants))
+                    base = reconfigured(constants, grid) if reconfigured is not None and grid is not None else None
+                    bases[constants] = base if base is not None and _stores_same(self._studied, base) else None
+                if (base := bases[constants]) is None or base.failure is not None:
+                    continue
+                options = [tuple((one.name, one.value) for one in each if one.kind == "option") for each in alike]
+                made |= {each: base for each, own in zip(alike, options, strict=True) if not own}
+                varied = [each for each, own in zip(alike, options, strict=True) if own]
+                trials = [Trial(base.begun_text, None, own) for own in options if own]
+                made |= {varied[index]: after for index, after in self._compile_trials(base, trials)}
+            self._known |= {one: Studied(after) for one, after in made.items()}
+            return made
+
+        return search(capture, compiled, predicted, whole, self._budget.search, with_tiles=reconfigured is not None)
 
     def _text_of(self, changes: Changes) -> str | None:
         """The source with changes; None if they cannot be written into it, as where an argument is not multiplied."""
@@ -268,107 +136,43 @@ class Tries:
         """A finding with what is known of its suggestions."""
 
         def with_proof(one: Suggestion) -> Suggestion:
-            known = self._known.get(one.changes)
-            if known is None or known.after is None or one.proof is not None:
+            after = self._known.get(one.changes)
+            if after is None or one.proof is not None:
                 return one
-            needed = _RANKS[self._reach_of(finding, one.changes)]
-            if _RANKS[known.reach] < needed and known.after.capture.failure is None:
-                return one
-            proof = compare(finding, self._studied, known.after, known.reach, relaid=one.is_relaid)
-            return replace(one, proof=replace(proof, together=known.together if known.together != one.changes else ()))
+            return replace(one, proof=compare(finding, self._studied, after, relaid=one.is_relaid))
 
         return replace(finding, suggestions=tuple(map(with_proof, finding.suggestions)))
 
-    def compile(self, plans: Sequence[_Plan]) -> None:
-        """Do some compiles; those to the TTGIR go on if what they made may not fit on the device."""
-        made = dict(self._compiled(plans))
-        self._take(plans, made)
-        doubtful = [one for one in plans if one.reach == "ttgir" and one.changes in made]
-        doubtful = [one for one in doubtful if _may_not_fit(made[one.changes])]
-        if doubtful:
-            further = [replace(one, reach="assembly") for one in doubtful]
-            self._take(further, dict(self._compiled(further)))
-
-    def _take(self, plans: Sequence[_Plan], made: Mapping[Changes, Capture]) -> None:
-        for plan in plans:
-            is_made = plan.changes in made
-            after = Studied(made[plan.changes]) if is_made else None
-            self._known |= dict.fromkeys(plan.tried, _Tried(plan.changes, after, plan.reach))
-            self._count += is_made
-            self._long += is_made and plan.reach != "ttgir"
-
-    def _compiled(self, plans: Iterable[_Plan]) -> Iterator[tuple[Changes, Capture]]:
-        """(changes, the capture compiled with them); those that cannot be written into the source are left out."""
+    def compile(self, chosen: Sequence[Changes]) -> None:
+        """Compile some changes to the end; those that cannot be written into the source are left out."""
         capture = self._studied.capture
         trials: list[tuple[Changes, Trial]] = []
-        for plan in plans:
-            if (text := self._text_of(plan.changes)) is None:
-                continue
-            options = tuple((one.name, one.value) for one in plan.changes if one.kind == "option")
-            after = snapshot_of(capture) if plan.changes[0].kind == "snapshot" else None
-            last_stage = _last_stage(capture, plan.reach)
-            trials.append((plan.changes, Trial(text, after, options, last_stage, layouts=plan.sectors)))
+        self._known |= dict.fromkeys(chosen)
+        for changes in chosen:
+            if (text := self._text_of(changes)) is not None:
+                options = tuple((one.name, one.value) for one in changes if one.kind == "option")
+                after = snapshot_of(capture) if changes[0].kind == "snapshot" else None
+                trials.append((changes, Trial(text, after, options, layouts=self._has_sectors)))
+        self._count += len(trials)
         if trials:
-            for index, after in self._compile_trials(capture, [trial for _, trial in trials]):
-                yield trials[index][0], after
+            made = self._compile_trials(capture, [trial for _, trial in trials])
+            self._known |= {trials[index][0]: Studied(after) for index, after in made}
 
 
-def _farthest(reaches: Iterable[Reach]) -> Reach:
-    return max(reaches, key=lambda one: _RANKS[one])
+def _stores_same(own: Studied, after: Capture) -> bool:
+    """Whether another grid of other tiles stores to as many bytes of each argument."""
+
+    def stored(studied: Studied) -> Counter[str]:
+        accesses = [
+            one.access for one in studied.global_costs if one.access is not None and one.access.action == "store"
+        ]
+        return sum((Counter({one.argument or "": one.launch.distinct_bytes[1]}) for one in accesses), Counter[str]())
+
+    return after.has_compiled and stored(own) == stored(Studied(after))
 
 
-def _left(most: int | None, used: int) -> int:
-    return 1 << 30 if most is None else max(0, most - used)
-
-
-def _last_stage(capture: Capture, reach: Reach) -> str:
-    if reach == "ttgir":
-        return "ttgir"
-    return {"cuda": "ptx", "hip": "amdgcn"}.get(capture.target.backend, "") if reach == "assembly" else ""
-
-
-def shared_compiles(wanted: Sequence[Changes], most: int) -> dict[Changes, list[Changes]]:
-    """At most so many compiles -> the changes that each tries; where there are more, arguments change together.
-
-    The first of them is tried in any case.
-    """
-    if len(wanted) <= most:
-        return {one: [one] for one in wanted}
-    if not most:
-        return {}
-    options = [one for one in wanted if any(part.kind in ("option", "snapshot") for part in one)]
-    shares = len(options) < len(wanted) and (most > 1 or wanted[0] not in options)
-    alone = options[: most - 1] if shares else options[:most]
-    together: dict[tuple[str, bool], FixChange] = {}
-    tried: list[Changes] = []
-    for one in wanted if shares else ():
-        if one not in options and all(together.get(_subject(part), part) == part for part in one):
-            together |= {_subject(part): part for part in one}
-            tried.append(one)
-    return {one: [one] for one in alone} | ({tuple(together.values()): tried} if tried else {})
-
-
-def _subject(change: FixChange) -> tuple[str, bool]:
-    """What a change is of: two of one subject contradict each other; products and remainders are two."""
-    return change.name, change.kind == "contiguous"
-
-
-def _is_searched(finding: Finding) -> bool:
-    """Whether the next value of an option is to be tried, since the last one was faster."""
-    last = finding.suggestions[-1]
-    before = [one for one in finding.suggestions[:-1] if one.proof is not None and one.proof.helps]
-    is_next = last.proof is None and len(last.changes) == 1 and last.changes[0].name in _SEARCHED
-    return is_next and any(
-        one.changes and one.changes[0].name in _SEARCHED and one.proof.seconds for one in before if one.proof
-    )
-
-
-def _is_fixed(finding: Finding) -> bool:
+def is_fixed(finding: Finding) -> bool:
     return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
-
-
-Reach = Literal["ttgir", "assembly", "binary"]
-"""How far a compile goes: to the TTGIR, to PTX or AMDGCN, or to the binary. The first takes a tenth of the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,13 +185,8 @@ class _Measured:
 _Measure = Callable[[Finding, Studied], "_Measured | None"]
 
 
-def reach_of(finding: Finding) -> Reach:
-    """How far a compile must go to show whether a finding is fixed."""
-    return _REACHES.get(finding.code, "binary")
-
-
-def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "binary", *, relaid: bool = False) -> Proof:
-    """What a compile that tries a suggestion says of it, and that went so far.
+def compare(finding: Finding, own: Studied, other: Studied, *, relaid: bool = False) -> Proof:
+    """What a compile that tries a suggestion says of it.
 
     The other capture should hold its layouts if sectors are compared. `relaid`: whether another layout is tried, which
     may bring conversions in.
@@ -398,7 +197,7 @@ def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "bina
     measure = _MEASURES.get(finding.code)
     if measure is None:
         failure = _why_not_run(after)
-        return Proof(not failure, tuple(_others(finding, before, after)), failure, unseen=_UNSEEN[reach])
+        return Proof(not failure, tuple(_others(finding, before, after)), failure)
     was, now = (measure(finding, one) for one in (own, other))
     if was is None or now is None:
         return Proof(False, failure="what it changes cannot be found in the new compile")
@@ -410,7 +209,7 @@ def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "bina
     helps = now.value < was.value and fits and all(depth < loops for depth in narrower.values())
     more = _of_layouts(finding, own, other) if relaid else ()
     effects = (*effects, *narrower, *more, *_others(finding, before, after))
-    return Proof(helps, effects, failure, unseen=_UNSEEN[reach])
+    return Proof(helps, effects, failure)
 
 
 def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
@@ -444,29 +243,11 @@ def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]
             yield f"{was} → {now} {name}"
 
 
-def _may_not_fit(capture: Capture) -> bool:
-    """Whether the buffers of a capture's TTGIR, one beside the other, take more shared memory than a block has."""
-    limits = CUDA_LIMITS.get(capture.target.arch) or HIP_LIMITS.get(capture.target.arch)
-    allocations = (one for one in parse_mlir(capture.text("ttgir")).walk() if one.opcode == "local_alloc")
-    buffers = (prod(kind.shape) * kind.element_bits for one in allocations for kind in one.result_types)
-    return limits is None or sum(buffers) > 8 * limits.shared_bytes_per_block
-
-
 def _why_not_run(after: Capture) -> str:
     """Why a kernel cannot run; of a compile that ended before the binary, by its shared memory. Empty if it can."""
     if after.failure is not None:
         return after.failure.why_not_run
     return "" if after.resources.registers is not None else "; ".join(map(str, excesses_of(after)))
-
-
-def without_refuted(finding: Finding) -> Finding:
-    """A finding about an access without what its launch is blamed for, if a compile showed that it is not to blame."""
-    proofs = [one.proof for one in finding.suggestions if one.proof is not None and not one.proof.failure]
-    widened = any(one.helps or one.seconds for one in proofs)
-    if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or widened:
-        # What is not faster, by prediction, may have made the access wider all the same.
-        return finding
-    return replace(finding, causes=tuple(one for one in finding.causes if one.evidence != "launch"))
 
 
 def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:
@@ -574,16 +355,6 @@ def _that_fits(_: Finding, studied: Studied) -> _Measured | None:
     return _Measured(failed, f"{size} bytes of shared memory, {'does not fit' if failed else 'fits'}")
 
 
-_REACHES: dict[str, Reach] = {
-    **dict.fromkeys(("IRS101", "IRS102", "IRS103", "IRS401"), "assembly"),
-    **dict.fromkeys(("IRS201", "IRS202", "IRS302"), "ttgir"),
-}
-_UNSEEN: dict[Reach, tuple[str, ...]] = {
-    "ttgir": ("widths", "registers", "shared memory"),
-    "assembly": ("registers",),
-    "binary": (),
-}
-"""What a compile that goes no further does not show."""
 _MEASURES: dict[str, _Measure] = {
     "IRS101": _width,
     "IRS102": _width,

@@ -33,6 +33,8 @@ _CONVERSIONS = (
 _ENOUGH_ROWS = 128
 """Rows and columns of a tile that keeps the tensor cores of a part busy from the L2 cache."""
 _LEAST_GAIN = 1.25
+_LEAST_OF_DOT = 16.0
+"""Elements along K."""
 
 
 def work_findings(studied: Studied, model: Model) -> Iterator[Finding]:
@@ -222,7 +224,14 @@ def _without_dot(studied: Studied) -> Iterator[Finding]:
                 studied.in_ir(f"{what} sums their products", sums[0].first_line, stage="ttir"),
             ],
             [Suggestion("tl.dot of the two tiles (16 rows, columns and elements along K at least)")],
+            factor=1.0 if sums[0].kind == "reduction" else _LEAST_OF_DOT,
         )  # fmt: skip
+        loops = [one for one, _ in studied.operations.values() if one.kind == "loop"]
+        loop = min((one for one in loops if any(each.first_line == lines[0] for each in one.walk())),
+                   key=lambda one: sum(1 for _ in one.walk()), default=None)  # fmt: skip
+        if sums[0].kind != "reduction" and loop is not None:
+            # A dot takes so many iterations at once, loads included.
+            lines = [each.first_line for each in loop.walk()]
         yield replace(finding, lines=tuple(lines))
 
 

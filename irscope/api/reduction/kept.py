@@ -14,7 +14,6 @@ from pathlib import Path
 from irscope.analysis.findings.find import OF_SASS, findings_of
 from irscope.analysis.findings.model import KINDS
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Reach, reach_of
 from irscope.analysis.passes.ablation import count_capture
 from irscope.analysis.passes.effects import count_text
 from irscope.analysis.reduce.model import Likeness, likeness_of, without_place
@@ -26,6 +25,9 @@ from irscope.record.process.annotations import disassembled
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import Judge
 from irscope.store.file import SUFFIX, save
+
+_OF_TTGIR, _OF_ASSEMBLY = ("IRS201", "IRS202", "IRS302"), ("IRS101", "IRS102", "IRS103", "IRS401")
+"""Findings that are known before the binary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +116,12 @@ def kept_finding(capture: Capture, code: str) -> Kept:
         raise UsageError(f"--finding {code!r}: no finding has that code.{did_you_mean(code, KINDS)}")
     if code in OF_SASS:
         capture = disassembled(capture)
-    found = next((one for one in findings_of(capture) if one.code == code), None)
-    if found is None:
-        codes = ", ".join(dict.fromkeys(one.code for one in findings_of(capture)))
-        raise UsageError(f"{capture.name} ({capture.id[:8]}) has no finding {code}: it has {codes or 'none'}.")
-    stages: dict[Reach, str] = {
-        "ttgir": "ttgir", "assembly": {"cuda": "ptx", "hip": "amdgcn"}.get(capture.target.backend, ""), "binary": "",
-    }  # fmt: skip
+    codes = [*dict.fromkeys(one.code for one in findings_of(capture))]
+    if code not in codes:
+        said = ", ".join(codes) or "none"
+        raise UsageError(f"{capture.name} ({capture.id[:8]}) has no finding {code}: it has {said}.")
+    assembly = {"cuda": "ptx", "hip": "amdgcn"}.get(capture.target.backend, "")
+    last_stage = "ttgir" if code in _OF_TTGIR else assembly if code in _OF_ASSEMBLY else ""
 
     def holds(other: Capture) -> bool:
         if not other.has_compiled:
@@ -131,9 +132,7 @@ def kept_finding(capture: Capture, code: str) -> Kept:
         except DAMAGE:
             return False
 
-    return Kept(
-        f"it has a finding {code} ({KINDS[code].name})", _of_one(holds), None, stages[reach_of(found)], layouts=True
-    )
+    return Kept(f"it has a finding {code} ({KINDS[code].name})", _of_one(holds), None, last_stage, layouts=True)
 
 
 def kept_meaning(capture: Capture, snapshot: PassSnapshot) -> Kept:

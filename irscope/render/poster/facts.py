@@ -65,7 +65,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Se
     known = tuple(costs if costs is not None else known_costs(capture))
     if findings is None:
         studied = Studied(capture, known, follows_operations=False)
-        findings = [one for one in every_finding(studied) if not is_silenced(one, capture)]
+        findings = [one for one in every_finding(studied) if not (one.is_small or is_silenced(one, capture))]
     tile, of_dot = _tile(capture)
     return Facts(
         capture,

@@ -21,6 +21,7 @@ from irscope.render.layout.timeline import headline, owner_text, place_text, siz
 from irscope.render.movie.tiles import draw_tile, tile_svg
 from irscope.render.poster.facts import WORST, Facts
 from irscope.render.roofline import floor_line
+from irscope.render.text.findings import told_of
 from irscope.render.text.tables import duration_text, percent
 
 _ACCESS = 32.0
@@ -318,8 +319,7 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
         if place:
             canvas.text(area.right, y + 12, _line_of(place), look="m", size=LEAST, anchor="end",
                         room=area.width - used - 24)  # fmt: skip
-        told = f"{finding.operation} {finding.text}".strip()
-        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told, lines=2)
+        canvas.paragraph(Rect(area.left + 12, y + 16, area.width - 12, 0), told_of(finding), lines=2)
         y += height
 
 

@@ -37,6 +37,7 @@ from irscope.render.layout.figure import between_facts, memory_facts, thread_fac
 from irscope.render.layout.timeline import headline, owner_text, peak_line, timeline_svg
 from irscope.render.poster.facts import known_allocations
 from irscope.render.report.pictures import for_page
+from irscope.render.text.findings import told_of
 from irscope.render.text.profile import stall_text
 from irscope.render.text.tables import percent
 
@@ -64,7 +65,8 @@ def findings_of(
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
     others.sort(key=lambda row: ranks[row["level"]])
-    worst = [_row(one) for one in found[:_MOST_WORST] if capture.failure is None or one.code != "IRS503"]
+    shown = [one for one in found if not one.is_small][:_MOST_WORST]
+    worst = [_row(one) for one in shown if capture.failure is None or one.code != "IRS503"]
     safety = _safety(capture) if evaluates and capture.failure is None and capture.launch.record is not None else []
     return [*_failure(capture), *safety, *worst, *others][: 2 * _MOST]
 
@@ -88,7 +90,7 @@ def _row(finding: Finding) -> dict[str, Any]:
     row: dict[str, Any] = {
         "level": "bad" if finding.kind.rank < _BAD_BELOW else "warn",
         "code": f"{finding.code} {finding.kind.name}",
-        "text": f"{finding.operation} {finding.text}".strip(),
+        "text": told_of(finding),
     }
     if finding.line:
         row |= {"stage": "ttgir", "line": finding.line}

@@ -10,7 +10,8 @@ from os.path import basename
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from irscope.analysis.findings.model import LEAST_SHARE, Finding, Proof, Suggestion
+from irscope.analysis.findings.edits import patch_of
+from irscope.analysis.findings.model import LEAST_SHARE, Finding, Suggestion
 from irscope.model.capture import Capture
 from irscope.model.plain import picked
 from irscope.render.text.tables import duration_text
@@ -45,7 +46,7 @@ def render_explanation(
     width = max(width or 100, _LEAST_WIDTH)
     head, *lines = _summary(capture, time)
     rows = [f"{bold}{head}{plain}", *lines]
-    groups = [group for group in _grouped(findings) if every or not _is_small(group[0])]
+    groups = [group for group in _grouped(findings) if every or not group[0].is_small]
     for number, group in enumerate(groups, 1):
         rows += _short(number, group, width, bold, plain)
     smaller = len(findings) - sum(map(len, groups))
@@ -53,11 +54,9 @@ def render_explanation(
         rows.append(f"    {smaller} smaller: --all")
     elif not groups:
         rows.append("    no finding" + (f" that costs {LEAST_SHARE:.0%} of the predicted time" if time.model else ""))
+    if patch := patch_of(capture, findings):
+        rows += patch.rstrip("\n").split("\n") if every else ["    fixes are edits of the file: --apply-to COPY.py"]
     return "\n".join(rows) + "\n"
-
-
-def _is_small(finding: Finding) -> bool:
-    return finding.kind.rank > 0 and finding.seconds is not None and finding.share < LEAST_SHARE
 
 
 def _summary(capture: Capture, time: Timed) -> list[str]:
@@ -84,15 +83,13 @@ def _short(number: int, group: Sequence[Finding], width: int, bold: str, plain: 
     first, *others = wrap(text, width - _INDENT, break_on_hyphens=False) or [""]
     yield f"{bold}{number:>2}{plain} {cost}  {first}"
     yield from (f"{'':{_INDENT}}{row}" for row in others)
-    if (fix := _best_fix(one)) is not None:
+    if (fix := _best_fix_text(one)) is not None:
         yield from (f"{'':{_INDENT}}{row}" for row in wrap(fix, width - _INDENT, break_on_hyphens=False))
 
 
-def _best_fix(finding: Finding) -> str | None:
-    """The fix with the least predicted time; else one that was compiled, else what is to be done."""
-    fixes = [one for one in finding.suggestions if one.proof is not None and one.proof.helps]
-    if fixes:
-        best = min(fixes, key=lambda one: (one.proof.seconds if one.proof else None) or 1.0)
+def _best_fix_text(finding: Finding) -> str | None:
+    """The fix with the least predicted time; else what is to be done, which was not tried."""
+    if (best := finding.best_fix) is not None:
         seconds = best.proof.seconds if best.proof is not None else None
         timing = f"; {best.proof.timing}" if best.proof is not None and best.proof.timing else ""
         return f"fix: {best.text}   {f'predicted {duration_text(seconds)}, ' if seconds else ''}compiled, fits{timing}"
@@ -108,6 +105,14 @@ def _grouped(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
         key = (one.code, one.operation, one.text, one.cost, causes, one.suggestions) if one.operation else id(one)
         groups.setdefault(key, []).append(one)
     return groups.values()
+
+
+def told_of(finding: Finding) -> str:
+    """A finding in a sentence or two: its cost, what it is, and its fix: `41 µs (43%): tt.load …; fix: …`."""
+    cost = f"{duration_text(finding.seconds)} ({finding.share:.0%}): " if finding.seconds else ""
+    told = f"{cost}{finding.operation} {finding.text}" if finding.operation else f"{cost}{finding.text}"
+    fix = _best_fix_text(finding)
+    return f"{told}; {fix}" if fix else told
 
 
 def line_of_finding(finding: Finding) -> str:
@@ -234,23 +239,17 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
         yield f"  not tried: {one.text}"
     elif proof.helps:
         yield f"  fix: {one.text}"
-        how = "together with the other fixes" if proof.together else f"with {one.tried}"
-        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, _unseen(proof), proof.timing)))}"
+        yield f"        compiled with {one.tried}: {'; '.join(filter(None, (*proof.effects, proof.timing)))}"
     else:
         why = proof.failure or f"no improvement{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
-        yield f"  {dim}tried {one.tried}: {why}{plain}"
-
-
-def _unseen(proof: Proof) -> str:
-    """`not compared: registers, shared memory`; empty if everything was."""
-    return f"not compared: {', '.join(proof.unseen)}" if proof.unseen else ""
+        yield f"  {dim}tried {one.tried or one.text}: {why}{plain}"
 
 
 def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     head = {"text": one.text, "changes": [str(change) for change in one.changes]}
     proof = one.proof
     if proof is None:
-        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "not_compared": [], "predicted_s": None}
+        nothing: dict[str, Any] = {"compiled_with": [], "effects": [], "predicted_s": None}
         return head | nothing | {"outcome": "not tried", "failure": "", "time": None}
     time = {
         "verdict": proof.agreement.verdict if proof.agreement is not None else None,
@@ -259,9 +258,9 @@ def _suggestion_json(one: Suggestion) -> dict[str, Any]:
     }
     return picked(
         proof,
-        "effects failure not_compared=unseen predicted_s=seconds",
+        "effects failure predicted_s=seconds",
         **head,
-        compiled_with=list(map(str, proof.together or one.changes)),
+        compiled_with=head["changes"],
         outcome="better" if proof.helps else "failed" if proof.failure else "no improvement",
         time=time if proof.timing else None,
     )

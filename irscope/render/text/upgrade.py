@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.analysis.diff.texts import TextDiff
+from irscope.analysis.findings.versus import versus
 from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
 from irscope.analysis.upgrade.model import Blame, CompileTimeChange, Guilty, Upgrade, UpgradeRow
 from irscope.device.measurement import Timing
@@ -61,11 +62,19 @@ def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Ite
         columns += ["what changed", "comes in"]
         yield table(columns, cells, width=width, color=color)
     for one in rows:
-        if one.verdict != "same" and (lines := explanation(one, upgrade.versions)):
+        if one.verdict != "same" and (lines := [*explanation(one, upgrade.versions), *_predicted(one)]):
             name = " ".join(filter(None, [one.capture.name, one.variant]))
             yield "\n".join(visible(line) for line in [name, *(f"  {line}" for line in lines)]) + "\n"
     for note in upgrade.notes:
         yield note + "\n"
+
+
+def _predicted(row: UpgradeRow) -> Iterator[str]:
+    """Why the launch takes longer, or less long, by prediction; nothing where it is not predicted."""
+    if row.before is not None and row.after is not None and row.before.has_compiled and row.after.has_compiled:
+        found = versus(row.before, row.after)
+        if found.ratio is not None:
+            yield found.sentence
 
 
 def sorted_rows(rows: Sequence[UpgradeRow], every: bool) -> list[UpgradeRow]:

@@ -49,14 +49,15 @@ def contradictions(
         for one in finding.suggestions:
             if (proof := one.proof) is None:
                 continue
-            after = tried.get(proof.together or one.changes)
+            after = tried.get(one.changes)
             if after is None:
                 wrong.append(f"{one.tried} was not compiled")
                 continue
             if proof.helps and not after.has_compiled:
                 wrong.append(f"{one.tried} is said to help, and does not compile")
             for effect in proof.effects:
-                for said, capture in zip(effect.split(" → "), (before, after), strict=True):
+                sides = effect.split(" → ")
+                for said, capture in zip(sides, (before, after), strict=True) if len(sides) == 2 else ():
                     for is_so in _checks(finding, effect, said, capture):
                         count += 1
                         if not is_so:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from irscope.analysis.findings.fixes import without_refuted
 from irscope.analysis.findings.model import Cause, Finding, FixChange, Proof, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.tries import Budget, Tries, compare, shared_compiles, without_refuted
+from irscope.analysis.findings.tries import Budget, Tries, compare
 from irscope.model.capture import Artifact, Capture, Failure, Kernel, Launch, Resources
 from irscope.record.variants.compiles import Compiles
 from irscope.target import Target
@@ -16,26 +17,6 @@ from irscope.target import Target
 WARPS, STAGES = (FixChange("option", "num_warps", 8),), (FixChange("option", "num_stages", 1),)
 M, N = (FixChange("divisible", "m", 16),), (FixChange("divisible", "n", 16),)
 N_IS_1 = (FixChange("constant", "n", 1), FixChange("divisible", "k", 16))
-
-
-def test_each_change_has_a_compile_of_its_own_while_there_are_enough() -> None:
-    assert shared_compiles([WARPS, M, N], 3) == {WARPS: [WARPS], M: [M], N: [N]}
-
-
-def test_else_arguments_change_together() -> None:
-    assert shared_compiles([M, WARPS, N], 2) == {WARPS: [WARPS], (*M, *N): [M, N]}
-    assert shared_compiles([M, STAGES, WARPS], 1) == {M: [M]}
-    assert shared_compiles([WARPS, M], 0) == {}
-    assert shared_compiles([WARPS, STAGES], 1) == {WARPS: [WARPS]}
-
-
-def test_a_single_compile_tries_what_mends_the_worst() -> None:
-    assert shared_compiles([WARPS, STAGES, M, N], 1) == {WARPS: [WARPS]}
-    assert shared_compiles([M, WARPS, N], 1) == {(*M, *N): [M, N]}
-
-
-def test_what_contradicts_an_earlier_change_waits() -> None:
-    assert shared_compiles([N, N_IS_1, M], 1) == {(*N, *M): [N, M]}
 
 
 TEXT = """module {
@@ -60,21 +41,22 @@ def tries(budget: Budget) -> Tries:
 
 def test_what_cannot_be_written_into_the_source_takes_no_compile() -> None:
     hint = FixChange("hint", "n", 4)
-    (plan,) = tries(Budget()).choose([narrow("IRS101", hint, FixChange("divisible", "n", 16))])
-    assert plan.changes == (FixChange("divisible", "n", 16),)
+    asked = tries(Budget()).choose([narrow("IRS101", hint, FixChange("divisible", "n", 16))])
+    assert asked == [(FixChange("divisible", "n", 16),)]
     assert tries(Budget()).choose([narrow("IRS101", hint)]) == []
 
 
-def test_by_default_one_compile_goes_past_the_ttgir() -> None:
+def test_the_budget_says_how_many_changes_of_the_worst_findings_are_compiled() -> None:
     spills, pipelined, narrowed = (
         narrow("IRS501", *WARPS), narrow("IRS201", *N), narrow("IRS101", *N),
     )  # fmt: skip
     asked = tries(Budget())
-    plans = asked.choose([spills, pipelined, narrowed, narrow("IRS502", *STAGES)])
-    assert [(one.changes, one.reach) for one in plans] == [(WARPS, "binary"), (N, "ttgir")]
+    assert asked.choose([spills, pipelined, narrowed, narrow("IRS502", *STAGES)]) == [WARPS, N]
     assert asked.left_out == 1
     every = tries(Budget.parse("all")).choose([spills, pipelined, narrowed, narrow("IRS502", *STAGES)])
-    assert {(one.changes, one.reach) for one in every} == {(WARPS, "binary"), (N, "assembly"), (STAGES, "binary")}
+    assert every == [WARPS, N, STAGES]
+    asked = tries(Budget.parse("1"))
+    assert (asked.choose([spills, pipelined]), asked.left_out) == ([WARPS], 1)
     assert tries(Budget.parse("0")).choose([spills]) == []
 
 

@@ -60,9 +60,3 @@ def test_equal_findings_are_shown_once_with_all_their_lines() -> None:
     assert text.count("IRS101") == 2
     assert "  4 times, also: a.py:3 ← a.py:9, a.py:5 (2 times)" in text.splitlines()
     assert len(findings_json([named, same])) == 2
-
-
-def test_what_a_compile_did_not_show_is_said() -> None:
-    seen = Proof(True, ("waited for → pipelined",), unseen=("registers", "shared memory"))
-    text = render_findings([finding(Suggestion("good", (FixChange("divisible", "k", 16),), seen))], color=False)
-    assert "compiled with k divisible by 16: waited for → pipelined; not compared: registers, shared memory" in text

@@ -154,6 +154,28 @@ def bounded(x, y, n, FORM: tl.constexpr, SHIFT: tl.constexpr, BLOCK: tl.constexp
     tl.store(y + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), v)
 
 
+@triton.jit
+def divided(x, y, n, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """Indices divided in 64 bits, or in 32."""
+    c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = c
+    if WIDE:
+        at = c.to(tl.int64)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in tl.static_range(8):
+        total += ((at // (n + k)) % 7 + at % (n + k)).to(tl.float32)  # here: IRS606
+    tl.store(y + c, tl.load(x + c) * total)
+
+
+@triton.jit
+def turned(x, y, n, TILE: tl.constexpr):
+    """Four columns of a matrix for each program, or a tile."""
+    i = tl.program_id(0) * 64 + tl.arange(0, 64)
+    j = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    tile = tl.load(x + i[:, None] * n + j[None, :])  # here: IRS103
+    tl.store(y + j[None, :] * n + i[:, None], tile)
+
+
 def _of(
     kernel: str,
     signature: str,
@@ -197,6 +219,10 @@ def _ordered(group: int) -> Variant:
                N=256)  # fmt: skip
 
 
+def _turned(tile: int) -> Variant:
+    return _of("turned", _ROWS, (64, 4096 // tile, 1), _N, 4, TILE=tile)
+
+
 def _causal(every: bool) -> Variant:
     return _of("causal", "*fp16:16, *fp16:16, *fp32:16, i32:16", (512, 1, 1), (("n", 32768),), 4, ALL=every, TILE=64)
 
@@ -238,6 +264,9 @@ COSTS = (
          _long("summed", 4096, INSIDE=False, BLOCK=1024), "64 CTAs"),
     Case("IRS506", _long("soft", 65536, 16, 512, BLOCK=512),
          _long("soft", 65536, 4, 512, BLOCK=512), "num_warps is 16"),
+    Case("IRS606", _of("divided", _ROWS, (32768, 1, 1), (("n", 1000),), 4, WIDE=True, BLOCK=1024),
+         _of("divided", _ROWS, (32768, 1, 1), (("n", 1000),), 4, WIDE=False, BLOCK=1024), "divsi of i64"),
+    Case("IRS103", _turned(4), _turned(64), "16 contiguous bytes of each row"),
     Case("IRS605", _flat("added", ATOMIC=True), _flat("added", ATOMIC=False), "an atomic of its own"),
 )  # fmt: skip
 """Those that the model of a launch shows."""

@@ -1,0 +1,186 @@
+"""What becomes of suggestions: those of one kind together, those that are faster, and that compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from irscope.analysis.findings.model import LEAST_SHARE, Finding, FixChange, Proof, Suggestion
+from irscope.analysis.findings.search import LEAST_GAIN
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.tries import Budget, Changes, Predict, Reconfigured, Tries, is_fixed
+from irscope.errors import IrscopeError
+from irscope.model.capture import Capture
+from irscope.model.trial import CompileTrials
+from irscope.verify.meaning import MeaningVerdict, compare_captures
+
+FixTimer = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
+"""Adds the times of what helped, from the findings and the captures of all changes that were compiled."""
+
+
+def tried(
+    studied: Studied,
+    findings: Sequence[Finding],
+    compile_trials: CompileTrials,
+    budget: Budget,
+    timer: FixTimer | None = None,
+    predicted: Predict | None = None,
+    whole: float | None = None,
+    reconfigured: Reconfigured | None = None,
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
+
+    Each change is compiled once. Of a finding that one suggestion fixes, no other is tried, and other options are left
+    out.
+
+    Args:
+        findings: what was found in it, the worst first.
+        budget: how many compiles there are.
+        timer: measures the fixes, in place of their predicted times.
+        predicted: gives the predicted seconds of the launch of a compile; with it a fix is one only if it is faster.
+        whole: those of the launch as it is.
+        reconfigured: compiles the kernel's Python with other tl.constexpr values; None where that cannot be done.
+    """
+    if budget.compiles == 0:
+        return tuple(findings), ()
+    if predicted is not None and budget == Budget():
+        budget = _PREDICTED
+    tries, proven = Tries(studied, compile_trials, budget), _with_all_of_a_kind(findings)
+    notes: list[str] = []
+    try:
+        while chosen := tries.choose(proven):
+            tries.compile(chosen)
+            proven = tuple(tries.told(one) for one in proven)
+            if predicted is not None and whole is not None:
+                # Where a GPU measures the fixes, their predicted times decide nothing.
+                decides = timer is None
+                proven = tuple(_faster(one, tries.captures, predicted, whole, decides) for one in proven)
+        if predicted is not None and whole is not None and budget.search:
+            proven = _with_search(proven, tries, predicted, whole, reconfigured)
+    except IrscopeError as error:
+        notes.append(f"No fix was compiled: {error}")
+    if tries.left_out:
+        changes = "change" if tries.left_out == 1 else "changes"
+        notes.append(
+            f"{studied.capture.name}: {tries.left_out} more {changes} could fix it and were not compiled; --tries all "
+            "compiles them."
+        )
+    if timer is not None:
+        proven = timer(proven, tries.captures)
+    proven = tuple(without_refuted(_without_alternatives(one)) for one in proven)
+    return _verified(studied.capture, proven, tries.captures), tuple(notes)
+
+
+def _with_all_of_a_kind(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of one kind with, before all other suggestions, the first ones of all of them together."""
+    first = {
+        id(one): next((each for each in one.suggestions if each.changes and not _is_alone(each.changes)), None)
+        for one in findings
+    }
+    result: list[Finding] = []
+    for finding in findings:
+        alike = [mine for one in findings if one.code == finding.code and (mine := first[id(one)]) is not None]
+        together: dict[tuple[str, bool], FixChange] = {}
+        for part in (part for each in alike for part in each.changes):
+            together.setdefault((part.name, part.kind == "contiguous"), part)
+        changes, mine = tuple(together.values()), first[id(finding)]
+        if mine is None or len(changes) == len(mine.changes) or not {*mine.changes} <= {*changes}:
+            result.append(finding)
+            continue
+        text = "; ".join(dict.fromkeys(each.text for each in alike))
+        result.append(replace(finding, suggestions=(Suggestion(text, changes), *finding.suggestions)))
+    return tuple(result)
+
+
+def _is_alone(changes: Changes) -> bool:
+    """Whether changes are tried without those of other findings."""
+    return any(one.kind in ("option", "snapshot", "layout") for one in changes)
+
+
+def _with_search(
+    findings: Sequence[Finding], tries: Tries, predicted: Predict, whole: float, reconfigured: Reconfigured | None
+) -> tuple[Finding, ...]:
+    """The first finding that a configuration may fix, with the fastest that is found."""
+    wanted = [one for one in findings if one.code in _OF_CONFIGURATION and one.share >= LEAST_SHARE]
+    if not wanted:
+        return tuple(findings)
+    found = tries.search(predicted, whole, reconfigured)
+    fixes = [each.proof.seconds for each in wanted[0].suggestions if each.proof and each.proof.helps]
+    is_fix = bool(found.changes) and found.seconds < (1 - LEAST_GAIN) * min([whole, *(one for one in fixes if one)])
+    proof = Proof(is_fix, (found.text,), seconds=found.seconds if is_fix else None)
+    text = ", ".join(map(str, found.changes)) if is_fix else "another configuration"
+    more = Suggestion(text, found.changes if is_fix else (), proof)
+    with_it = replace(wanted[0], suggestions=(*wanted[0].suggestions, more))
+    return tuple(with_it if one is wanted[0] else one for one in findings)
+
+
+def _verified(
+    capture: Capture, findings: Sequence[Finding], captures: Mapping[Changes, Capture]
+) -> tuple[Finding, ...]:
+    """Findings whose fixes were executed beside the launch as it is: what computes something else is no fix."""
+    known: dict[Changes, MeaningVerdict] = {}
+
+    def with_meaning(one: Suggestion) -> Suggestion:
+        proof, changes = one.proof, one.changes
+        after = captures.get(changes)
+        if proof is None or not proof.helps or after is None or any(each.kind not in _SAME_DATA for each in changes):
+            return one
+        if changes not in known:
+            known[changes] = compare_captures(capture, after)
+        meaning = known[changes]
+        if (changed := meaning.culprit) is not None:
+            return replace(one, proof=replace(proof, helps=False, failure=f"computes something else: {changed.detail}"))
+        said = "same result" if meaning.answer == "same" else "result not compared"
+        return replace(one, proof=replace(proof, effects=(*proof.effects, said)))
+
+    return tuple(replace(one, suggestions=tuple(map(with_meaning, one.suggestions))) for one in findings)
+
+
+_PREDICTED = Budget(3, 6, 8)
+"""What is tried by default where a compile can be timed by prediction."""
+_OF_CONFIGURATION = (
+    "IRS202", "IRS203", "IRS205", "IRS302", "IRS304", "IRS308", "IRS501", "IRS502", "IRS504", "IRS505", "IRS506",
+    "IRS507", "IRS509",
+)  # fmt: skip
+"""Kinds that other options and tiles may fix."""
+_SAME_DATA = ("option", "hint", "contiguous", "compare", "layout", "snapshot")
+"""Changes after which the launch computes what it did on the data as they are."""
+
+
+def _faster(
+    finding: Finding, captures: Mapping[Changes, Capture], predicted: Predict, whole: float, decides: bool
+) -> Finding:
+    """A finding whose fixes have predicted times; if these decide, what is not faster is no fix."""
+
+    def with_seconds(one: Suggestion) -> Suggestion:
+        proof = one.proof
+        if proof is None or not proof.helps or proof.seconds is not None:
+            return one
+        capture = captures.get(one.changes)
+        seconds = predicted(capture) if capture is not None else None
+        if seconds is None:
+            return one
+        is_faster = not decides or seconds < (1 - LEAST_GAIN) * whole
+        return replace(one, proof=replace(proof, seconds=seconds, helps=is_faster))
+
+    return replace(finding, suggestions=tuple(map(with_seconds, finding.suggestions)))
+
+
+def _without_alternatives(finding: Finding) -> Finding:
+    """A fixed finding, without the options that were not tried for that."""
+    if not is_fixed(finding):
+        return finding
+    kept = [
+        one for one in finding.suggestions if one.proof is not None or {part.kind for part in one.changes} != {"option"}
+    ]
+    return replace(finding, suggestions=tuple(kept))
+
+
+def without_refuted(finding: Finding) -> Finding:
+    """A finding about an access without what its launch is blamed for, if a compile showed that it is not to blame."""
+    proofs = [one.proof for one in finding.suggestions if one.proof is not None and not one.proof.failure]
+    widened = any(one.helps or one.seconds for one in proofs)
+    if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or widened:
+        # What is not faster, by prediction, may have made the access wider all the same.
+        return finding
+    return replace(finding, causes=tuple(one for one in finding.causes if one.evidence != "launch"))

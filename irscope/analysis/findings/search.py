@@ -1,0 +1,225 @@
+"""Searches the options and tiles of a launch by predicted time: from its own on, until nothing is gained."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, prod
+from textwrap import dedent
+
+from irscope.analysis.findings.model import FixChange
+from irscope.model.capture import Capture
+
+Changes = tuple[FixChange, ...]
+_Settings = Mapping[str, int]
+_Move = tuple[tuple[str, ...], bool]
+"""The settings that are changed, and whether to more."""
+_Compiled = Callable[[Sequence[Changes]], Mapping[Changes, Capture]]
+"""Compiles the launch with some changes each; what cannot be compiled is left out."""
+
+LEAST_GAIN = 0.005
+"""The part of the time by which a fix must be faster."""
+_OPTIONS = {"num_warps": (1, 32), "num_stages": (1, 7)}
+"""The least and the most of each."""
+_TILES = 16, 256
+_AT_ONCE = 4
+"""Steps that are compiled side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The fastest configuration that a search found."""
+
+    changes: Changes
+    """Empty if the launch's own is."""
+    seconds: float
+    names: tuple[str, ...]
+    """What was varied."""
+    compiles: int
+    is_complete: bool
+    """Whether no neighbour is faster; else the compiles ended."""
+
+    @property
+    def text(self) -> str:
+        """How it was found."""
+        end = "until nothing was gained" if self.is_complete else "more compiles may find more (--tries N)"
+        return f"searched {', '.join(self.names)} in {self.compiles} compiles, {end}"
+
+
+def search(
+    capture: Capture,
+    compiled: _Compiled,
+    predicted: Callable[[Capture], float | None],
+    whole: float,
+    most: int,
+    *,
+    with_tiles: bool,
+) -> Searched:
+    """Take steps from a configuration, the same one again as long as it gains, until none does.
+
+    Args:
+        capture: the launch as it is.
+        compiled: compiles it with changes.
+        predicted: the seconds of a compile that fits; None if it cannot be predicted.
+        whole: those of the launch as it is.
+        most: how many compiles there are.
+        with_tiles: whether its tl.constexpr values can be changed too.
+    """
+    own = _settings(capture, with_tiles)
+    known: dict[tuple[int, ...], float] = {tuple(own.values()): whole}
+    count, is_complete = 0, True
+
+    def fastest(near: Sequence[_Settings]) -> _Settings:
+        """The fastest of some configurations, and of the best one, as far as there are compiles."""
+        nonlocal count, is_complete
+        wanted = [one for one in near if tuple(one.values()) not in known]
+        is_complete = is_complete and len(wanted) <= most - count
+        wanted = wanted[: most - count]
+        count += len(wanted)
+        made = compiled([_changes(capture, own, one) for one in wanted])
+        for one in wanted:
+            after = made.get(_changes(capture, own, one))
+            seconds = predicted(after) if after is not None and after.failure is None else None
+            known[tuple(one.values())] = inf if seconds is None else seconds
+        ranked = [one for one in near if tuple(one.values()) in known]
+        found = min(ranked, key=lambda one: known[tuple(one.values())], default=best)
+        return found if known[tuple(found.values())] < (1 - LEAST_GAIN) * known[tuple(best.values())] else best
+
+    best = own
+    moves = _moves(own)
+    at = 0
+    while at < len(moves):
+        some = moves[at : at + _AT_ONCE]
+        near = {move: step for move in some if (step := _moved(best, move)) is not None}
+        found = fastest([*near.values()])
+        at = at + _AT_ONCE if found is best else 0
+        move = next((move for move, step in near.items() if step is found), None)
+        while move is not None and found is not best:
+            # What gained gains again, as a rule.
+            best = found
+            step = _moved(best, move)
+            found = fastest([step]) if step is not None else best
+    return Searched(_changes(capture, own, best), known[tuple(best.values())], tuple(own), count, is_complete)
+
+
+def _settings(capture: Capture, with_tiles: bool) -> dict[str, int]:
+    """What is varied, with its values."""
+    found = {name: capture.launch.option(name) for name in _OPTIONS}
+    if "scf.for" not in capture.texts.get("ttir", ""):
+        del found["num_stages"]
+    if with_tiles:
+        tiles = _tiles(capture)
+        texts = ((name, text) for name, text in capture.launch.constants if name in tiles.names)
+        found |= {name: int(text) for name, text in texts if text.isdecimal() and int(text) >= _TILES[0]}
+    return {name: value for name, value in found.items() if isinstance(value, int)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """What a kernel's Python says of the tl.constexpr values that are its tiles."""
+
+    of_axis: tuple[tuple[int, str], ...]
+    """(axis of the grid, the value that its program id is multiplied by)."""
+    of_size: tuple[tuple[str, str], ...]
+    """(integer argument, the value that it is divided by, rounded up)."""
+    steps: tuple[str, ...]
+    """The steps of loops."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((*(name for _, name in (*self.of_axis, *self.of_size)), *self.steps))
+
+
+def _tiles(capture: Capture) -> _Tiles:
+    try:
+        tree = ast.parse(dedent(capture.launch.kernel.source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _Tiles((), (), ())
+    constants = {name for name, _ in capture.launch.constants}
+    axes: dict[str, int] = {}
+    of_axis: list[tuple[int, str]] = []
+    of_size: list[tuple[str, str]] = []
+    steps: list[str] = []
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Assign) and len(one.targets) == 1 and (axis := _axis(one.value, {})) is not None:
+            axes[ast.unparse(one.targets[0])] = axis
+    for one in ast.walk(tree):
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
+            for this, other in ((one.left, one.right), (one.right, one.left)):
+                if (axis := _axis(this, axes)) is not None and isinstance(other, ast.Name) and other.id in constants:
+                    of_axis.append((axis, other.id))
+        if not isinstance(one, ast.Call):
+            continue
+        names = [each.id if isinstance(each, ast.Name) else "" for each in one.args]
+        called = one.func.attr if isinstance(one.func, ast.Attribute) else getattr(one.func, "id", "")
+        if called == "cdiv" and len(names) == 2 and names[0] and names[1] in constants:
+            of_size.append((names[0], names[1]))
+        if called in ("range", "static_range") and len(names) == 3 and names[2] in constants:
+            steps.append(names[2])
+    return _Tiles(tuple(dict.fromkeys(of_axis)), tuple(dict.fromkeys(of_size)), tuple(steps))
+
+
+def _axis(node: ast.expr, known: Mapping[str, int]) -> int | None:
+    """The axis of the grid whose program id an expression is; None for others."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("program_id"):
+        return None
+    value = next((one for one in (*node.args, *(word.value for word in node.keywords))), None)
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, int) else None
+
+
+def grid_with(capture: Capture, constants: Mapping[str, str]) -> tuple[int, int, int] | None:
+    """The grid of the launch with other tiles, as its Python tells it; None where it does not."""
+    launch, tiles = capture.launch, _tiles(capture)
+    own = {name: int(text) for name, text in launch.constants if text.isdecimal()}
+    after = own | {name: int(text) for name, text in constants.items()}
+    if launch.grid is None or not {*constants} <= tiles.names:
+        return None
+    grid = list(launch.grid)
+    for axis, name in tiles.of_axis:
+        grid[axis] = -(-launch.grid[axis] * own[name] // after[name])
+    placed = {name for _, name in tiles.of_axis}
+    arguments = {one.path: one.value for one in (launch.record.arguments if launch.record else ())}
+    pairs = [(arguments.get(size), name) for size, name in tiles.of_size if name not in placed]
+    counts = [[-(-size // values[name]) for size, name in pairs if isinstance(size, int)] for values in (own, after)]
+    if pairs and prod(counts[0]) == grid[0]:
+        # One axis for all tiles, in an order that the kernel makes.
+        grid[0] = prod(counts[1])
+    elif not {*constants} <= {*placed, *tiles.steps}:
+        return None
+    return grid[0], grid[1], grid[2]
+
+
+def _moves(settings: _Settings) -> list[_Move]:
+    """All tiles at once, then each setting, to more and to less."""
+    tiles = tuple(name for name in settings if name not in _OPTIONS)
+    each = [(name,) for name in settings]
+    names = [tiles, *each] if len(tiles) > 1 else each
+    return [(one, is_more) for one in names for is_more in (True, False)]
+
+
+def _moved(settings: _Settings, move: _Move) -> _Settings | None:
+    """The configuration one step further; None beyond the least and the most."""
+    names, is_more = move
+    found = dict(settings)
+    for name in names:
+        low, high = _OPTIONS.get(name, _TILES)
+        value = found[name]
+        if name == "num_stages":
+            found[name] = value + 1 if is_more else value - 1
+        else:
+            found[name] = value * 2 if is_more else value // 2
+        if not low <= found[name] <= high:
+            return None
+    return found
+
+
+def _changes(capture: Capture, own: _Settings, settings: _Settings) -> Changes:
+    constants = dict(capture.launch.constants)
+    return tuple(
+        FixChange("constant" if name in constants else "option", name, value)
+        for name, value in settings.items()
+        if value != own[name]
+    )

@@ -1,0 +1,83 @@
+"""What is a fix: changes of one kind together, and only what computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from irscope.analysis.findings.fixes import tried
+from irscope.analysis.findings.model import Finding, FixChange, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.tries import Budget
+from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
+from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.model.trial import Trial
+from irscope.target import Target
+
+TEXT = """module {
+  tt.func public @k(%x: !tt.ptr<i32>, %n: i32, %m: i32) {
+    %v = tt.load %x : !tt.ptr<i32>
+    %w = arith.addi %v, %v : i32
+    tt.store %x, %w : !tt.ptr<i32>
+    tt.return
+  }
+}
+"""
+WARPS = (FixChange("option", "num_warps", 8),)
+
+
+def capture(text: str = TEXT, spilled: int = 64) -> Capture:
+    arguments = (
+        Argument("x", "tensor", "int32", shape=(4,), strides=(1,), storage_offset=0, storage_bytes=16),
+        Argument("n", "scalar", "int", 7),
+        Argument("m", "scalar", "int", 9),
+    )
+    record = LaunchRecord(arguments=arguments)
+    launch = Launch(
+        Kernel("k"),
+        options=(("num_warps", 4),),
+        grid=(1, 1, 1),
+        record=record,
+        signature=(("x", "*i32"), ("n", "i32"), ("m", "i32")),
+    )
+    return Capture(
+        launch=launch,
+        target=Target.parse("cuda:90"),
+        artifacts=(Artifact("source", text), Artifact("ttgir", text)),
+        resources=Resources(registers=32, spill_store_bytes=spilled),
+        status="ok",
+    )
+
+
+def finding(code: str, *changes: FixChange) -> Finding:
+    return Finding(code, "", 0, (), (), (), "", "", 0, (), tuple(Suggestion("", (one,)) for one in changes))
+
+
+@pytest.mark.parametrize(("operation", "is_fix"), [("addi", True), ("muli", False)])
+def test_what_computes_something_else_is_no_fix(operation: str, is_fix: bool) -> None:
+    def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        yield from ((index, capture(TEXT.replace("addi", operation), 0)) for index, _ in enumerate(trials))
+
+    ((answer,), _) = tried(Studied(capture()), [finding("IRS501", *WARPS)], compiled, Budget())
+    (one,) = answer.suggestions
+    assert one.proof is not None
+    assert one.proof.helps == is_fix
+    assert ("same result" in one.proof.effects) == is_fix
+    assert is_fix or "computes something else" in one.proof.failure
+
+
+def test_the_changes_of_one_kind_are_compiled_together_first() -> None:
+    asked: list[Trial] = []
+
+    def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        asked.extend(trials)
+        yield from ((index, capture(one.text)) for index, one in enumerate(trials))
+
+    narrow = [finding("IRS101", FixChange("divisible", name, 16)) for name in ("n", "m")]
+    found, _ = tried(Studied(capture()), [replace(one, line=3) for one in narrow], compiled, Budget())
+    assert [one.suggestions[0].changes for one in found] == [
+        (FixChange("divisible", "n", 16), FixChange("divisible", "m", 16))
+    ] * 2
+    assert asked[0].text.count("tt.divisibility = 16") == 2
