@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.passes.times import TimeNode, TimeTree, children, time_tree
 from irscope.ir.logs.proton import MeasuredKernel, MeasuredSpan, shares_of_lines
@@ -13,13 +14,25 @@ from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, Rect, theme_named
 from irscope.render.roofline import bytes_text
 from irscope.render.text.tables import duration_text, milliseconds, percent, shorten, table
-from irscope.timing.predict import Prediction, Share
-from irscope.timing.simulate import Span
-from irscope.timing.tuning import Ranked, Size, Tuning, config_text
+
+if TYPE_CHECKING:
+    # Predictions need NumPy; the times of a compile do not.
+    from irscope.timing.predict import Prediction, Share
+    from irscope.timing.simulate import Span
+    from irscope.timing.tuning import Ranked, Size, Tuning
 
 _MOST_LINES = 10
-_LOOKS = {"execution": "bar", "copies in flight": "f2", "memory latency": "f2", "DRAM": "f3", "L2": "f3",
+_BUSY = ("execution", "issue", "integer and logic", "FMA", "special functions", "float64")
+_LOOKS = {**dict.fromkeys(_BUSY, "bar"), "copies in flight": "f2", "memory latency": "f2", "DRAM": "f3", "L2": "f3",
           "barrier": "f4"}  # fmt: skip
+_MEANINGS = {
+    "bar": "executes",
+    "f2": "memory latency",
+    "f3": "queue of L2 or DRAM",
+    "f4": "barrier",
+    "f1": "other stall",
+}
+"""What each colour of a timeline stands for."""
 
 
 def prediction_text(
@@ -138,7 +151,7 @@ def prediction_svg(one: Prediction, theme: str | None = None) -> str:
     lines = one.lines[:8]
     warps = sorted({span.warp for span in one.timeline})[:16]
     bars_height, track = 52 + 24 * max(len(lines), 1), 14
-    height = 130 + bars_height + 70 + track * max(len(warps), 1) + 40
+    height = 130 + bars_height + 92 + track * max(len(warps), 1)
     canvas = Canvas(chosen, 1000, height)
     canvas.head(one.kernel, f"{one.part}, grid {'×'.join(map(str, one.grid))}", duration_text(one.seconds))
     low, high = one.interval
@@ -148,7 +161,7 @@ def prediction_svg(one: Prediction, theme: str | None = None) -> str:
     area = canvas.panel(Rect(24, 90, 952, bars_height), "Share of each line")
     canvas.bars(area, [_bar(item) for item in lines], 200, 24)
     top = 90 + bars_height + 16
-    area = canvas.panel(Rect(24, top, 952, 66 + track * max(len(warps), 1)), "One CTA", "skipped iterations left out")
+    area = canvas.panel(Rect(24, top, 952, 88 + track * max(len(warps), 1)), "One CTA", "skipped iterations left out")
     _timeline(canvas, area, one, warps, track)
     return canvas.svg(f"{one.kernel}: {duration_text(one.seconds)} predicted")
 
@@ -161,19 +174,20 @@ def _bar(item: Share) -> tuple[str, float, str, str]:
 def _timeline(canvas: Canvas, area: Rect, one: Prediction, warps: Sequence[int], track: float) -> None:
     end = max((span.end for span in one.timeline), default=0.0) or 1.0
     scale = (area.width - 60) / end
+    used: set[str] = set()
     for row, warp in enumerate(warps):
         y = area.top + row * track
         canvas.text(area.left + 48, y + track - 3, f"warp {warp}", look="m", size=10, anchor="end")
         for span in _joined([span for span in one.timeline if span.warp == warp], 0.7 / scale):
             place = Rect(area.left + 56 + span.start * scale, y + 1, (span.end - span.start) * scale, track - 3)
-            canvas.rect(place, _LOOKS.get(span.why, "bar" if span.why in _BUSY else "f1"), tip=span.why)
+            look = _LOOKS.get(span.why, "f1")
+            used.add(look)
+            canvas.rect(place, look, tip=span.why)
     base = area.top + len(warps) * track + 16
     canvas.text(area.left + 56, base, "0", look="m", size=10)
     cycles = f"{end:,.0f} cycles"
     canvas.text(area.right, base, cycles, look="m", size=10, anchor="end")
-
-
-_BUSY = ("execution", "issue", "integer and logic", "FMA", "special functions", "float64")
+    canvas.legend(area.left + 56, base + 22, [row for row in _MEANINGS.items() if row[0] in used], area.right)
 
 
 def _joined(spans: Sequence[Span], least: float) -> list[Span]:
@@ -185,9 +199,9 @@ def _joined(spans: Sequence[Span], least: float) -> list[Span]:
             and (found[-1].why == span.why or span.end - span.start < least)
             and span.start - found[-1].end < least
         ):
-            found[-1] = Span(span.warp, found[-1].index, found[-1].start, span.end, found[-1].why)
+            found[-1] = replace(found[-1], end=span.end)
         else:
-            found.append(Span(span.warp, span.index, span.start, span.end, span.why))
+            found.append(span)
     return found
 
 
@@ -196,6 +210,8 @@ _MOST_ROWS = 20
 
 def tuning_text(tuning: Tuning, top: int, *, width: int | None = None, color: bool = False) -> str:
     """The table of configurations, what failed, the best by size, and the fastest as triton.Config."""
+    from irscope.timing.tuning import config_text
+
     if not tuning.rows:
         return _failed(tuning)
     parts = [
@@ -271,6 +287,8 @@ def _failed(tuning: Tuning) -> str:
 
 def tuning_json(tuning: Tuning) -> dict[str, Any]:
     """As JSON."""
+    from irscope.timing.tuning import config_text
+
     return picked(
         tuning,
         "kernel part",

@@ -149,12 +149,14 @@ def _is_slow(time: Timed) -> bool:
     return work > _MOST_OF_FLOOR * floor
 
 
-def every_finding(studied: Studied) -> tuple[Finding, ...]:
-    """The findings of a capture as `why` orders them; none if it is damaged: what is in its file may say anything."""
+def every_finding(studied: Studied) -> tuple[tuple[Finding, ...], Prediction | None]:
+    """The findings of a capture as `why` orders them, and the prediction of its launch; neither of a damaged one."""
+    time = timed(studied.capture)
     try:
-        return priced(studied, findings_of(studied), timed(studied.capture))
+        return priced(studied, findings_of(studied), time), time.prediction
     except DAMAGE:
-        return ()
+        # The texts come from the capture's file, which may say anything.
+        return (), None
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -24,6 +24,7 @@ from irscope.model.capture import Capture
 if TYPE_CHECKING:
     # Both execute IR, on NumPy, which a page can do without.
     from irscope.analysis.roofline import Roofline
+    from irscope.timing.predict import Prediction
 
 WORST = 3
 """Findings on a poster."""
@@ -38,6 +39,8 @@ class Facts:
     allocations: tuple[AllocatedMemory, ...]
     costs: tuple[Cost, ...]
     findings: tuple[Finding, ...]
+    time: Prediction | None
+    """Of the launch, if it was predicted."""
     occupancy: Occupancy | None
     families: dict[str, int]
     assembly: str
@@ -57,15 +60,21 @@ class Facts:
         return tuple(one for one in self.costs if one.kind == "global")
 
 
-def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Sequence[Finding] | None = None) -> Facts:
-    """The facts of a capture; `costs` are those of `costs_of`, and `findings` the worst first, if they are known."""
+def facts_of(
+    capture: Capture,
+    costs: Sequence[Cost] | None = None,
+    findings: Sequence[Finding] | None = None,
+    time: Prediction | None = None,
+) -> Facts:
+    """The facts of a capture; `costs` are those of `costs_of`, `findings` and `time` those of `why`, if known."""
     from irscope.analysis.findings.costs import every_finding
     from irscope.analysis.in_flight.find import in_flight
 
     known = tuple(costs if costs is not None else known_costs(capture))
     if findings is None:
         studied = Studied(capture, known, follows_operations=False)
-        findings = [one for one in every_finding(studied) if not (one.is_small or is_silenced(one, capture))]
+        every, time = every_finding(studied)
+        findings = [one for one in every if not (one.is_small or is_silenced(one, capture))]
     tile, of_dot = _tile(capture)
     return Facts(
         capture,
@@ -73,6 +82,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Se
         known_allocations(capture),
         known,
         tuple(findings),
+        time,
         occupancy_of(capture),
         instruction_families(capture),
         next((stage for stage in ("sass", "amdgcn", "ptx") if stage in capture.stages), ""),

@@ -29,7 +29,8 @@ from irscope.render.poster.panels import (
     rows_of,
 )
 from irscope.render.text.failure import failed_line
-from irscope.render.text.tables import short_name
+from irscope.render.text.tables import duration_text, short_name
+from irscope.timing.predict import Prediction
 
 _EDGE = 24.0
 _GAP = 12.0
@@ -47,6 +48,7 @@ def poster_svg(
     theme: str = "light",
     costs: Sequence[Cost] | None = None,
     findings: Sequence[Finding] | None = None,
+    time: Prediction | None = None,
 ) -> str:
     """The poster of a capture as one SVG, 1280×720 pixels; what is not known is said where it would stand.
 
@@ -55,13 +57,14 @@ def poster_svg(
         theme: `light`, `dark` or `print`.
         costs: those of `costs_of`, if they are known.
         findings: those of the capture that are not silenced, the worst first, if they are known.
+        time: the prediction of its launch, if the findings are known.
 
     Raises UsageError for a theme that is none.
     """
     look = theme_named(theme)
-    facts = facts_of(capture, costs, findings)
+    facts = facts_of(capture, costs, findings, time)
     canvas = Canvas(look)
-    _head(canvas, capture)
+    _head(canvas, capture, facts.time)
     has_accesses = _main(canvas, facts)
     _side(canvas, facts)
     _lower(canvas, facts, has_accesses)
@@ -77,13 +80,14 @@ def loop_svg(capture: Capture, flight: InFlight, theme: str = "light") -> str:
     return canvas.svg(f"{capture.name} on {capture.target}: its loop")
 
 
-def _head(canvas: Canvas, capture: Capture) -> None:
+def _head(canvas: Canvas, capture: Capture, time: Prediction | None = None) -> None:
     launch = capture.launch
     draw_head(canvas, capture)
     options = [f"{name}={launch.option(name)}" for name in ("num_warps", "num_stages", "num_ctas")]
     constants = [f"{name}={text}" for name, text in launch.constants if not name.startswith("stride")]
     grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid unknown"
-    parts = [grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
+    predicted = [f"predicted {duration_text(time.seconds)} on {time.part}, bound by {time.bound}"] if time else []
+    parts = [*predicted, grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
     canvas.text(_EDGE, 60, _fitting(parts, 1060), look="m", room=1060)
     canvas.text(WIDTH - _EDGE, 60, f"irscope {capture.id[:8]}", look="m", size=LEAST, anchor="end")
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.counters.operations import counted_launch
 from irscope.analysis.findings.model import Finding, is_silenced
@@ -41,6 +41,9 @@ from irscope.render.text.findings import told_of
 from irscope.render.text.profile import stall_text
 from irscope.render.text.tables import percent
 
+if TYPE_CHECKING:
+    from irscope.timing.predict import Prediction
+
 _MOST = 8
 _MOST_WORST = 3
 _BAD_BELOW = 2
@@ -71,19 +74,22 @@ def findings_of(
     return [*_failure(capture), *safety, *worst, *others][: 2 * _MOST]
 
 
-def findings_in(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> Sequence[Finding]:
-    """The findings of a capture, the worst first.
+def findings_in(
+    capture: Capture, costs: Sequence[Cost], *, evaluates: bool
+) -> tuple[Sequence[Finding], Prediction | None]:
+    """The findings of a capture, the worst first, and the prediction of its launch, where there is one.
 
     Args:
         costs: those of `known_costs`.
         evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
     """
     if not evaluates:
-        return quick_findings(capture)
+        return quick_findings(capture), None
     from irscope.analysis.findings.costs import every_finding
 
     studied = Studied(capture, costs, follows_operations=False)
-    return [one for one in every_finding(studied) if not is_silenced(one, capture)]
+    found, time = every_finding(studied)
+    return [one for one in found if not is_silenced(one, capture)], time
 
 
 def _row(finding: Finding) -> dict[str, Any]:

@@ -56,7 +56,7 @@ from irscope.render.report.texts import (
     split_margins,
     value_columns,
 )
-from irscope.render.timing import times_svg
+from irscope.render.timing import prediction_svg, times_svg
 
 _PAYLOAD_VERSION = 1
 _NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
@@ -136,7 +136,7 @@ class Payload:
         self._kernel = capture.name
         self._numbers.clear()
         costs = known_costs(capture) if self._studies and self._executes else ()
-        found = findings_in(capture, costs, evaluates=self._evaluates)
+        found, time = findings_in(capture, costs, evaluates=self._evaluates)
         row = facts_of(capture, costs, found, evaluates=self._evaluates)
         texts = capture.texts
         first = next(iter(texts), None)
@@ -179,8 +179,10 @@ class Payload:
         )
         row["graphs"] = self._value(graphs, "graphs")
         self.places_graphs = self.places_graphs or unplaced
-        if self._evaluates and (drawn := packed_poster(capture, costs, found)):
+        if self._evaluates and (drawn := packed_poster(capture, costs, found, time)):
             row["poster"] = self._text(drawn, "poster", [])
+        if time is not None:
+            row["time"] = self._text(for_page(prediction_svg(time)), "predicted time", [])
         if capture.times is not None:
             row["flame"] = self._text(for_page(times_svg(capture)), "flame graph", [])
         if not self._studies:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.movie.make import FollowedOperations, movie_of
@@ -26,6 +26,9 @@ from irscope.render.dot.graph import Drawing, render_svgs
 from irscope.render.movie.tiles import Drawn, draw_tile, state_text, title_of_tile
 from irscope.render.warps import warps_picture
 
+if TYPE_CHECKING:
+    from irscope.timing.predict import Prediction
+
 _STYLE = re.compile(r"<style>[^<]*</style>")
 # class="t b", and .b{font-weight:600}: prefixed, for the page has looks called `bar` and `line` too.
 _CLASSES = re.compile(r'class="([^"]*)"')
@@ -33,12 +36,12 @@ _CLASS = re.compile(r"\.(?=[a-z])")
 _RULE = re.compile(r"([^{}]+)\{")
 
 
-def packed_poster(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) -> str:
+def packed_poster(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding], time: Prediction | None) -> str:
     """The poster of a capture as SVG without a style of its own; an empty string for a damaged capture."""
     # It executes IR, on NumPy, which a page can do without.
     from irscope.render.poster.poster import poster_svg
 
-    return undamaged(lambda: for_page(poster_svg(capture, costs=costs, findings=found)), "")
+    return undamaged(lambda: for_page(poster_svg(capture, costs=costs, findings=found, time=time)), "")
 
 
 def for_page(svg: str) -> str:

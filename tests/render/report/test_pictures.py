@@ -19,11 +19,11 @@ LAUNCHED = matmul("matmul-cuda-80", 1024)
 
 @pytest.fixture(scope="module")
 def packed() -> str:
-    return packed_poster(LAUNCHED, (), findings_in(LAUNCHED, (), evaluates=False))
+    return packed_poster(LAUNCHED, (), findings_in(LAUNCHED, (), evaluates=False)[0], None)
 
 
 def test_it_is_the_poster_without_a_style(packed: str) -> None:
-    drawn = poster_svg(LAUNCHED, costs=(), findings=findings_in(LAUNCHED, (), evaluates=False))
+    drawn = poster_svg(LAUNCHED, costs=(), findings=findings_in(LAUNCHED, (), evaluates=False)[0])
     assert [one.text for one in texts_of(packed)] == [one.text for one in texts_of(drawn)]
     assert len(texts_of(packed)) > 40
     assert "<style>" not in packed
@@ -47,4 +47,4 @@ def test_what_is_damaged_has_none(damage: type[Exception], monkeypatch: pytest.M
         raise damage("planted")
 
     monkeypatch.setattr("irscope.render.poster.poster.poster_svg", fail)
-    assert packed_poster(LAUNCHED, (), ()) == ""
+    assert packed_poster(LAUNCHED, (), (), None) == ""

@@ -67,6 +67,8 @@ export interface Capture {
   graphs: Place;
   /** The number of its text: the SVG of `irscope draw poster`, without a style of its own. */
   poster?: number;
+  /** The number of its text: the picture of `irscope time`, without a style of its own. */
+  time?: number;
   /** The number of its text: the flame graph of `irscope passes --time`, without a style of its own. */
   flame?: number;
 }

@@ -7,7 +7,7 @@ import { button, fill, h, table } from "../dom";
 import { bytes, count, fileName, milliseconds, percent, plural, resourceTitle, resourceValue, shown } from "../format";
 import { state } from "../state";
 import { captureTable } from "./captures";
-import { flameGraph, poster } from "./poster";
+import { flameGraph, poster, predictedTime } from "./poster";
 import { pythonLink } from "./sources";
 
 const COMMON = ["num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size"];
@@ -43,6 +43,7 @@ export class OverviewTab implements Tab {
         card("Costliest passes", slowest(capture)),
         card("Versions", versions(capture)),
       ),
+      predictedTime(this.app),
       flameGraph(this.app),
       capture.notes.length
         ? h(

@@ -12,6 +12,13 @@ export function poster(app: App): HTMLElement | null {
   return figure(app, poster, "poster", `${kernel} at a glance`, `${kernel}.poster.svg`, words);
 }
 
+/** The predicted time of the current capture's launch, and the timeline of a CTA; null where nothing is predicted. */
+export function predictedTime(app: App): HTMLElement | null {
+  const { kernel, id, time } = app.data.captures[captureNumber(app)]!;
+  const name = `${kernel}.predicted.svg`;
+  return figure(app, time, "predicted time", `The predicted time of ${kernel}`, name, ["time", id, "-o", name]);
+}
+
 /** The flame graph of the current capture's compile; null where its parts were not timed. */
 export function flameGraph(app: App): HTMLElement | null {
   const { kernel, id, flame } = app.data.captures[captureNumber(app)]!;
