@@ -95,7 +95,7 @@ def device_process(
     first: CheckScript | PinLaunch,
     folder: Path,
     *,
-    progress: Progress | None,
+    progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Iterator[DeviceProcess]:
     """Start the child with its first command, until the end of the block.
@@ -449,7 +449,6 @@ def check_script_on_device(
     launch: int | None = None,
     every: bool = False,
     launch_timeout_s: float = _LAUNCH_TIMEOUT_S,
-    progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> ScriptCheck:
     """Run a script on the GPU under its request's plan, and check its launches against the empty plan's.
@@ -458,7 +457,6 @@ def check_script_on_device(
         request: the script, as `requests.request_for` makes it.
         launch: only the launches of this compile, from 1.
         every: every launch, not only the first of each compile.
-        progress: gets a text of what is under way.
         echo: gets what the script prints, as it comes.
 
     Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.
@@ -466,7 +464,7 @@ def check_script_on_device(
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
     first = messages.CheckScript(request, launch, every)
-    with own_folder() as folder, device_process(first, folder, progress=progress, echo=echo) as child:
+    with own_folder() as folder, device_process(first, folder, echo=echo) as child:
         return _ScriptFollower(child, request.timeout_s, launch_timeout_s).follow()
 
 

@@ -16,7 +16,7 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -203,15 +203,14 @@ def _name(path: Path, folder: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def code_variables(backend: str, environment: Mapping[str, str] | None = None) -> Rows:
+def code_variables(backend: str) -> Rows:
     """(name, value) of the current environment variables that decide the code of a backend (`cuda`, `hip`).
 
     Triton's own list for its cache key, without those that only print, and with those that are missing there. A path is
-    replaced by a digest of its contents. `environment`: instead of this process's, for those that are missing there.
+    replaced by a digest of its contents.
     """
-    environment = os.environ if environment is None else environment
     values = triton_api.cache_invalidating_environment()
-    values |= {name: environment[name] for name in _NOT_IN_TRITONS_KEY if environment.get(name)}
+    values |= {name: os.environ[name] for name in _NOT_IN_TRITONS_KEY if os.environ.get(name)}
     rows = {name: _value(name, value) for name, value in values.items() if _decides(name, backend)}
     # A switch that is off by default is not switched on by a zero.
     return tuple((name, value) for name, value in sorted(rows.items()) if (value, _is_switch(name)) != ("false", True))

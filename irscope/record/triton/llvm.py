@@ -77,10 +77,7 @@ class _Library:
     """One of the libraries that hold an LLVM."""
 
     def __init__(self, path: Path, exported: str) -> None:
-        try:
-            self._addresses = function_addresses(path, _SYMBOLS, exported)
-        except OSError:
-            self._addresses = {}
+        self._addresses = function_addresses(path, _SYMBOLS, exported)
         self.is_complete = self._addresses.keys() == set(_SYMBOLS)
         self._arguments: dict[str, str] = {}
         self._is_silent = False
@@ -172,9 +169,7 @@ class _Library:
         self._function(_END, None)()
 
 
-@cache
-def _library(path: Path, exported: str) -> _Library:
-    return _Library(path, exported)
+_library = cache(_Library)
 
 
 def _libraries(backend: str) -> list[_Library]:
