@@ -221,9 +221,9 @@ def _reported(text: str) -> Iterator[SanitizerReport]:
 
 def _report(what: str, place: str, block: str, thread: str) -> SanitizerReport:
     file, _, line = place.rpartition(":")
-    numbers = [tuple(int(part) for part in text.split(",") if part.isdecimal()) for text in (block, thread)]
+    program, own = (tuple(int(part) for part in text.split(",") if part.isdecimal()) for text in (block, thread))
     is_known = bool(file) and line.isdecimal() and len(line) < 10
-    return SanitizerReport(what.strip(), f"{file}:{int(line)}" if is_known else "", *numbers)
+    return SanitizerReport(what.strip(), f"{file}:{int(line)}" if is_known else "", program, own)
 
 
 def _callers(captures: Sequence[Capture]) -> dict[str, str]:
