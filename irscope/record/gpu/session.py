@@ -394,13 +394,9 @@ def measure_pair(before: DeviceSession, after: DeviceSession, *, rounds: int = 1
             base, copy = sides[side].times_us(rounds=each, cold=cold)
             times[side].append(base)
             again += [copy] if side == 0 else []
-    ours, theirs, noise = ([_median(block) for block in rows] for rows in (*times, again))
+    ours, theirs, noise = ([quantile(sorted(block), 0.5) for block in rows] for rows in (*times, again))
     first, second = (timing_of([*chain.from_iterable(rows)], cold=cold) for rows in times)
     return Measurement(device, first, second, ratio_of(theirs, ours, noise), agreement, why_not)
-
-
-def _median(times_us: tuple[float, ...]) -> float:
-    return quantile(sorted(times_us), 0.5)
 
 
 def _compared(before: DeviceSession, after: DeviceSession) -> tuple[Agreement | None, str]:

@@ -18,7 +18,6 @@ import struct
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -352,7 +351,11 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
     `backends`: those that are compiled for, where they are known.
     """
     rules = [rule for rule in (*plan.disabled, *plan.only) if rule.name != "*"]
-    if not rules or any(name in os.environ for name in _PLUGINS) or not (folder := _triton_folder()):
+    if not rules or any(name in os.environ for name in _PLUGINS):
+        return
+    try:
+        folder = triton_api.package_folder()
+    except (ImportError, MissingTool):
         return
     wanted = {_BACKENDS.get(name, name) for name in backends}
     if not (by_backend := _builders(folder)) or not wanted <= by_backend.keys():
@@ -384,15 +387,6 @@ def _without_prefix(name: str) -> str:
 def _refuse_stage(rule: PassRule) -> None:
     if rule.stage is not None and rule.stage not in (*STAGE_NAMES, LLVM):
         raise PlanError(f"'{rule}': there is no stage {rule.stage!r}.{did_you_mean(rule.stage, (*STAGE_NAMES, LLVM))}")
-
-
-def _triton_folder() -> Path | None:
-    try:
-        spec = find_spec("triton")
-    except ImportError:
-        return None
-    places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return Path(places[0]) if places else None
 
 
 @cache

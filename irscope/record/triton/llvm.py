@@ -248,7 +248,8 @@ class LlvmPasses:
             if row["name"] == _MARK:
                 # The code generator asks from within the pass, the middle end just before it.
                 argument = detail.rpartition("#")[0]
-                if latest is not None and (row["ts"] == latest["ts"] or self._last_is(argument)):
+                is_again = bool(self.spans) and self.spans[-1].name == argument
+                if latest is not None and (row["ts"] == latest["ts"] or is_again):
                     self.spans[-1] = replace(self.spans[-1], name=detail)
                 else:
                     asked = detail
@@ -268,6 +269,3 @@ class LlvmPasses:
             self.spans.append(TimeSpan(name, kind, begun_ns + row["ts"] * 1000, row["dur"] * 1000, len(ends)))
             latest = row if is_pass else latest
             ends.append(row["ts"] + row["dur"])
-
-    def _last_is(self, argument: str) -> bool:
-        return bool(self.spans) and self.spans[-1].name == argument

@@ -129,7 +129,10 @@ def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> N
     # In torch 2.6 and later. Its functions are others than torch.cuda's: torch's own tables have them as keys.
     if (accelerator := getattr(torch, "accelerator", None)) is not None:
         patches.set_known(accelerator, _accelerator_functions(part, memory, stream))
-    _install_types(patches)
+    # The legacy types such as `torch.cuda.FloatTensor`.
+    for name, dtype in LEGACY_TYPES.items():
+        patches.set(torch.cuda, name, _legacy_type(name, dtype))
+    patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))
     _install_storage(memory, patches)
     patches.enter_context(AfterImport("torch.autograd.profiler_util", partial(_follow_events, patches)))
     _install_loading(patches)
@@ -201,13 +204,6 @@ def _accelerator_functions(part: DevicePart, memory: VirtualMemory, stream: Stre
         "get_memory_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
         "device_index": _device_guard(memory),
     }
-
-
-def _install_types(patches: Patches) -> None:
-    """The legacy types such as `torch.cuda.FloatTensor`."""
-    for name, dtype in LEGACY_TYPES.items():
-        patches.set(torch.cuda, name, _legacy_type(name, dtype))
-    patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))
 
 
 def _legacy_type(name: str, dtype: torch.dtype) -> Any:
