@@ -236,18 +236,14 @@ class _AmdgcnReader:
 
     def read(self, line: str, number: int) -> None:
         if self.entry is not None:
-            self._read_metadata(line)
+            self._read_metadata(line, self.entry)
             return
         code, semicolon, comment = line.partition(";")
-        if semicolon:
-            self._read_comment(comment)
-        if code.strip():
-            self._read_code(code.rstrip(), number)
-
-    def _read_comment(self, comment: str) -> None:
-        info = _INFO.match(f";{comment}")
+        info = _INFO.match(f";{comment}") if semicolon else None
         if info is not None and self.open is None and self.last is not None and info["name"] in _INFO_NAMES:
             self.last.info[info["name"]] = int(info["value"])
+        if code.strip():
+            self._read_code(code.rstrip(), number)
 
     def _read_code(self, code: str, number: int) -> None:
         label = _LABEL.match(code)
@@ -285,20 +281,13 @@ class _AmdgcnReader:
             self.open = None
         elif words[0] == ".amdgpu_metadata":
             self.entry = {}
-        elif words[0] == ".set":
-            self._read_set(code)
+        elif words[0] == ".set" and (match := _SET.match(code)) is not None:
+            name = match["function"]
+            draft = self.drafts.get(name) or self.drafts.get(name.removeprefix("L"))
+            if draft is not None:
+                draft.info[match["name"]] = int(match["value"])
 
-    def _read_set(self, code: str) -> None:
-        match = _SET.match(code)
-        if match is None:
-            return
-        name = match["function"]
-        draft = self.drafts.get(name) or self.drafts.get(name.removeprefix("L"))
-        if draft is not None:
-            draft.info[match["name"]] = int(match["value"])
-
-    def _read_metadata(self, line: str) -> None:
-        entry = self.entry if self.entry is not None else {}
+    def _read_metadata(self, line: str, entry: dict[str, str]) -> None:
         if line.strip() == ".end_amdgpu_metadata":
             self._end_entry(entry)
             self.entry = None
