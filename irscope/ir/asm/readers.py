@@ -58,7 +58,8 @@ class PtxFunction(Function):
 def parse_ptx(text: str) -> tuple[PtxFunction, ...]:
     """The functions of a PTX text that have a body. Never raises: unknown statements are skipped."""
     # Blanks in the place of a comment: what stands behind it stays where it is.
-    return _PtxReader(_COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)).read()
+    bare = _COMMENT.sub(lambda comment: "\n".join([" " * len(line) for line in comment[0].split("\n")]), text)
+    return _PtxReader(bare).read()
 
 
 class _PtxReader:
