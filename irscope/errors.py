@@ -136,7 +136,8 @@ def _near(name: str, names: Sequence[str]) -> list[str]:
     if not wanted:
         return []
     by_distance = sorted((_distance(wanted, _folded(other)), other) for other in names)
-    near = [other for distance, other in by_distance if distance <= _allowed(wanted)]
+    # One letter in four may be another, at most three.
+    near = [other for distance, other in by_distance if distance <= min(3, len(wanted) // 4)]
     return near + [other for other in names if other not in near and _is_part(wanted, _folded(other))]
 
 
@@ -149,11 +150,6 @@ def _is_part(wanted: str, name: str) -> bool:
 
 def _folded(name: str) -> str:
     return name.replace("-", "_").lower()
-
-
-def _allowed(name: str) -> int:
-    """The largest distance of a near name: one letter in four, at most three."""
-    return min(3, len(name) // 4)
 
 
 def _distance(name: str, other: str) -> int:

@@ -58,14 +58,14 @@ def captures_of(
     else:
         captures = _recorded(file, kernel, record_options, collection, becomes_last)
     if kernel and not is_capture(file):
-        names = sorted({one.name for one in captures.files})
-        captures = StoredCaptures(one for one in captures.files if one.name == kernel)
+        names = sorted({one.facts.name for one in captures.files})
+        captures = StoredCaptures(one for one in captures.files if one.facts.name == kernel)
         if not captures:
             raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
     if record_options.launch is not None:
         captures = nth_launch(captures, record_options)
     for one in captures.files if record_options.disassemble else ():
-        if "cubin" in one.stages and "sass" not in one.stages and (capture := readable(one)) is not None:
+        if "cubin" in one.facts.stages and "sass" not in one.facts.stages and (capture := readable(one)) is not None:
             full = with_sass(capture, one, tell=say)
             if full is not one.load():
                 one.put(full, None)
@@ -105,7 +105,7 @@ def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> St
     number = record_options.launch or 1
     by_target: dict[str, list[CaptureFile]] = {}
     for file in captures.files:
-        by_target.setdefault(str(file.target), []).append(file)
+        by_target.setdefault(str(file.facts.target), []).append(file)
     chosen = [rows[number - 1] for rows in by_target.values() if number <= len(rows)]
     missing = {target: len(rows) for target, rows in by_target.items() if number > len(rows)}
     if not chosen:
@@ -192,7 +192,7 @@ def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:
     with progress() as tell:
         recording = record_request(request, progress=tell, echo=echo if request.verbose else None, keep=keep)
     if recording.interrupted:
-        if keep is not None and (kept := sum(file.has_compiled for file in recording.captures.files)):
+        if keep is not None and (kept := sum(file.facts.has_compiled for file in recording.captures.files)):
             say(f"Compiled so far, and kept: {kept} (irscope ls).")
         raise Interrupted(recording.signal_number)
     return recording
@@ -226,15 +226,19 @@ def tell_failures(captures: StoredCaptures) -> int:
     Triton's autotuner skips configurations that do not fit: if another configuration of the kernel fits, they do not
     count as failures.
     """
-    fitting = {(one.name, one.target) for one in captures.files if one.autotuning is not None and one.status == "ok"}
+    fitting = {
+        (one.facts.name, one.facts.target)
+        for one in captures.files
+        if one.facts.autotuning is not None and one.facts.status == "ok"
+    }
     code = 0
     for one in captures.files:
-        if one.status == "ok":
+        if one.facts.status == "ok":
             continue
         say(failure_text(one.load()))
         # Compiled, and failed: it does not fit.
-        passed_over = one.has_compiled and one.autotuning is not None
-        if not (passed_over and (one.name, one.target) in fitting):
+        passed_over = one.facts.has_compiled and one.facts.autotuning is not None
+        if not (passed_over and (one.facts.name, one.facts.target) in fitting):
             code = 1
     return code
 
@@ -260,7 +264,7 @@ def tell_incomplete(captures: StoredCaptures) -> int:
     For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
     """
     for one in captures.files:
-        if one.status == "ok":
+        if one.facts.status == "ok":
             tell_unknown(one.load())
     return tell_failures(captures)
 
@@ -431,7 +435,7 @@ def refuse_unknown_names(
     """
     file, _ = split_subject(subject, record_options)
     if is_capture(file):
-        held = {stage for one in stored_captures(subject).files for stage in one.stages} if stages else set[str]()
+        held = {stage for one in stored_captures(subject).files for stage in one.facts.stages} if stages else set[str]()
         for name in stages:
             if name not in ("all", *STAGE_NAMES, *held):
                 raise UsageError(f"--stage {name!r}: there is no such stage.{did_you_mean(name, [*held])}")

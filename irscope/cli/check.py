@@ -151,7 +151,7 @@ def check(
         _write_golden(golden, captures)
     of_each = _golden_of_each(golden, captures) if golden else None
     for one in captures.files:
-        if not is_lean and one.status == "ok":
+        if not is_lean and one.facts.status == "ok":
             tell_unknown(one.load())
     report = check_captures(captures, assertions, against, of_each, read=readable, tell=say)
     if against is not None and against.is_written:
@@ -294,7 +294,7 @@ def _golden_of_each(options: Sequence[str], captures: StoredCaptures) -> list[li
 def _require_one(options: Sequence[str], captures: StoredCaptures) -> None:
     """Raise UsageError where a file that is no folder would be that of several captures."""
     if len(captures) > 1 and not all(_is_folder(_file_and_stage(one, "--golden")[0]) for one in options):
-        names = ", ".join(dict.fromkeys(one.name for one in captures.files))
+        names = ", ".join(dict.fromkeys(one.facts.name for one in captures.files))
         raise UsageError(
             f"--golden FILE is the text of one capture, and these are {len(captures)} ({names}): FILE::KERNEL, "
             "--launch N, or a folder, which holds one for each: --golden golden/:ttgir."

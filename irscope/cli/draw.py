@@ -162,7 +162,7 @@ def _drawn_to(captures: StoredCaptures, form: str, output: Path | None) -> Itera
         yield from ((capture, output / f"{name}.{form}") for name, capture in zip(names, captures, strict=True))
         return
     if len(captures) > 1:
-        names = list(dict.fromkeys(f"{one.name} ({one.target})" for one in captures.files))
+        names = list(dict.fromkeys(f"{one.facts.name} ({one.facts.target})" for one in captures.files))
         say(
             f"{len(captures)} launches: {', '.join(names)}; this is the first. --launch N takes another, -o DIR/ draws "
             "each."

@@ -74,7 +74,7 @@ def tell_end(file: str, recording: Recording, config: str, *, verbose: bool) -> 
 
 def tell_stops(file: str, recording: Recording) -> None:
     """Say why a script stopped, and for which targets nothing was recorded."""
-    kept = sum(file.has_compiled for file in recording.captures.files)
+    kept = sum(file.facts.has_compiled for file in recording.captures.files)
     taken = f"; the {kept} compiled so far {'is' if kept == 1 else 'are'} kept" if kept else ""
     ends = {(end.message, end.frames): end for end in recording.stopped}
     for (message, frames), end in ends.items():
@@ -126,9 +126,9 @@ def autotuning_notes(captures: StoredCaptures, asked: str) -> Iterator[str]:
     """
     tunings: dict[str, dict[str, Autotuning]] = {}
     for file in captures.files:
-        if (tuning := file.autotuning) is not None:
+        if (tuning := file.facts.autotuning) is not None:
             # By its text: configurations that pruning makes itself all have the index -1.
-            tunings.setdefault(file.name, {})[tuning.config] = tuning
+            tunings.setdefault(file.facts.name, {})[tuning.config] = tuning
     for kernel, compiled in tunings.items():
         # Configurations that do not fit come before the one that is launched.
         *_, one = compiled.values()
@@ -222,7 +222,8 @@ class Keeping:
 
     def put_in_order(self, captures: StoredCaptures) -> None:
         """Give captures that were stored as they were completed the order of their launches."""
-        self._written = {file.id: self._written[file.id] for file in captures.files if file.id in self._written}
+        ids = [file.facts.id for file in captures.files]
+        self._written = {id_: self._written[id_] for id_ in ids if id_ in self._written}
 
     def complete(self) -> None:
         """Make this recording the one that `last` names."""

@@ -30,7 +30,7 @@ def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[
     Of several it is the first, which is said; where autotuning timed its configurations, the first that is launched.
     """
     captures = captures_of(subject, record_options, of_one=True)
-    tried = [one.autotuning for one in captures.files]
+    tried = [one.facts.autotuning for one in captures.files]
     index = next((place for place, one in enumerate(tried) if one is None or one.winner is not False), 0)
     capture = captures[index]
     if len(captures) > 1:

@@ -87,7 +87,7 @@ def _is_kept(captures: StoredCaptures) -> bool:
         ids = {row.facts.id for row in CaptureStore().last_recording()}
     except (IrscopeError, OSError):
         return False
-    return any(file.id in ids for file in captures.files)
+    return any(file.facts.id in ids for file in captures.files)
 
 
 def _collected(path: Path, programs: list[str | None], to: Destination, record_options: RecordingOptions) -> int:

@@ -57,6 +57,6 @@ def report(
     if show:
         click.launch(output.resolve().as_uri())
     for file in captures.files:
-        if file.status == "failed":
+        if file.facts.status == "failed":
             say(failure_text(file.load()))
     return 0

@@ -118,7 +118,7 @@ def _show_how(captures: StoredCaptures, view: View, painted: bool) -> None:
     chosen = [("--stage", ",".join(view.stages)), ("--after", view.after or ""), ("--before", view.before or "")]
     what = " ".join(f"{option} {value}" for option, value in chosen if value)
     first = captures.files[0]
-    say(f"{len(captures)} captures: irscope show {first.id[:8]} {what} prints one; | less or -o FILE gives all.")
+    say(f"{len(captures)} captures: irscope show {first.facts.id[:8]} {what} prints one; | less or -o FILE gives all.")
 
 
 def _as_json(capture: Capture, view: View) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def show(captures: list[str] | None = None, *, view: View, values: Values, to: D
         return show_values(chosen, values, view.stages, to)
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
-            if "cubin" in file.stages and "sass" not in file.stages:
+            if "cubin" in file.facts.stages and "sass" not in file.facts.stages:
                 file.put(with_sass(file.load(), tell=say), None)
     code = show_captures(chosen, view, to, has_page=True)
     has_summary = view.is_summary and not to.as_json

@@ -51,7 +51,7 @@ def source(
         emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
         return tell_incomplete(captures)
     for file in captures.files if shown.columns else ():
-        if "cubin" in file.stages and "sass" not in file.stages:
+        if "cubin" in file.facts.stages and "sass" not in file.facts.stages:
             file.put(with_sass(file.load(), tell=say), None)
     to.emit_each(captures, lambda one: _json(one, shown), lambda one, width, color: _text(one, shown, width, color))
     return tell_incomplete(captures)

@@ -227,7 +227,7 @@ class _Choice:
                 names.update(operation_counts(text, "mlir"))
                 lines.update(frame.line for chain in read_locations(text, "mlir").chains for frame in chain)
             values += capture.texts.get("ttgir", "")
-        first = captures.files[0].id[:8]
+        first = captures.files[0].facts.id[:8]
         if self.line is not None and self.line not in lines:
             numbers = ", ".join(map(str, sorted(lines - {0}))) or "none that is known"
             raise UsageError(f"--line {self.line}: no operation comes from it, they come from {numbers}.")
@@ -259,7 +259,7 @@ def _compile_time(
     captures = captures_of(subject, replace(record_options, disassemble=False, layouts=False))
     times = {one.id: one.processor_us or one.compile_us or 0 for one in captures}
     needed = needed_compiles(sites_of(captures), times)
-    longest = sorted(captures.files, key=lambda file: -times[file.id])[: None if every else _LONGEST]
+    longest = sorted(captures.files, key=lambda file: -times[file.facts.id])[: None if every else _LONGEST]
     chosen = [file.load() for file in longest]
     with Compiles() as compiles:
         rows = [(one, long_compile(one, compiles if _may_try(one, tries) else None, tell=say)) for one in chosen]

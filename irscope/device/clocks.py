@@ -52,7 +52,6 @@ class Clock:
     """Operand type → FMAs of a scheduler's tensor core in a cycle, by asynchronous instructions."""
     mma_flops: Mapping[str, float] = field(default_factory=dict[str, float])
     """The same by instructions of one warp (mma.sync)."""
-    mma_latency: float = 33.0
     shared_bytes: float = 128.0
     """Bytes of one wavefront, which takes one cycle of the multiprocessor."""
     shared_latency: float = 23.0

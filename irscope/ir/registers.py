@@ -435,7 +435,9 @@ def live_values(body: Body) -> LiveValues:
         defined = {body.values[line][index] for index in body.shapes[line].defines if index < len(body.values[line])}
         writes[line] = _mask(defined) & general
         reads[line] = _mask(body.uses[line]) & general
-    kept = [_kept(body, line) for line in range(count)]
+    # What stood in the registers that a line writes may remain where it is under a guard, or has a mask.
+    accesses = [body.shapes[line].access for line in range(count)]
+    kept = [access is not None and access.is_partial for access in accesses]
     # Live behind a line: what its successors read, or pass on without having written it.
     before = [0] * count
     into: list[list[int]] = [[] for _ in range(count)]
@@ -485,12 +487,6 @@ def makers_of(body: Body) -> dict[int, int]:
                 (values[index], line) for index in defines if index < len(values) and values[index] not in computed
             )
     return makers | computed
-
-
-def _kept(body: Body, line: int) -> bool:
-    """Whether what stood in the registers that a line writes may remain: it is under a guard, or has a mask."""
-    access = body.shapes[line].access
-    return access is not None and access.is_partial
 
 
 def _mask(values: set[int] | tuple[int, ...]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import prod
 
 from irscope.ir.locations.model import chain_texts, line_text
@@ -28,49 +27,37 @@ def module_numbers(text: str) -> dict[str, int]:
     return {name: value for name, value in options.items() if isinstance(value, int) and 0 <= value < 100_000}
 
 
-@dataclass(slots=True)
-class _Draft:
-    alias: str
-    buffers: int = 1
-    elements: list[str] = field(default_factory=list[str])
-    uses: dict[str, list[tuple[OperationUse, LayoutType]]] = field(
-        default_factory=dict[str, "list[tuple[OperationUse, LayoutType]]"]
-    )
-    """Name of an operation → the operations of that name, each with the type that has the layout."""
-
-
 def layout_rows(text: str) -> tuple[LayoutRow, ...]:
     """A row for each distinct (encoding, shape) of a module, in the order in which they first occur."""
     uses = read_uses(text)
     aliases = read_aliases(text)
     named = {value: name for name, value in reversed(aliases.items())}
-    drafts: dict[tuple[str, tuple[int, ...]], _Draft] = {}
+    # The operations of each row, each with the type that has the layout.
+    found: dict[tuple[str, tuple[int, ...]], list[tuple[OperationUse, LayoutType]]] = {}
     known: dict[LayoutType, tuple[Encoding, tuple[int, ...], int]] = {}
     for operation in uses.operations:
         for kind in dict.fromkeys((*operation.result_types, *operation.types)):
             if kind not in known:
                 encoding = read_encoding(resolve_aliases(kind.encoding, aliases))
                 known[kind] = (encoding, *own_shape(encoding, kind))
-            encoding, shape, buffers = known[kind]
-            draft = drafts.setdefault((encoding.text, shape), _Draft(named.get(encoding.text, kind.encoding)))
-            draft.buffers = max(draft.buffers, buffers)
-            draft.elements.append(kind.element)
-            draft.uses.setdefault(operation.name, []).append((operation, kind))
+            encoding, shape, _ = known[kind]
+            found.setdefault((encoding.text, shape), []).append((operation, kind))
     return tuple(
         LayoutRow(
-            draft.alias,
+            named.get(encoding, rows[0][1].encoding),
             encoding,
             shape,
-            tuple(dict.fromkeys(draft.elements)),
-            draft.buffers,
-            tuple(_use(name, found, uses) for name, found in draft.uses.items()),
+            tuple(dict.fromkeys(kind.element for _, kind in rows)),
+            max(known[kind][2] for _, kind in rows),
+            tuple(_use(name, rows, uses) for name in dict.fromkeys(operation.name for operation, _ in rows)),
         )
-        for (encoding, shape), draft in drafts.items()
+        for (encoding, shape), rows in found.items()
     )
 
 
-def _use(name: str, found: list[tuple[OperationUse, LayoutType]], uses: ModuleUses) -> LayoutUse:
+def _use(name: str, rows: list[tuple[OperationUse, LayoutType]], uses: ModuleUses) -> LayoutUse:
     # An operation stands there once for each of its types: a load for its pointers and for what it loads.
+    found = [row for row in rows if row[0].name == name]
     operations = [*{operation.line: operation for operation, _ in found}.values()]
     return LayoutUse(
         name,

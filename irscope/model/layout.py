@@ -250,13 +250,8 @@ def _answer_to_json(answer: LayoutAnswer) -> dict[str, Any]:
 def _answer_from_json(data: Mapping[str, Any]) -> LayoutAnswer:
     """A map or a refusal; bases that are not a linear layout become a refusal."""
     if "bases" not in data:
-        if not (reason := data.get("reason", "")):
-            return UNASKED
-        known: RefusalCode
-        for known in _CODES:
-            if known == data.get("code"):
-                return LayoutRefusal(known, reason)
-        return LayoutRefusal("unasked", reason)
+        code, reason = data.get("code"), data.get("reason", "")
+        return LayoutRefusal(code if code in _CODES else "unasked", reason) if reason else UNASKED
     try:
         sizes = data["out_dims"]
         layout = LinearLayout.of(data["bases"], [size for _, size in sizes], [name for name, _ in sizes])

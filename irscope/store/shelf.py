@@ -197,34 +197,6 @@ class CaptureFile:
             self._facts = self.outline().facts
         return self._facts
 
-    @property
-    def id(self) -> str:
-        return self.facts.id
-
-    @property
-    def name(self) -> str:
-        return self.facts.name
-
-    @property
-    def target(self) -> Target:
-        return self.facts.target
-
-    @property
-    def status(self) -> CaptureStatus:
-        return self.facts.status
-
-    @property
-    def has_compiled(self) -> bool:
-        return self.facts.has_compiled
-
-    @property
-    def autotuning(self) -> Autotuning | None:
-        return self.facts.autotuning
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        return self.facts.stages
-
     def outline(self) -> Outline:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
@@ -325,4 +297,5 @@ class StoredCaptures(Sequence[Capture]):
         return len(self.files)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} captures: {', '.join(f'{file.name} ({file.target})' for file in self.files[:8])}>"
+        shown = [file.facts for file in self.files[:8]]
+        return f"<{len(self)} captures: {', '.join(f'{facts.name} ({facts.target})' for facts in shown)}>"

@@ -37,7 +37,7 @@ def test_it_reads_no_text_of_many_captures(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_is_listed_may_be_gone(tmp_path: Path) -> None:
     kept = listed([save(load(FILES[0]), tmp_path / "one.irscope")])
-    assert kept.files[0].id == load(FILES[0]).id
+    assert kept.files[0].facts.id == load(FILES[0]).id
     gone = listed([tmp_path / "none.irscope"])
     with pytest.raises(CaptureNotFound, match=r"cannot read .*none\.irscope"):
         summary(gone, False)

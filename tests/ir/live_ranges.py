@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from irscope.ir.asm.control_flow import BasicBlock, ControlFlow
+from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.operands import register_templates
 from irscope.ir.asm.sass_opcodes import sass_access
 from irscope.ir.registers import line_access, successors
@@ -189,9 +190,15 @@ def live_registers(graph: ControlFlow) -> tuple[frozenset[str], ...]:
         rows: list[frozenset[str]] = []
         for item in reversed(block.instructions):
             rows.append(behind)
-            behind = (behind if item.keeps_old else behind - frozenset(item.writes)) | frozenset(item.reads)
+            behind = (behind if _keeps_old(item) else behind - frozenset(item.writes)) | frozenset(item.reads)
         live += reversed(rows)
     return tuple(live)
+
+
+def _keeps_old(item: Instruction) -> bool:
+    """Whether what stood in a register that it writes may remain: under a predicate, in lanes that are off."""
+    access = item.access if item.kind in ("sass", "amdgcn") else None
+    return bool(item.predicate) or (access is not None and (access.is_partial or access.is_vector))
 
 
 def _behind(targets: Iterable[int], before: list[frozenset[str]], number_of: dict[int, int]) -> frozenset[str]:
@@ -204,7 +211,7 @@ def _used(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
     writes: set[str] = set()
     for item in block.instructions:
         reads.update(name for name in item.reads if name not in writes)
-        writes.update(() if item.keeps_old else item.writes)
+        writes.update(() if _keeps_old(item) else item.writes)
     return frozenset(reads), frozenset(writes)
 
 

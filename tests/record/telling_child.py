@@ -11,6 +11,7 @@ _PYTHON = sys.executable
 _CHILD = """#!{python}
 import json, os, shutil, sys
 sys.path.insert(0, {root!r})
+from dataclasses import replace
 from irscope.model.capture import Environment, Kernel, Launch, PassSnapshot, Target
 from irscope.record.process.messages import MessageReader, MessageWriter
 from irscope.record.process.events import *
@@ -33,7 +34,7 @@ for n in range(count):
     tell(ArtifactMade(n, "source", f"// {{n}}\\n"))
     step = PassSnapshot(0, "ttir", "inliner", 1)
     tell(PassBegun(n, step))
-    tell(PassEnded(n, step, changed=True, duration_us=1, data=line * (size // len(line))))
+    tell(PassEnded(n, replace(step, changed=True, duration_us=1, text=line * (size // len(line)))))
     # No TTGIR: nobody here answers what its layouts are.
     tell(ArtifactMade(n, "ttir", f"// ttir {{n}}\\n"))
     if {disassemble}:

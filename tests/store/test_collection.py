@@ -181,7 +181,7 @@ def test_captures_are_read_when_they_are_asked_for(tmp_path: Path, captures: lis
     entries = collection.entries()
     found = collection.captures(entries)
     (tmp_path / entries[0].file).unlink()
-    assert [one.name for one in found.files] == [one.facts.name for one in entries]
+    assert [one.facts.name for one in found.files] == [one.facts.name for one in entries]
     assert asdict(found[1]) == asdict(load(tmp_path / entries[1].file))
 
 

@@ -263,12 +263,6 @@ class Instruction:
         return tuple([name for name, mode in self.registers if mode != "w"])
 
     @property
-    def keeps_old(self) -> bool:
-        """Whether what stood in a register that it writes may remain: under a predicate, in lanes that are off."""
-        access = self.access if self.kind in _ACCESSES else None
-        return bool(self.predicate) or (access is not None and (access.is_partial or access.is_vector))
-
-    @property
     def branch(self) -> Branch | None:
         """Where it may go; None if the next instruction always follows."""
         if self.kind == "llvm":

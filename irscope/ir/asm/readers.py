@@ -57,51 +57,34 @@ class PtxFunction(Function):
 
 def parse_ptx(text: str) -> tuple[PtxFunction, ...]:
     """The functions of a PTX text that have a body. Never raises: unknown statements are skipped."""
-    return _PtxReader(_COMMENT.sub(_blank, text)).read()
-
-
-def _blank(comment: re.Match[str]) -> str:
-    """Blanks in the place of a comment: what stands behind it stays where it is."""
-    return "\n".join([" " * len(line) for line in comment[0].split("\n")])
-
-
-@dataclass(slots=True)
-class _PtxDraft:
-    """What was seen of the function that is being read."""
-
-    name: str
-    parameters: tuple[tuple[str, str], ...]
-    directives: tuple[str, ...]
-    instructions: list[Instruction] = field(default_factory=list[Instruction])
-    labels: list[CodeLabel] = field(default_factory=list[CodeLabel])
-    registers: dict[str, str] = field(default_factory=dict[str, str])
-    tables: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-
-    def finished(self) -> PtxFunction:
-        code = tuple(self.instructions), tuple(self.labels)
-        tables = tuple(self.tables.items())
-        return PtxFunction(self.name, *code, self.parameters, tuple(self.registers.items()), self.directives, tables)
+    # Blanks in the place of a comment: what stands behind it stays where it is.
+    bare = _COMMENT.sub(lambda comment: "\n".join([" " * len(line) for line in comment[0].split("\n")]), text)
+    return _PtxReader(bare).read()
 
 
 class _PtxReader:
-    """Reads a text without comments."""
+    """Reads a text without comments; the last fields are what it has seen of the function it is in."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = list(accumulate(len(line) + 1 for line in text.split("\n")))
         """Where each line ends."""
         self.functions: list[PtxFunction] = []
+        self._open()
+
+    def _open(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.labels: list[CodeLabel] = []
+        self.registers: dict[str, str] = {}
+        self.tables: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> tuple[PtxFunction, ...]:
         found = _OUTSIDE.search(self.text)
         while found is not None:
-            end = self._skipped(found) if found["what"] == "section" else self._declared(found)
+            # Debug data are passed over.
+            end = self.text.find("}", found.end()) if found["what"] == "section" else self._declared(found)
             found = _OUTSIDE.search(self.text, end) if end >= 0 else None
         return tuple(self.functions)
-
-    def _skipped(self, section: re.Match[str]) -> int:
-        """Where a section of debug data ends; -1 if it does not."""
-        return self.text.find("}", section.end())
 
     def _declared(self, header: re.Match[str]) -> int:
         """Where a declaration, or a function with its body, ends; -1 if that does not stand there."""
@@ -113,17 +96,23 @@ class _PtxReader:
         _, opened, behind = head.rpartition(")")
         given = head[: head.rfind(")")].rpartition("(")[2] if opened else ""
         parameters = [parameter.split() for parameter in split_operands(given)]
-        draft = _PtxDraft(
-            name["name"] if name is not None else "",
-            tuple([(words[-1], " ".join(words[1:-1])) for words in parameters if words[0] == ".param"]),
-            tuple([" ".join(part.split()) for part in behind.split(".")[1:]]) if opened else (),
-        )
-        end = self._body(draft, brace + 1)
-        if draft.name:
-            self.functions.append(draft.finished())
+        end = self._body(brace + 1)
+        if name is not None:
+            self.functions.append(
+                PtxFunction(
+                    name["name"],
+                    tuple(self.instructions),
+                    tuple(self.labels),
+                    tuple([(words[-1], " ".join(words[1:-1])) for words in parameters if words[0] == ".param"]),
+                    tuple(self.registers.items()),
+                    tuple([" ".join(part.split()) for part in behind.split(".")[1:]]) if opened else (),
+                    tuple(self.tables.items()),
+                )
+            )
+        self._open()
         return end
 
-    def _body(self, draft: _PtxDraft, place: int) -> int:
+    def _body(self, place: int) -> int:
         """Read statements up to the brace that ends the function; where that is, or -1 for none."""
         opened: list[tuple[int, int]] = []
         """Of each block that is open: how many instructions and labels stand before it."""
@@ -133,40 +122,40 @@ class _PtxReader:
                 end = self.text.find(";", place)
                 if end < 0:
                     return -1
-                self._statement(draft, place, end)
+                self._statement(place, end)
                 place = end + 1
                 continue
             place = before.end()
             if before["label"] and not before["label"].startswith(_DEBUG_LABELS):
-                draft.labels.append(CodeLabel(before["label"], len(draft.instructions)))
+                self.labels.append(CodeLabel(before["label"], len(self.instructions)))
             if before["brace"] == "{":
-                opened.append((len(draft.instructions), len(draft.labels)))
+                opened.append((len(self.instructions), len(self.labels)))
             elif before["brace"] == "}" and not opened:
                 return place
             elif before["brace"] == "}":
                 first, labels = opened.pop()
-                scope = first, len(draft.instructions)
-                inner = [replace(one, scope=one.scope or scope) for one in draft.labels[labels:]]
-                draft.labels[labels:] = inner
+                scope = first, len(self.instructions)
+                inner = [replace(one, scope=one.scope or scope) for one in self.labels[labels:]]
+                self.labels[labels:] = inner
 
-    def _statement(self, draft: _PtxDraft, start: int, end: int) -> None:
+    def _statement(self, start: int, end: int) -> None:
         raw = self.text[start:end]
         start += len(raw) - len(raw.lstrip())
         text = " ".join(raw.split())
         if text.startswith(".reg "):
             _, kind, names = (*text.split(maxsplit=2), "", "")[:3]
             for name in split_operands(names):
-                draft.registers[name.partition("<")[0]] = kind.lstrip(".")
+                self.registers[name.partition("<")[0]] = kind.lstrip(".")
             return
-        if text.startswith(".branchtargets") and draft.labels:
-            draft.tables[draft.labels[-1].name] = split_operands(text.removeprefix(".branchtargets"))
+        if text.startswith(".branchtargets") and self.labels:
+            self.tables[self.labels[-1].name] = split_operands(text.removeprefix(".branchtargets"))
             return
         match = _PTX_STATEMENT.match(text)
         if match is None:
             return
         operands = split_operands(match["operands"] or "")
         line = bisect_right(self.lines, start) + 1
-        draft.instructions.append(
+        self.instructions.append(
             Instruction(match["opcode"], operands, match["predicate"] or "", line, "ptx", (start, end))
         )
 
@@ -248,18 +237,14 @@ class _AmdgcnReader:
 
     def read(self, line: str, number: int) -> None:
         if self.entry is not None:
-            self._read_metadata(line)
+            self._read_metadata(line, self.entry)
             return
         code, semicolon, comment = line.partition(";")
-        if semicolon:
-            self._read_comment(comment)
-        if code.strip():
-            self._read_code(code.rstrip(), number)
-
-    def _read_comment(self, comment: str) -> None:
-        info = _INFO.match(f";{comment}")
+        info = _INFO.match(f";{comment}") if semicolon else None
         if info is not None and self.open is None and self.last is not None and info["name"] in _INFO_NAMES:
             self.last.info[info["name"]] = int(info["value"])
+        if code.strip():
+            self._read_code(code.rstrip(), number)
 
     def _read_code(self, code: str, number: int) -> None:
         label = _LABEL.match(code)
@@ -297,20 +282,13 @@ class _AmdgcnReader:
             self.open = None
         elif words[0] == ".amdgpu_metadata":
             self.entry = {}
-        elif words[0] == ".set":
-            self._read_set(code)
+        elif words[0] == ".set" and (match := _SET.match(code)) is not None:
+            name = match["function"]
+            draft = self.drafts.get(name) or self.drafts.get(name.removeprefix("L"))
+            if draft is not None:
+                draft.info[match["name"]] = int(match["value"])
 
-    def _read_set(self, code: str) -> None:
-        match = _SET.match(code)
-        if match is None:
-            return
-        name = match["function"]
-        draft = self.drafts.get(name) or self.drafts.get(name.removeprefix("L"))
-        if draft is not None:
-            draft.info[match["name"]] = int(match["value"])
-
-    def _read_metadata(self, line: str) -> None:
-        entry = self.entry if self.entry is not None else {}
+    def _read_metadata(self, line: str, entry: dict[str, str]) -> None:
         if line.strip() == ".end_amdgpu_metadata":
             self._end_entry(entry)
             self.entry = None

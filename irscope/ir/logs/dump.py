@@ -88,13 +88,7 @@ def read_llvm_dump(
     for index, dump in enumerate(_dumps(text), first_index):
         name = dump.argument or dump.name
         counts[name] += 1
-        if dump.is_skipped:
-            skipped = PassSnapshot(
-                index, stage, dump.name, counts[name], dump.argument, "", "skipped", changed=False, group="llvm"
-            )
-            snapshots.append(skipped)
-            continue
-        scope, changed = state.takes(dump)
+        scope, changed = ("", False) if dump.is_skipped else state.takes(dump)
         snapshots.append(
             PassSnapshot(
                 index,
@@ -102,6 +96,7 @@ def read_llvm_dump(
                 dump.name,
                 counts[name],
                 dump.argument,
+                outcome="skipped" if dump.is_skipped else "ran",
                 changed=changed,
                 text=dump.text if changed is not False and dump.text else None,
                 group="llvm",

@@ -279,15 +279,10 @@ class DumpedCompile:
 
     def text_after_stage(self, stage: str) -> str | None:
         """The output of a stage: the IR after its last pass; None if the log does not contain it."""
-        text, found = self.first_text, None
-        for snapshot in self.snapshots:
-            if snapshot.text is not None:
-                text = snapshot.text
-            elif snapshot.changed is not False:
-                text = None
-            if snapshot.stage == stage:
-                found = text if snapshot.outcome == "ran" else None
-        return found
+        last = max((index for index, one in enumerate(self.snapshots) if one.stage == stage), default=-1)
+        if last < 0 or self.snapshots[last].outcome == "failed":
+            return None
+        return _text_before(self.first_text, self.snapshots[: last + 1])
 
 
 @dataclass(slots=True)

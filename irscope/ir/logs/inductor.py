@@ -86,26 +86,19 @@ class _GeneratedKernel:
     compile_us: int | None = None
 
 
-@dataclass(slots=True)
-class _Comment:
-    """What stands above a kernel or a call."""
-
-    source_nodes: tuple[str, ...] = ()
-    operators: tuple[str, ...] = ()
-    nodes: tuple[GraphNode, ...] = ()
-
-
 def read_output_code(text: str) -> tuple[_GeneratedKernel, ...]:
     """The Triton kernels in the code of one graph; none for any other text."""
     lines = text.splitlines()
     graph, part = _graph_of(lines)
     if not graph:
         return ()
-    defined: dict[str, tuple[str, str, _Comment]] = {}
+    unsaid = GraphOrigin(graph, part)
+    defined: dict[str, tuple[str, str, GraphOrigin]] = {}
     path = ""
     launches: Counter[str] = Counter()
     others: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    comment = _Comment()
+    # What stands above the next kernel or call.
+    comment = unsaid
     buffers: dict[str, CallTensor] = {}
     called: dict[str, KernelCall] = {}
     at = 0
@@ -116,41 +109,34 @@ def read_output_code(text: str) -> tuple[_GeneratedKernel, ...]:
             if line.startswith(_PATH):
                 path = line.removeprefix(_PATH)
             elif _SORTED.match(line):
-                comment, at = _comment(lines, at - 1)
+                comment, at = _comment(lines, at - 1, unsaid)
         elif found := _DEFINED.match(line):
             end = _end_of(lines, at)
             defined[found[1]] = path, "\n".join(lines[at:end]), comment
-            comment, path, at = _Comment(), "", end + 1
+            comment, path, at = unsaid, "", end + 1
         elif (found := _RUN.match(line)) and found[1] in defined:
             launches[found[1]] += 1
             called.setdefault(found[1], KernelCall(tuple(split_arguments(line[found.end() :])), dict(buffers)))
-            comment = _Comment()
+            comment = unsaid
         elif found := _CALL.match(line):
             others[found[1], comment.operators] += 1
-            comment = _Comment()
+            comment = unsaid
         else:
             note_tensor(line, buffers)
     calls = tuple(GraphCall(callee, operators, count) for (callee, operators), count in others.items())
-    shared = GraphOrigin(graph, part, kernels=len(defined), others=calls)
-    return tuple(
-        replace(
-            _kernel(name, path, code, said, replace(shared, kernel=number, launches=launches[name])),
-            call=called.get(name),
+    kernels: list[_GeneratedKernel] = []
+    for number, (name, (path, code, said)) in enumerate(defined.items(), 1):
+        heuristic = _HEURISTIC.search(code)
+        origin = replace(
+            said,
+            kernel=number,
+            kernels=len(defined),
+            launches=launches[name],
+            heuristic=heuristic[1] if heuristic else "",
+            others=calls,
         )
-        for number, (name, (path, code, said)) in enumerate(defined.items(), 1)
-    )
-
-
-def _kernel(name: str, path: str, code: str, said: _Comment, origin: GraphOrigin) -> _GeneratedKernel:
-    heuristic = _HEURISTIC.search(code)
-    origin = replace(
-        origin,
-        heuristic=heuristic[1] if heuristic else "",
-        source_nodes=said.source_nodes,
-        operators=said.operators,
-        nodes=said.nodes,
-    )
-    return _GeneratedKernel(name, code, origin, path)
+        kernels.append(_GeneratedKernel(name, code, origin, path, called.get(name)))
+    return tuple(kernels)
 
 
 def _graph_of(lines: Sequence[str]) -> tuple[str, GraphPart]:
@@ -167,9 +153,9 @@ def _end_of(lines: Sequence[str], at: int) -> int:
     return next((number for number in range(at, len(lines)) if lines[number].startswith(_END_OF_KERNEL)), len(lines))
 
 
-def _comment(lines: Sequence[str], at: int) -> tuple[_Comment, int]:
+def _comment(lines: Sequence[str], at: int, unsaid: GraphOrigin) -> tuple[GraphOrigin, int]:
     sources, _, operators = lines[at].strip().partition("[")[2].partition("], Original ATen: [")
-    said = _Comment(_names(sources), _names(operators.removesuffix("]")))
+    said = replace(unsaid, source_nodes=_names(sources), operators=_names(operators.removesuffix("]")))
     mapped: list[str] = []
     nodes: dict[str, GraphNode] = {}
     section = ""
@@ -183,8 +169,7 @@ def _comment(lines: Sequence[str], at: int) -> tuple[_Comment, int]:
         elif section == _FRAGMENT and (found := _NODE.match(line)) and _TARGET in line:
             operator = line.partition(_TARGET)[2].partition("]")[0].removeprefix("torch.ops.")
             nodes[found[1]] = GraphNode(found[1], operator)
-    said.nodes = tuple(nodes.values()) or tuple(map(GraphNode, dict.fromkeys(mapped)))
-    return said, at
+    return replace(said, nodes=tuple(nodes.values()) or tuple(map(GraphNode, dict.fromkeys(mapped)))), at
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -182,8 +182,3 @@ def is_of_dialect(name: str) -> bool:
     """Whether a name has the form of an operation's: that of a dialect of Triton's IR, as `tt.dot_scaled`."""
     dialect, dot, rest = name.partition(".")
     return bool(dot and rest) and dialect in (*TRITON_DIALECTS, *_RENAMED_DIALECTS, "scf", "arith", "math")
-
-
-def known_operations() -> tuple[str, ...]:
-    """Every name of the table."""
-    return tuple(_table())

@@ -51,8 +51,6 @@ class Type:
     """The layout of a tensor or memory descriptor, as written: an alias, or the whole encoding."""
     space: str = ""
     """The memory of a descriptor as written (`#smem`), or the address space of a pointer (`3`)."""
-    is_mutable: bool = False
-    """Whether a memory descriptor may be written through."""
     allocated: tuple[int, ...] = ()
     """The shape of the whole allocation if a memory descriptor is a part of one."""
     members: tuple[Type, ...] = ()
@@ -155,7 +153,7 @@ def _shaped(form: _TypeForm, text: str, inner: str, depth: int) -> Type:
         return Type(form, text, _POINTER_BITS if form == "descriptor" else 0, shape, element, encoding)
     allocated = tuple(int(size) for size in parts[-1].split("x")) if _ALLOCATED.match(parts[-1]) else ()
     space = parts[2] if len(parts) > 2 else ""
-    return Type(form, text, 0, shape, element, encoding, space, "mutable" in parts, allocated)
+    return Type(form, text, 0, shape, element, encoding, space, allocated)
 
 
 _MEMORIES = {"shared": "#ttg.shared_memory", "tensor": "#ttng.tensor_memory"}

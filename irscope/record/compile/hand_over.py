@@ -297,7 +297,7 @@ class Handover:
     def __init__(self, folder: Path) -> None:
         """`folder`: of the recording. What the compiler is now is what workers have."""
         self._folder = folder
-        self._cache = triton_api.cache_folder()
+        self._cache = str(triton_api.knobs().cache.dir)
         self._process = os.getpid()
         self._installed = triton_api.compiler_state()
         self._kernels: dict[str, Any] = {}

@@ -97,12 +97,12 @@ class Stopwatch:
         )
         return CompileTimes(tuple(spans), processor_ns() - self._processor_ns, tuple(self.notes))
 
-    def timed(self, name: str, kind: SpanKind, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function whose calls are timed."""
+    def timed(self, name: str | Callable[..., str], kind: SpanKind, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose calls are timed; `name`: of each, or what gives it of the first arguments of a call."""
 
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
-            with self.part(name, kind):
+            with self.part(name if isinstance(name, str) else name(*args), kind):
                 return function(*args, **keywords)
 
         return call
@@ -126,29 +126,15 @@ def whole_compile(stopwatch: Stopwatch, name: str, backends: Iterable[type]) -> 
                 patches.set(owner, attribute, staticmethod(stopwatch.timed(title, kind, real.__func__)))
             else:
                 patches.set(owner, attribute, stopwatch.timed(title, kind, real))
-        patches.set(triton_api.code_generator_class(), "visit_FunctionDef", _timed_function(stopwatch))
-        patches.set(subprocess, "run", _timed_tool(stopwatch, subprocess.run))
+        generator = triton_api.code_generator_class()
+        # The front end, by the function that it reads: each called one within its caller.
+        visit = stopwatch.timed(lambda _, node: str(node.name), "front end", generator.visit_FunctionDef)
+        patches.set(generator, "visit_FunctionDef", visit)
+        patches.set(subprocess, "run", stopwatch.timed(_program_of, "tool", subprocess.run))
         stack.enter_context(stopwatch.part(name, "compile"))
         yield
 
 
-def _timed_function(stopwatch: Stopwatch) -> Callable[..., Any]:
-    """Times the front end by the function that it reads, each called one within its caller."""
-    real = triton_api.code_generator_class().visit_FunctionDef
-
-    @wraps(real)
-    def visit(self: Any, node: Any) -> Any:
-        with stopwatch.part(str(node.name), "front end"):
-            return real(self, node)
-
-    return visit
-
-
-def _timed_tool(stopwatch: Stopwatch, real: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(real)
-    def run(command: Any, *args: Any, **keywords: Any) -> Any:
-        program = command if isinstance(command, str) else str(command[0])
-        with stopwatch.part(Path(program.split()[0]).name, "tool"):
-            return real(command, *args, **keywords)
-
-    return run
+def _program_of(command: Any, *_: Any) -> str:
+    program = command if isinstance(command, str) else str(command[0])
+    return Path(program.split()[0]).name

@@ -18,7 +18,7 @@ from typing import Any
 
 from irscope.ir.logs.dump import without_talk
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
-from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES, SpanKind, TimeSpan
+from irscope.model.evidence import MOST_LOG_BYTES, MOST_LOG_LINES, PassLog, SpanKind, TimeSpan
 from irscope.model.launch_record import Assumption
 from irscope.record.compile.hand_over import Handover, LeftOut
 from irscope.record.compile.launches import causes, message_of
@@ -104,7 +104,7 @@ def logged(number: int, stage: str, index: int | None, text: str) -> Logged:
         kept += 1
     # What ends in a line feed has one part more than lines.
     left_out = len(lines) - kept - (lines[-1] == "")
-    return Logged(number, stage, index, "\n".join(lines[:kept]) if left_out > 0 else text, max(0, left_out))
+    return Logged(number, PassLog(stage, "\n".join(lines[:kept]) if left_out > 0 else text, index, max(0, left_out)))
 
 
 LLVM_OPTIMISER, _PTXAS_OPTIMISER = "llvm-opt", "ptxas-opt"
@@ -443,7 +443,7 @@ class WatchedCompile:
         # The text that a resumed stage starts from was made after its first passes.
         behind = step.stage == self.request.resume_stage and step.index < self.request.resume_after
         if self.request.plan.skips(step) or behind:
-            self.report(events.PassSkipped(self.number, step))
+            self.report(events.PassEnded(self.number, replace(step, outcome="skipped", changed=False)))
             return False
         self.log_from = self._log.size()
         if self._logs is not None:
@@ -479,8 +479,8 @@ class WatchedCompile:
             elif not self._is_slow():
                 self._text = None
             self._last_index = step.index
-        data = None if changed is False else text
-        self.report(events.PassEnded(self.number, step, changed, duration_us, data))
+        ended = replace(step, changed=changed, text=None if changed is False else text, duration_us=duration_us)
+        self.report(events.PassEnded(self.number, ended))
         if module is not None and self._unreported and self._is_slow():
             self._report_passing_text(module, step)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
@@ -176,11 +176,7 @@ class _PinnedLaunch:
         )
 
     def _others(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        def compile_(options: dict[str, Any]) -> Any:
-            return compile_again(self.kernel, self.options | options)
-
-        for label, kernel in other_baselines(self.kernel, self.options, compile_):
-            yield label, partial(self.run, kernel)
+        return _other_runs(self.kernel, self.options, partial(compile_again, self.kernel), self.run)
 
     def do(self, command: messages.Do) -> None:
         """Call one of the methods below, and answer; a fault of the GPU is reported and ends the process."""
@@ -263,8 +259,7 @@ class _PinnedLaunch:
         try:
             return measure()
         except Exception as error:
-            if _is_broken():
-                _end_in_fault(first_line(error), self.sink)
+            _end_if_broken(error, self.sink)
             return Agreement("failed", detail=first_line(error))
 
 
@@ -325,20 +320,22 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
     return pinned[0]
 
 
-def _end_in_fault(detail: str, sink: EventSink, where: messages.LaunchPlace | None = None) -> NoReturn:
-    """Report a fault, and end the process: nothing more can be launched in it."""
-    sink(messages.Fault(detail, where))
-    os._exit(1)
-
-
-def _is_broken() -> bool:
-    """Whether the GPU takes nothing more from this process."""
+def _end_if_broken(error: Exception, sink: EventSink, where: messages.LaunchPlace | None = None) -> None:
+    """Report a fault, and end the process, where the GPU takes nothing more from it after an error."""
     try:
         torch.cuda.synchronize()
         torch.zeros(1, device="cuda").item()
     except Exception:
-        return True
-    return False
+        sink(messages.Fault(first_line(error), where))
+        os._exit(1)
+
+
+def _other_runs(
+    kernel: Any, options: dict[str, Any], compile_: Callable[[dict[str, Any]], Any], run: Callable[[Any], None]
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """As `other_baselines`, with what launches each; `compile_` gets all of its options."""
+    for label, other in other_baselines(kernel, options, lambda own: compile_(options | own)):
+        yield label, partial(run, other)
 
 
 def first_line(error: BaseException) -> str:
@@ -398,11 +395,7 @@ class _Checker:
         empty = replace(where, empty_plan=True)
 
         def others() -> Iterator[tuple[str, Callable[[], None]]]:
-            options = self._compiles.options[number]
-            for label, kernel in other_baselines(
-                baseline, options, lambda own: self._compiled(baseline, options | own)
-            ):
-                yield label, partial(run, kernel)
+            return _other_runs(baseline, self._compiles.options[number], partial(self._compiled, baseline), run)
 
         try:
             self._guarded(lambda: arguments.take_reference(partial(run, baseline), others), empty)
@@ -421,8 +414,7 @@ class _Checker:
             result = proceed()
             torch.cuda.synchronize()
         except Exception as error:
-            if _is_broken():
-                _end_in_fault(first_line(error), self._sink, where)
+            _end_if_broken(error, self._sink, where)
             raise
         finally:
             self._sink(messages.LaunchEnded())

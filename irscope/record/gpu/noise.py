@@ -339,10 +339,6 @@ class Noise:
             return max(_TYPICAL_FACTOR * self.typical_other, _LEAST_TYPICAL, few)
         return max(self.typical_moved, self.typical_other, few)
 
-    @property
-    def _other_factor(self) -> float:
-        return _OTHER_FACTOR if self.coarse_inputs else _WIDE_OTHER_FACTOR
-
     def _deviation(self, bits: torch.Tensor, part: slice) -> torch.Tensor:
         error = distances(bits, self.reference[part], self.dtype)
         # Where moving the inputs makes a NaN, nothing is learned of a finite element.
@@ -372,7 +368,8 @@ class Noise:
         if self.moved is not None:
             allowed = allowed + self.moved[part] * (1.0 if exact else _MOVED_FACTOR)
         if other is not None:
-            allowed = torch.maximum(allowed, other) if exact else allowed + other * self._other_factor
+            factor = _OTHER_FACTOR if self.coarse_inputs else _WIDE_OTHER_FACTOR
+            allowed = torch.maximum(allowed, other) if exact else allowed + other * factor
         if self.moved is None or exact or not (self._is_fine or self._is_finer):
             return allowed
         # It computes more finely than its inputs are given: moved inputs show more than its own rounding ever does.

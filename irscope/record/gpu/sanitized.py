@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from irscope.errors import MissingTool, NoDevice, UsageError, did_you_mean
 from irscope.ir.locations.mlir import read_mlir
 from irscope.ir.locations.model import line_text, place_of
-from irscope.ir.logs.sanitizers import reported
 from irscope.model.capture import Capture
 from irscope.record.gpu.messages import LaunchChecked
 from irscope.record.gpu.session import ScriptCheck
@@ -26,11 +25,6 @@ from irscope.record.process.child import variables_set
 from irscope.record.process.events import ScriptEnd
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
-
-__all__ = [
-    "Sanitizer", "SanitizerReport", "SanitizerRun", "exactly", "instrumented", "read_reports", "sanitize_script",
-    "sanitizer_named",
-]  # fmt: skip
 
 Sanitizer = Literal["concurrency", "fp", "global", "memory"]
 _MODES: Mapping[Sanitizer, tuple[str, str]] = {
@@ -44,6 +38,8 @@ _RUNNERS: Mapping[Sanitizer, str] = {
 """The modules that run a script whose kernels have memory of their own: a record of what is in flight, shadows."""
 _VERSIONS = "Triton 3.6 and 3.7 have concurrency, 3.8 and 3.9 all three, for NVIDIA's GPUs."
 _MODE_VARIABLE = "TRITON_INSTRUMENTATION_MODE"
+_KINDS = ("Invalid", "Misaligned", "Uninitialized", "Race", "Barrier")
+"""With which a report of compute-sanitizer begins."""
 _TOOL_PLACES = ("usr/local/cuda*/bin/compute-sanitizer", "opt/nvidia/compute-sanitizer/compute-sanitizer")
 
 
@@ -62,8 +58,7 @@ class SanitizerReport:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope run --sanitize --json`."""
-        own = (self.what, self.place, list(self.block), list(self.thread), self.count)
-        return dict(zip(("what", "place", "block", "thread", "count"), own, strict=True))
+        return asdict(self) | {"block": list(self.block), "thread": list(self.thread)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +186,54 @@ def read_reports(output: str, captures: Sequence[Capture] = ()) -> tuple[Sanitiz
     """What sanitizers printed, one row for each text and line; a line of the library becomes that of its caller."""
     callers = _callers(captures)
     found: dict[tuple[str, str], SanitizerReport] = {}
-    for row in reported(output):
-        place = callers.get((row.file, row.line), f"{row.file}:{row.line}") if row.file else ""
-        key = (row.what, place)
-        known = found.get(key)
-        found[key] = (
-            SanitizerReport(*key, row.block, row.thread) if known is None else replace(known, count=known.count + 1)
-        )
+    for row in _reported(output):
+        row = replace(row, place=callers.get(row.place, row.place))
+        known = found.setdefault((row.what, row.place), replace(row, count=0))
+        found[row.what, row.place] = replace(known, count=known.count + 1)
     return tuple(found.values())
 
 
-def _callers(captures: Sequence[Capture]) -> dict[tuple[str, int], str]:
-    """Line of the library, with its path or its name alone → the line of a kernel that calls it."""
-    rows: dict[tuple[str, int], str] = {}
+def _reported(text: str) -> Iterator[SanitizerReport]:
+    """Each report in a text, one for each thread, with the place as it was printed."""
+    what, place = "", ""
+    for line in text.splitlines():
+        if line.startswith("========="):
+            # ========= Invalid __global__ read of size 4 bytes
+            # =========     at copy_past_n+0x1f0 in kernel.py:17
+            # =========     by thread (3,0,0) in block (3,0,0)
+            words = line.removeprefix("=========").strip()
+            if words.startswith(_KINDS):
+                what, place = words, ""
+            elif words.startswith("at ") and what:
+                place = words.partition(" in ")[2]
+            elif words.startswith("by thread (") and what:
+                thread, _, block = words.removeprefix("by thread (").partition(") in block (")
+                yield _report(what, place, block.partition(")")[0], thread)
+                what = ""
+            continue
+        # /home/me/kernel.py:12: unknown: block: [3,0,0], thread: [32,0,0] Assertion `Read after write race` failed.
+        head, _, rest = line.partition(": block: [")
+        block, _, rest = rest.partition("], thread: [")
+        thread, _, rest = rest.partition("] Assertion `")
+        if rest:
+            yield _report(rest.rpartition("`")[0], head.rpartition(": ")[0], block, thread)
+
+
+def _report(what: str, place: str, block: str, thread: str) -> SanitizerReport:
+    file, _, line = place.rpartition(":")
+    program, own = (tuple(int(part) for part in text.split(",") if part.isdecimal()) for text in (block, thread))
+    is_known = bool(file) and line.isdecimal() and len(line) < 10
+    return SanitizerReport(what.strip(), f"{file}:{int(line)}" if is_known else "", program, own)
+
+
+def _callers(captures: Sequence[Capture]) -> dict[str, str]:
+    """`FILE:LINE` of the library, with its path or its name alone → the line of a kernel that calls it."""
+    rows: dict[str, str] = {}
     for capture in captures:
         for chain in read_mlir(capture.texts.get("ttgir", "")).chains:
             user = line_text(place_of(chain, capture.launch.kernel.file))
             if chain and user:
                 frame = chain[0]
                 for name in (frame.file, os.path.basename(frame.file)):
-                    rows.setdefault((name, frame.line), user)
+                    rows.setdefault(f"{name}:{frame.line}", user)
     return rows

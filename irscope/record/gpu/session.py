@@ -95,7 +95,7 @@ def device_process(
     first: CheckScript | PinLaunch,
     folder: Path,
     *,
-    progress: Progress | None,
+    progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Iterator[DeviceProcess]:
     """Start the child with its first command, until the end of the block.
@@ -394,13 +394,9 @@ def measure_pair(before: DeviceSession, after: DeviceSession, *, rounds: int = 1
             base, copy = sides[side].times_us(rounds=each, cold=cold)
             times[side].append(base)
             again += [copy] if side == 0 else []
-    ours, theirs, noise = ([_median(block) for block in rows] for rows in (*times, again))
+    ours, theirs, noise = ([quantile(sorted(block), 0.5) for block in rows] for rows in (*times, again))
     first, second = (timing_of([*chain.from_iterable(rows)], cold=cold) for rows in times)
     return Measurement(device, first, second, ratio_of(theirs, ours, noise), agreement, why_not)
-
-
-def _median(times_us: tuple[float, ...]) -> float:
-    return quantile(sorted(times_us), 0.5)
 
 
 def _compared(before: DeviceSession, after: DeviceSession) -> tuple[Agreement | None, str]:
@@ -449,7 +445,6 @@ def check_script_on_device(
     launch: int | None = None,
     every: bool = False,
     launch_timeout_s: float = _LAUNCH_TIMEOUT_S,
-    progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> ScriptCheck:
     """Run a script on the GPU under its request's plan, and check its launches against the empty plan's.
@@ -458,7 +453,6 @@ def check_script_on_device(
         request: the script, as `requests.request_for` makes it.
         launch: only the launches of this compile, from 1.
         every: every launch, not only the first of each compile.
-        progress: gets a text of what is under way.
         echo: gets what the script prints, as it comes.
 
     Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.
@@ -466,7 +460,7 @@ def check_script_on_device(
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
     first = messages.CheckScript(request, launch, every)
-    with own_folder() as folder, device_process(first, folder, progress=progress, echo=echo) as child:
+    with own_folder() as folder, device_process(first, folder, echo=echo) as child:
         return _ScriptFollower(child, request.timeout_s, launch_timeout_s).follow()
 
 

@@ -130,12 +130,6 @@ _MATMUL_SIZE = 8192
 Launch = Callable[[], Any]
 
 
-def _flush_bytes(device: int) -> int:
-    """Bytes that are overwritten to flush the L2: four times its size, as far as the device says it."""
-    l2 = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
-    return max(4 * l2, _LEAST_FLUSH_BYTES)
-
-
 def time_launches(
     launches: Sequence[Launch], rounds: int, cold: bool, before_each: Launch, alive: Callable[[], None] = lambda: None
 ) -> list[list[float]]:
@@ -144,8 +138,9 @@ def time_launches(
     Every round times each launch once, in an order of its own: what drifts, and what the one before leaves behind,
     hits all alike. `before_each` puts back what a launch changes of its own inputs.
     """
-    device = torch.cuda.current_device()
-    scratch = torch.empty(_flush_bytes(device) // 4, dtype=torch.int32, device="cuda")
+    # The L2 is flushed by overwriting four times its size, as far as the device says it.
+    l2 = int(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "L2_cache_size", 0))
+    scratch = torch.empty(max(4 * l2, _LEAST_FLUSH_BYTES) // 4, dtype=torch.int32, device="cuda")
     for run in launches:
         _warm_up(run, before_each)
         alive()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 from irscope.errors import MissingTool
 from irscope.ir.mlir.attributes import Encoding, parse_encoding
 from irscope.ir.mlir.types import LayoutType, read_types
-from irscope.layout.rows import layout_rows, module_numbers, type_of_row
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LinearLayout
 from irscope.record.process.annotations import Message, Module, Question
 from irscope.record.process.messages import serve_parent
@@ -211,8 +209,6 @@ def _register_map(layout: Any, shape: Sequence[int]) -> LayoutMap:
 
 _REGISTER_INPUTS = {"register": "reg", "lane": "lane", "warp": "warp", "block": "block"}
 
-_ATTRIBUTES = {"warp_size": "threads-per-warp", "num_warps": "num-warps", "num_ctas": "num-ctas"}
-
 
 def _serve(questions: Iterator[Question], send: Callable[[Message], None]) -> None:
     @cache
@@ -231,18 +227,9 @@ def _serve(questions: Iterator[Question], send: Callable[[Message], None]) -> No
 
 
 def _answer(question: Question, make_compiler: Callable[[], LayoutCompiler], send: Callable[[Message], None]) -> None:
-    module, types = question.module, question.types
     message = partial(Message, question.job)
-    if question.text is not None:
-        rows = layout_rows(question.text)
-        send(message("rows", rows=rows))
-        types = tuple(map(type_of_row, rows))
-        numbers = module_numbers(question.text)
-        module = replace(module, **{name: numbers[key] for name, key in _ATTRIBUTES.items() if key in numbers})
-    if not types and not question.pairs:
-        return
     compiler = make_compiler()
-    compiler.set_module(module)
+    compiler.set_module(question.module)
     if question.pairs:
         send(message("conflicts", conflicts=tuple(compiler.conflicts(question.pairs))))
         return
@@ -250,7 +237,7 @@ def _answer(question: Question, make_compiler: Callable[[], LayoutCompiler], sen
     def report(index: int, answer: LayoutAnswer | None) -> None:
         send(message("begin" if answer is None else "answer", index, answer=answer))
 
-    compiler.answers(types, report)
+    compiler.answers(question.types, report)
 
 
 if __name__ == "__main__":

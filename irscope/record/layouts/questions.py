@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from irscope.errors import MissingTool, UsageError, installing
 from irscope.ir.mlir.attributes import Encoding
 from irscope.ir.mlir.types import element_bits
 from irscope.layout.computed import computed_map
-from irscope.layout.rows import encoding_rank, layout_rows, module_numbers, type_of_row
+from irscope.layout.rows import encoding_rank, layout_rows, type_of_row
 from irscope.layout.typed import blocks_of, lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
@@ -23,36 +23,26 @@ _ELEMENTS = {
 }  # fmt: skip
 
 
-def layouts_of_text(
-    text: str, target: Target, known: Iterable[LayoutRow] = (), *, interpreter: str | None = None
-) -> tuple[LayoutRow, ...]:
+def layouts_of_text(text: str, target: Target, known: Iterable[LayoutRow] = ()) -> tuple[LayoutRow, ...]:
     """The layouts of a TTGIR module with the compiler's answers.
 
     Args:
         known: rows with answers, such as a capture's: the same encoding and shape are not asked again.
-        interpreter: the Python whose Triton is asked; None for this one.
 
     Never raises: a layout without a map has a LayoutRefusal.
     """
-    return answered_rows(layout_rows(text), text, target, known, interpreter=interpreter)
+    return answered_rows(layout_rows(text), text, target, known)
 
 
 def answered_rows(
-    rows: Sequence[LayoutRow],
-    text: str,
-    target: Target,
-    known: Iterable[LayoutRow] = (),
-    *,
-    interpreter: str | None = None,
+    rows: Sequence[LayoutRow], text: str, target: Target, known: Iterable[LayoutRow] = ()
 ) -> tuple[LayoutRow, ...]:
     """Rows with the compiler's answers; `text` is a module that says how many warps and CTAs there are."""
     answers = {(row.encoding, row.shape): row.answer for row in known}
     missing = [row for row in rows if (row.encoding, row.shape) not in answers]
     if missing:
-        numbers = module_numbers(text)
-        module = Module.of(target, numbers.get("num-warps", 4), numbers.get("num-ctas", 1))
-        with LayoutServer(interpreter=interpreter) as server:
-            job = server.wait(server.ask(module, types=[type_of_row(row) for row in missing]))
+        with LayoutServer() as server:
+            job = server.wait(server.ask(Module.of_text(target, text), types=[type_of_row(row) for row in missing]))
         fresh = zip(missing, job.answered_types(), strict=True)
         answers |= {(row.encoding, row.shape): answer for row, answer in fresh}
     return tuple(replace(row, answer=answers[row.encoding, row.shape]) for row in rows)
@@ -96,7 +86,7 @@ def ask_layout(
         encoding, "threads per warp", lanes_of(encoding), threads_per_warp, "--option threads_per_warp", 128
     )
     module = Module(str(target), lanes or target.warp_size, warps or 4, ctas or 1)
-    with _kept(server) as process:
+    with LayoutServer() if server is None else nullcontext(server) as process:
         (answer,) = process.wait(process.ask(module, types=[type_of_row(row)])).answered_types()
     if isinstance(answer, LayoutRefusal):
         # `unasked`: there is no recording process on this system.
@@ -139,9 +129,7 @@ def _refused(answer: LayoutRefusal, row: LayoutRow, module: Module) -> UsageErro
     )
 
 
-def bank_conflicts(
-    pairs: Sequence[tuple[str, str]], target: Target, num_warps: int = 4, *, server: LayoutServer | None = None
-) -> tuple[int | None, ...]:
+def bank_conflicts(pairs: Sequence[tuple[str, str]], target: Target, num_warps: int = 4) -> tuple[int | None, ...]:
     """The compiler's count of bank conflicts for each (type in registers, type in shared memory).
 
     It is the number of accesses per wavefront above one, for plain loads and stores; None if the compiler can't be
@@ -150,16 +138,7 @@ def bank_conflicts(
     asked = [pair for pair in pairs if target.backend == "cuda" and "padded_shared" not in pair[1]]
     if not asked:
         return (None,) * len(pairs)
-    with _kept(server) as process:
-        job = process.wait(process.ask(Module.of(target, num_warps), pairs=asked))
+    with LayoutServer() as server:
+        job = server.wait(server.ask(Module.of(target, num_warps), pairs=asked))
     counts = dict(zip(asked, job.conflicts, strict=False))
     return tuple(counts.get(pair) for pair in pairs)
-
-
-@contextmanager
-def _kept(server: LayoutServer | None) -> Iterator[LayoutServer]:
-    if server is not None:
-        yield server
-        return
-    with LayoutServer() as own:
-        yield own

@@ -69,10 +69,10 @@ class Verified:
         return "\n".join([head + f"{len(self.differences)} of {self.checked} elements differ", *rows, *tail])
 
 
-def verify_layouts(layouts: Sequence[DescribedLayout], *, interpreter: str | None = None) -> list[Verified]:
+def verify_layouts(layouts: Sequence[DescribedLayout]) -> list[Verified]:
     """Check every layout on the installed GPU; raises MissingTool if there is none that can be used."""
     questions = [(item, why_not(item)) for item in layouts]
-    answers = iter(_measured([_question(item) for item, why in questions if not why], interpreter))
+    answers = iter(_measured([_question(item) for item, why in questions if not why]))
     return [
         Verified(item.name, item.shape, 0, skipped=why) if why else _compared(item, next(answers))
         for item, why in questions
@@ -100,11 +100,11 @@ def why_not(item: DescribedLayout) -> str:
     return ""
 
 
-def _measured(questions: Sequence[Measure], interpreter: str | None) -> list[Measured]:
+def _measured(questions: Sequence[Measure]) -> list[Measured]:
     """The answer to each question. A child that dies is started again after the layout it died of."""
     answers: list[Measured] = []
     while len(answers) < len(questions):
-        with own_folder() as folder, child_process(_MODULE, folder, interpreter=interpreter) as child:
+        with own_folder() as folder, child_process(_MODULE, folder) as child:
             for question in questions[len(answers) :]:
                 answers.append(_answer_of(child, question))
                 if child.at_end:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from irscope.errors import IrscopeError, MissingTool, ToolTooSlow, installing
-from irscope.layout.rows import type_of_row
+from irscope.layout.rows import layout_rows, module_numbers, type_of_row
 from irscope.model.capture import Artifact, Capture, Target
 from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
 from irscope.record.process import events
@@ -54,7 +54,7 @@ class Annotations:
         self._server = server
         self._nvdisasm = ""
         self._targets: dict[int, Target] = {}
-        self._layouts: dict[int, LayoutJob] = {}
+        self._layouts: dict[int, tuple[tuple[LayoutRow, ...], LayoutJob]] = {}
         self._disassemblies: dict[int, Disassembly] = {}
         self._lock = threading.RLock()
 
@@ -76,7 +76,9 @@ class Annotations:
 
     def _begin(self, event: events.ArtifactMade) -> None:
         if event.stage == "ttgir" and self._request.layouts and isinstance(event.data, str):
-            self._layouts[event.n] = self._server.ask(Module.of(self._targets[event.n]), text=event.data)
+            rows = layout_rows(event.data)
+            module = Module.of_text(self._targets[event.n], event.data)
+            self._layouts[event.n] = rows, self._server.ask(module, types=[type_of_row(row) for row in rows])
         elif event.stage == "cubin" and self._request.disassemble and isinstance(event.data, bytes):
             self._disassemblies[event.n] = Disassembly(event.data, self._nvdisasm or None)
 
@@ -85,10 +87,12 @@ class Annotations:
         with self._lock:
             if self._layouts:
                 self._server.poll()
-            for number, job in list(self._layouts.items()):
+            for number, (rows, job) in list(self._layouts.items()):
                 if job.ended:
                     del self._layouts[number]
-                    self._sink(events.LayoutsKnown(number, tuple(job.answered_rows())))
+                    answered = zip(rows, job.answered_types(), strict=True)
+                    layouts = tuple(replace(row, answer=answer) for row, answer in answered)
+                    self._sink(events.LayoutsKnown(number, layouts))
             for number, disassembly in list(self._disassemblies.items()):
                 if disassembly.done():
                     del self._disassemblies[number]
@@ -111,7 +115,7 @@ class Annotations:
             if pauses % _PAUSES_OF_A_POLL == 0:
                 for disassembly in self._disassemblies.values():
                     disassembly.count_poll()
-        for job in list(self._layouts.values()):
+        for _, job in list(self._layouts.values()):
             if not stops():
                 self._server.wait(job)
             job.ended = True
@@ -286,14 +290,19 @@ class Module:
     def of(target: Target, num_warps: int = 4, num_ctas: int = 1) -> Module:
         return Module(str(target), target.warp_size, num_warps, num_ctas)
 
+    @staticmethod
+    def of_text(target: Target, text: str) -> Module:
+        """Those that a TTGIR text states, and where it states none those of the target."""
+        numbers = module_numbers(text)
+        lanes = numbers.get("threads-per-warp", target.warp_size)
+        return Module(str(target), lanes, numbers.get("num-warps", 4), numbers.get("num-ctas", 1))
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One of: the layouts of a module's text, the layouts of some types, the bank conflicts of pairs of types."""
+    """The layouts of some types, or the bank conflicts of pairs of types."""
 
     module: Module
-    text: str | None = None
-    """A TTGIR module; its own attributes take precedence over `module`."""
     types: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     """(type in registers, type in shared memory)."""
@@ -306,12 +315,11 @@ class Message(RecordingEvent):
     """One step of the answer to a question."""
 
     job: int
-    state: Literal["rows", "begin", "answer", "conflicts", "end"]
-    """`rows`: the layouts of a text. `begin`: before a type that may end the process. `answer`: of that type.
-    `conflicts`: of all pairs. `end`: nothing more follows."""
+    state: Literal["begin", "answer", "conflicts", "end"]
+    """`begin`: before a type that may end the process. `answer`: of that type. `conflicts`: of all pairs. `end`:
+    nothing more follows."""
     index: int = 0
-    """Of the row or type."""
-    rows: tuple[LayoutRow, ...] = ()
+    """Of the type."""
     answer: LayoutAnswer | None = None
     """Of a type; at the end, the refusal for all types without an answer."""
     conflicts: tuple[int | None, ...] = ()
@@ -346,10 +354,8 @@ class LayoutJob:
     """One question, and what has been answered so far."""
 
     question: Question
-    rows: tuple[LayoutRow, ...] = ()
-    """Of the text that was asked about, once they are known."""
-    types: tuple[str, ...] | None = None
-    """The types of the question; None until they are known."""
+    types: tuple[str, ...] = ()
+    """Those of the first question."""
     answers: dict[int, LayoutAnswer] = field(default_factory=dict[int, LayoutAnswer])
     conflicts: tuple[int | None, ...] = ()
     places: Sequence[int] = ()
@@ -359,21 +365,15 @@ class LayoutJob:
     deaths: int = 0
 
     def __post_init__(self) -> None:
-        if self.question.text is None:
-            self._set_types(self.question.types)
+        self.types, self.places = self.question.types, range(len(self.question.types))
+        self.ended = not self.types and not self.question.pairs
 
     def answered_types(self) -> tuple[LayoutAnswer, ...]:
         """The answer for each type, a refusal if there is none."""
-        return tuple(self.answers.get(index, UNASKED) for index in range(len(self.types or ())))
-
-    def answered_rows(self) -> tuple[LayoutRow, ...]:
-        return tuple(replace(row, answer=answer) for row, answer in zip(self.rows, self.answered_types(), strict=True))
+        return tuple(self.answers.get(index, UNASKED) for index in range(len(self.types)))
 
     def take(self, message: Message) -> None:
-        if message.state == "rows":
-            self.rows = message.rows
-            self._set_types(tuple(map(type_of_row, message.rows)))
-        elif message.state == "conflicts":
+        if message.state == "conflicts":
             self.conflicts = message.conflicts
         elif message.state == "end":
             self._end(message.answer)
@@ -386,7 +386,7 @@ class LayoutJob:
     def child_died(self, how: str) -> None:
         """Blame the type that was under way, and ask for the rest."""
         self.deaths += 1
-        if self.types is None or (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
+        if (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
             self._end(LayoutRefusal("unasked", f"the compiler gave no answer: the process {how}"))
             return
         if self.under_way is not None:
@@ -395,16 +395,13 @@ class LayoutJob:
             )
             self.under_way = None
         self.places = [index for index in range(len(self.types)) if index not in self.answers]
-        self.question = replace(self.question, text=None, types=tuple(self.types[index] for index in self.places))
+        self.question = replace(self.question, types=tuple(self.types[index] for index in self.places))
         self.ended = not self.places and not self.question.pairs
-
-    def _set_types(self, types: tuple[str, ...]) -> None:
-        self.types, self.places = types, range(len(types))
 
     def _end(self, refusal: LayoutAnswer | None) -> None:
         self.ended = True
         if refusal is not None:
-            for index in range(len(self.types or ())):
+            for index in range(len(self.types)):
                 self.answers.setdefault(index, refusal)
 
 
@@ -422,22 +419,13 @@ class LayoutServer:
         self._jobs: dict[int, LayoutJob] = {}
         self._number = 0
 
-    def ask(
-        self,
-        module: Module,
-        *,
-        text: str | None = None,
-        types: Sequence[str] = (),
-        pairs: Sequence[tuple[str, str]] = (),
-    ) -> LayoutJob:
-        """Ask for all layouts of a TTGIR text, for the layouts of some types, or for the bank conflicts of pairs.
-
-        A count of bank conflicts is the number of accesses per wavefront above one.
-        """
+    def ask(self, module: Module, *, types: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()) -> LayoutJob:
+        """Ask for the layouts of some types, or for the bank conflicts of pairs: accesses per wavefront above one."""
         self._number += 1
-        job = LayoutJob(Question(module, text, tuple(types), tuple(pairs), self._number))
-        self._jobs[self._number] = job
-        self._send(job)
+        job = LayoutJob(Question(module, tuple(types), tuple(pairs), self._number))
+        if not job.ended:
+            self._jobs[self._number] = job
+            self._send(job)
         return job
 
     def _send(self, job: LayoutJob) -> None:
@@ -485,13 +473,11 @@ class LayoutServer:
 
     def _child_died(self, how: str) -> None:
         self.close()
-        waiting, self._jobs = self._jobs, {}
-        for number, job in waiting.items():
-            # Only the first was under way; the others were waiting behind it.
-            if job.under_way is not None or job.types is None or len(waiting) == 1:
-                job.child_died(how)
-            if not job.ended:
-                self._jobs[number] = job
+        # One was under way, and the others waited behind it; where none was, it may be any.
+        begun = [job for job in self._jobs.values() if job.under_way is not None]
+        for job in begun or self._jobs.values():
+            job.child_died(how)
+        self._jobs = {number: job for number, job in self._jobs.items() if not job.ended}
         for job in list(self._jobs.values()):
             self._send(job)
 

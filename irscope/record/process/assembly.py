@@ -111,12 +111,8 @@ class OpenCapture:
                 self.running = None
             case events.PassBegun():
                 self.running, self.log_from = event.step, event.log
-            case events.PassSkipped():
-                self.snapshots[event.step.index] = replace(event.step, outcome="skipped", changed=False)
             case events.PassEnded():
-                self.snapshots[event.step.index] = replace(
-                    event.step, changed=event.changed, text=event.data, duration_us=event.duration_us
-                )
+                self.snapshots[event.step.index] = event.step
                 self.running = None
             case events.PassingText():
                 if event.data is not None:
@@ -134,7 +130,7 @@ class OpenCapture:
                 known = len(self.llvm_snapshots)
                 self.llvm_snapshots += read_llvm_dump(event.data, event.stage, known, self.llvm_snapshots)
             case events.Logged():
-                self.logs.append(PassLog(event.stage, event.data, event.index, event.lines_left_out))
+                self.logs.append(event.log)
             case events.LayoutsKnown():
                 self.layouts = event.layouts
             case events.CompileEnded():

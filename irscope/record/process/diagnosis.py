@@ -149,15 +149,11 @@ def _with_rest(own: str, message: str) -> str:
 
 def with_diagnostics(message: str, diagnostics: str) -> str:
     """A failure's message with what the compiler said of it first; `message` alone where it printed nothing of use."""
-    blocks = [block for block in _blocks(diagnostics) if block not in message]
+    lines = [line.rstrip() for line in diagnostics.splitlines()]
+    # An assertion is the cause of the errors that are printed after it.
+    blocks = [block for block in dict.fromkeys((*_assertions(lines), *_errors(lines))) if block not in message]
     whole = "\n".join([*blocks[:_MOST_BLOCKS], message]).strip()
     return f"out of memory: {whole}" if whole.startswith(_NO_MEMORY) else whole
-
-
-def _blocks(text: str) -> list[str]:
-    """What says why, the gravest first: an assertion is the cause of the errors that are printed after it."""
-    lines = [line.rstrip() for line in text.splitlines()]
-    return [*dict.fromkeys(_assertions(lines)), *dict.fromkeys(_errors(lines))]
 
 
 def _assertions(lines: list[str]) -> Iterator[str]:

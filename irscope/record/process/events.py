@@ -9,7 +9,7 @@ from typing import Any
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Environment, Launch, PassSnapshot, Target
-from irscope.model.evidence import CompileTimes, GraphOrigin
+from irscope.model.evidence import CompileTimes, GraphOrigin, PassLog
 from irscope.model.launch_record import Assumption
 from irscope.model.layout import LayoutRow
 from irscope.record.process.requests import CompileJob
@@ -280,16 +280,11 @@ class PassBegun(_PassEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class PassSkipped(_PassEvent):
-    """The plan switches the pass off."""
+class PassEnded(CompileEvent):
+    """A pass ended, or the plan switches it off."""
 
-
-@dataclass(frozen=True, slots=True)
-class PassEnded(_PassEvent):
-    changed: bool | None = None
-    duration_us: int | None = None
-    data: str | None = None
-    """The IR after it; None if it did not change, or was not printed."""
+    step: PassSnapshot
+    """With what came of it. Its text is None if it did not change, or was not printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,12 +311,9 @@ class PassText(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class Logged(CompileEvent):
-    """What the compiler printed of its reasons, as `PassLog` has it."""
+    """What the compiler printed of its reasons."""
 
-    stage: str
-    index: int | None
-    data: str
-    lines_left_out: int = 0
+    log: PassLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,10 +158,10 @@ def _record_one(
 def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:
     """The captures of the first process, and of each other those that are not among them yet."""
     files = [*recordings[0].files]
-    known = {file.id for file in files}
+    known = {file.facts.id for file in files}
     for captures in recordings[1:]:
-        files += [file for file in captures.files if file.id not in known]
-        known |= {file.id for file in captures.files}
+        files += [file for file in captures.files if file.facts.id not in known]
+        known |= {file.facts.id for file in captures.files}
     return StoredCaptures(files)
 
 
@@ -201,7 +201,7 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
         return 0
     try:
         for index, file in enumerate(captures.files):
-            if file.status == "failed":
+            if file.facts.status == "failed":
                 failed = file.load()
                 left_s = request.timeout_s - completion.assembly.seconds_of(index)
                 full = _with_text_before_failure(failed, left_s, request.interpreter)

@@ -8,7 +8,6 @@ another.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import sys
 import threading
@@ -21,17 +20,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from irscope.device.occupancy import with_fit
 from irscope.errors import MissingTool
-from irscope.ir.asm.resources import read_resources
-from irscope.ir.logs.launch_text import launch_of_module, shown_metadata
-from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Environment, SourceFile, Target, stage_named
-from irscope.model.plain import tupled
+from irscope.ir.logs.launch_text import launch_of_module
+from irscope.model.capture import STAGE_NAMES, Capture, Target, stage_named
 from irscope.plan import PassPlan
 from irscope.record.compile.launches import describe_launch, plain
 from irscope.record.compile.watch import Watch, tap
 from irscope.record.process import events
-from irscope.record.process.assembly import OpenCapture
+from irscope.record.process.assembly import Assembly, OpenCapture
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.recording import SourceFiles, describe_environment
 from irscope.record.triton import api as triton_api
@@ -63,19 +59,20 @@ class Listening:
         self._lock = threading.Lock()
         self._writers: list[threading.Thread] = []
         self._active = True
-        self._environments: dict[Target, Environment] = {}
+        self._begun: dict[Target, tuple[events.Begun, tuple[tuple[str, str], ...]]] = {}
         self._open = threading.local()
         self._request = RecordRequest(mode="script", plan=plan, snapshots="none")
         self._watch = Watch(self._take, self._request)
         self._collection = Collection(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._patches = ExitStack()
-        self._before = triton_api.compilation_listener()
-        triton_api.set_compilation_listener(self._compiled)
-        self._hook_before = triton_api.stages_hook()
+        self._knobs = triton_api.knobs()
+        self._before = self._knobs.compilation.listener
+        self._knobs.compilation.listener = self._compiled
+        self._hook_before = self._knobs.runtime.add_stages_inspection_hook
         if plan:
             self._patches.enter_context(tap(triton_api.backend_classes(), lambda: self._watch.current))
-            triton_api.set_stages_hook(self._staged)
+            self._knobs.runtime.add_stages_inspection_hook = self._staged
 
     def __enter__(self) -> Listening:
         return self
@@ -100,10 +97,10 @@ class Listening:
         if not self._active:
             return
         self._active = False
-        if triton_api.compilation_listener() == self._compiled:
-            triton_api.set_compilation_listener(self._before)
-        if triton_api.stages_hook() == self._staged:
-            triton_api.set_stages_hook(self._hook_before)
+        if self._knobs.compilation.listener == self._compiled:
+            self._knobs.compilation.listener = self._before
+        if self._knobs.runtime.add_stages_inspection_hook == self._staged:
+            self._knobs.runtime.add_stages_inspection_hook = self._hook_before
         self._patches.close()
 
     # Triton's hooks
@@ -169,64 +166,39 @@ class Listening:
     # Captures
 
     def _capture(self, src: Any, metadata: Mapping[str, Any], paths: Mapping[str, str], times: Any) -> Capture:
-        gpu = metadata["target"]
-        target = triton_api.target_of(gpu)
-        durations = dict(times.lowering_stages)
-        artifacts: list[Artifact] = []
+        """Fold what Triton says of a compile as the events of a recording are."""
+        target = triton_api.target_of(metadata["target"])
+        backend = triton_api.make_backend(target)
+        texts: dict[str, bytes | str] = {}
         for name, path in paths.items():
             stage = name.rpartition(".")[2]
-            if stage not in STAGE_NAMES:
-                continue
-            data: bytes | str = Path(path).read_bytes()
-            if not stage_named(stage).is_binary:
-                data = data.decode("utf-8", "replace")
-            artifacts.append(Artifact(stage, data, durations.get(stage)))
-        artifacts.sort(key=lambda one: STAGE_NAMES.index(one.stage))
-        stages = {one.stage: one.data for one in artifacts}
-        launch = describe_launch(src) if hasattr(src, "fn") else launch_of_module(str(next(iter(stages.values()))))
-        backend = triton_api.make_backend(target)
+            if stage in STAGE_NAMES:
+                data = Path(path).read_bytes()
+                texts[stage] = data if stage_named(stage).is_binary else data.decode("utf-8", "replace")
+        first = texts[min(texts, key=STAGE_NAMES.index)]
+        launch = describe_launch(src) if hasattr(src, "fn") else launch_of_module(str(first))
         options = {name: metadata[name] for name in vars(backend.parse_options({})) if name in metadata}
+        if target not in self._begun:
+            parts = compiler_parts(target, type(backend), dict(options.get("extern_libs") or ()).items())
+            begun = describe_environment(target, real=triton_api.present_gpu() is not None)
+            self._begun[target] = begun, parts
+        begun, parts = self._begun[target]
+        assembly = Assembly(self._request, " ".join(sys.argv))
+        assembly.feed(begun)
+        assembly.feed(events.CompileBegun(0, target, launch))
+        assembly.feed(events.OptionsKnown(0, plain(options)))
+        variables = code_variables(target.backend)
+        assembly.feed(events.CompilerKnown(0, parts, variables, dict(begun.environment.tools)))
+        SourceFiles(assembly.feed, self._request).report(launch.kernel.file)
+        durations = dict(times.lowering_stages)
+        for stage, data in texts.items():
+            assembly.feed(events.ArtifactMade(0, stage, data, durations.get(stage)))
         known = plain({name: value for name, value in metadata.items() if name != "target"})
-        open_ = getattr(self._open, "compile", None) if self._plan else None
-        sources = {one.path: one for one in self._sources(launch.kernel.file)}
-        # A path of this machine decides nothing: the same file lies elsewhere on the next.
-        shown = {name: tupled(value) for name, value in plain(options).items() if name != "extern_libs"}
-        capture = Capture(
-            launch=replace(launch, options=tuple(sorted(shown.items()))),
-            target=target,
-            plan=self._plan,
-            artifacts=tuple(artifacts),
-            snapshots=tuple(one for _, one in sorted(open_.snapshots.items())) if open_ is not None else (),
-            resources=read_resources(stages, known, ""),
-            environment=self._environment(target, backend, dict(options.get("extern_libs") or ())),
-            metadata=shown_metadata(known),
-            sources=tuple(sources.values()),
-            snapshot_level="none",
-            compile_us=times.total_lowering,
-        )
-        return with_fit(capture)
-
-    def _sources(self, file: str) -> list[SourceFile]:
-        found: list[SourceFile] = []
-
-        def sink(event: events.RecordingEvent) -> None:
-            if isinstance(event, events.SourceRead):
-                found.append(SourceFile(event.path, event.data))
-
-        SourceFiles(sink, self._request).report(file)
-        return found
-
-    def _environment(self, target: Target, backend: Any, libraries: Mapping[str, str]) -> Environment:
-        if target not in self._environments:
-            begun = describe_environment(target, real=triton_api.present_gpu() is not None).environment
-            parts = compiler_parts(target, type(backend), libraries.items())
-            command, trusted = " ".join(sys.argv), self._request.is_trusted
-            self._environments[target] = replace(begun, command=command, parts=parts, is_trusted=trusted)
-        return replace(
-            self._environments[target],
-            variables=code_variables(target.backend),
-            date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        )
+        assembly.feed(events.CompileEnded(0, "", known, ""))
+        (capture,) = assembly.captures()
+        passes = self._open.compile.snapshots if self._plan else {}
+        snapshots = tuple(snapshot for _, snapshot in sorted(passes.items()))
+        return replace(capture, snapshots=snapshots, compile_us=times.total_lowering)
 
     def _keep(self, capture: Capture) -> None:
         with self._lock:

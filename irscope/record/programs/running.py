@@ -388,7 +388,9 @@ def _run_tests(watch: Watch) -> ScriptEnd:
 
     request = watch.request
     watcher = _Watcher(watch)
-    _mark(pytest)
+    # Which of the hooks go around, or before, those of other plugins.
+    pytest.hookimpl(hookwrapper=True, tryfirst=True)(_Watcher.pytest_runtest_protocol)
+    pytest.hookimpl(tryfirst=True)(_Watcher.pytest_cmdline_main)
     # What the compiler prints goes to the standard error of the process, from which each compile's is read.
     words = ["--assert=plain", "--capture=sys", "-p", "no:cacheprovider"]
     if importlib.util.find_spec("pytest_cov") is not None:
@@ -411,12 +413,6 @@ def _run_tests(watch: Watch) -> ScriptEnd:
         rows[_MOST_SHOWN:] = [f"  … and {len(rows) - _MOST_SHOWN} more"]
     run = f"{len(watcher.failed)} of {len(watcher.tests)} tests failed" if watcher.tests else "no test was run"
     return ScriptEnd(code, run, "\n".join(rows), complete=code == _TESTS_FAILED)
-
-
-def _mark(pytest: Any) -> None:
-    """Say which of the hooks go around, or before, those of other plugins."""
-    pytest.hookimpl(hookwrapper=True, tryfirst=True)(_Watcher.pytest_runtest_protocol)
-    pytest.hookimpl(tryfirst=True)(_Watcher.pytest_cmdline_main)
 
 
 def _first_line(report: Any) -> str:

@@ -445,32 +445,11 @@ def program_watches_compiles() -> bool:
     return any(getattr(hook, "calls", hook) for hook in (*hooks, *asked))
 
 
-def compilation_listener() -> Any:
-    """What Triton calls at the end of a compile, or None."""
+def knobs() -> Any:
+    """Triton's settings, whose groups a program may set: `compilation.listener`, `cache.dir`, …"""
     from triton import knobs
 
-    return knobs.compilation.listener
-
-
-def set_compilation_listener(listener: Any) -> None:
-    """Have Triton call this at the end of a compile; None: nothing."""
-    from triton import knobs
-
-    knobs.compilation.listener = listener
-
-
-def stages_hook() -> Any:
-    """What Triton calls for its key and with the stages of a compile, or None."""
-    from triton import knobs
-
-    return knobs.runtime.add_stages_inspection_hook
-
-
-def set_stages_hook(hook: Any) -> None:
-    """Have Triton call this for its key and with the stages of a compile; None: nothing."""
-    from triton import knobs
-
-    knobs.runtime.add_stages_inspection_hook = hook
+    return knobs
 
 
 def stages_are_in_the_key() -> bool:
@@ -493,12 +472,6 @@ def compiler_state() -> Any:
     names = [(name, id(value)) for owner in owners for name, value in vars(owner).items() if callable(value)]
     groups = [value for value in vars(knobs).values() if isinstance(value, knobs.base_knobs)]
     return names, [dict(vars(group)) for group in groups]
-
-
-def cache_folder() -> str:
-    from triton import knobs
-
-    return str(knobs.cache.dir)
 
 
 def parsed_source(job: Any, parse: Any) -> Any:

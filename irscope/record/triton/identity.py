@@ -16,9 +16,8 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -204,15 +203,14 @@ def _name(path: Path, folder: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def code_variables(backend: str, environment: Mapping[str, str] | None = None) -> Rows:
+def code_variables(backend: str) -> Rows:
     """(name, value) of the current environment variables that decide the code of a backend (`cuda`, `hip`).
 
     Triton's own list for its cache key, without those that only print, and with those that are missing there. A path is
-    replaced by a digest of its contents. `environment`: instead of this process's, for those that are missing there.
+    replaced by a digest of its contents.
     """
-    environment = os.environ if environment is None else environment
     values = triton_api.cache_invalidating_environment()
-    values |= {name: environment[name] for name in _NOT_IN_TRITONS_KEY if environment.get(name)}
+    values |= {name: os.environ[name] for name in _NOT_IN_TRITONS_KEY if os.environ.get(name)}
     rows = {name: _value(name, value) for name, value in values.items() if _decides(name, backend)}
     # A switch that is off by default is not switched on by a zero.
     return tuple((name, value) for name, value in sorted(rows.items()) if (value, _is_switch(name)) != ("false", True))
@@ -356,7 +354,11 @@ def refuse_unknown_passes(plan: PassPlan, backends: Iterable[str] = ()) -> None:
     `backends`: those that are compiled for, where they are known.
     """
     rules = [rule for rule in (*plan.disabled, *plan.only) if rule.name != "*"]
-    if not rules or any(name in os.environ for name in _PLUGINS) or not (folder := _triton_folder()):
+    if not rules or any(name in os.environ for name in _PLUGINS):
+        return
+    try:
+        folder = triton_api.package_folder()
+    except (ImportError, MissingTool):
         return
     wanted = {_BACKENDS.get(name, name) for name in backends}
     if not (by_backend := _builders(folder)) or not wanted <= by_backend.keys():
@@ -406,15 +408,6 @@ def _without_prefix(name: str) -> str:
 def _refuse_stage(rule: PassRule) -> None:
     if rule.stage is not None and rule.stage not in (*STAGE_NAMES, LLVM):
         raise PlanError(f"'{rule}': there is no stage {rule.stage!r}.{did_you_mean(rule.stage, (*STAGE_NAMES, LLVM))}")
-
-
-def _triton_folder() -> Path | None:
-    try:
-        spec = find_spec("triton")
-    except ImportError:
-        return None
-    places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return Path(places[0]) if places else None
 
 
 @cache

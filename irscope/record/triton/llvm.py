@@ -81,10 +81,7 @@ class _Library:
     """One of the libraries that hold an LLVM."""
 
     def __init__(self, path: Path, exported: str) -> None:
-        try:
-            self._addresses = function_addresses(path, _SYMBOLS, exported)
-        except OSError:
-            self._addresses = {}
+        self._addresses = function_addresses(path, _SYMBOLS, exported)
         self.is_complete = self._addresses.keys() == set(_SYMBOLS)
         self._arguments: dict[str, str] = {}
         self._is_silent = False
@@ -176,9 +173,7 @@ class _Library:
         self._function(_END, None)()
 
 
-@cache
-def _library(path: Path, exported: str) -> _Library:
-    return _Library(path, exported)
+_library = cache(_Library)
 
 
 def _libraries(backend: str) -> list[_Library]:
@@ -257,7 +252,8 @@ class LlvmPasses:
             if row["name"] == _MARK:
                 # The code generator asks from within the pass, the middle end just before it.
                 argument = detail.rpartition("#")[0]
-                if latest is not None and (row["ts"] == latest["ts"] or self._last_is(argument)):
+                is_again = bool(self.spans) and self.spans[-1].name == argument
+                if latest is not None and (row["ts"] == latest["ts"] or is_again):
                     self.spans[-1] = replace(self.spans[-1], name=detail)
                 else:
                     asked = detail
@@ -277,6 +273,3 @@ class LlvmPasses:
             self.spans.append(TimeSpan(name, kind, begun_ns + row["ts"] * 1000, row["dur"] * 1000, len(ends)))
             latest = row if is_pass else latest
             ends.append(row["ts"] + row["dur"])
-
-    def _last_is(self, argument: str) -> bool:
-        return bool(self.spans) and self.spans[-1].name == argument

@@ -144,10 +144,7 @@ def _function(symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] |
 @cache
 def _addresses() -> dict[str, int]:
     library, exported = triton_api.compiler_library()
-    try:
-        return function_addresses(library, _SYMBOLS, exported)
-    except OSError:
-        return {}
+    return function_addresses(library, _SYMBOLS, exported)
 
 
 _SYMBOL_TABLE = 2
@@ -171,7 +168,10 @@ def function_addresses(library: Path, names: Sequence[str], exported: str) -> di
     `library`: the file that was loaded. `names`: the symbols of the functions. `exported`: a function that the library
     exports, from whose address the base of the library follows.
     """
-    loaded = ctypes.CDLL(str(library))
+    try:
+        loaded = ctypes.CDLL(str(library))
+    except OSError:
+        return {}
     addresses = {name: address for name in names if (address := _exported(loaded, name))}
     missing = [name for name in names if name not in addresses]
     base = _base_of(_exported(loaded, exported))
@@ -187,7 +187,7 @@ def function_offsets(library: Path, names: Sequence[str]) -> dict[str, int]:
             rows, _ = section_headers(data)
             table = next(row for row in rows if row[1] == _SYMBOL_TABLE and row[6] < len(rows))
             symbols, strings = (data[row[4] : row[4] + row[5]] for row in (table, rows[table[6]]))
-    except (ParseError, ValueError, StopIteration):
+    except (OSError, ParseError, ValueError, StopIteration):
         # An empty file cannot be mapped.
         return {}
     places = {name: strings.find(f"\0{name}\0".encode()) for name in names}

@@ -395,26 +395,17 @@ class Compiler:
     asked: RecordingOptions
     """The plan and the options here come on top of a capture's."""
     jobs: int | None = None
-    _pool: VariantPool | None = None
-    _stack: ExitStack | None = None
+    pool: VariantPool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pool = VariantPool(jobs=self.jobs, timeout_s=self.asked.timeout_s, interpreter=self.interpreter)
 
     def __enter__(self) -> Compiler:
-        with ExitStack() as stack:
-            pool = VariantPool(jobs=self.jobs, timeout_s=self.asked.timeout_s, interpreter=self.interpreter)
-            self._pool = stack.enter_context(pool)
-            self._stack = stack.pop_all()
+        self.pool.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._stack is not None:
-            self._stack.close()
-
-    @property
-    def pool(self) -> VariantPool:
-        """Its workers; raises RuntimeError outside of the block."""
-        if self._pool is None:
-            raise RuntimeError("the block of this compiler is not entered")
-        return self._pool
+    def __exit__(self, *error: object) -> None:
+        self.pool.__exit__(*error)
 
     @property
     def version(self) -> str:

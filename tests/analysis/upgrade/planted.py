@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,7 +71,9 @@ def plants_of(base: Capture) -> Iterator[Plant]:
 def judged(base: Capture, before: Compiler, plant: Plant, own: Capture, after: Compiler | None = None) -> Judged:
     """Plant a change in the compiler of the after side, and judge what is blamed; `own`: the compile without it."""
     if after is None:
-        after = replace(before, asked=replace(before.asked, plan=PassPlan.parse(plant.plan), options=plant.options))
+        # The same workers, asked for something else.
+        after = copy(before)
+        after.asked = replace(before.asked, plan=PassPlan.parse(plant.plan), options=plant.options)
     (theirs,) = compiled([base], after)
     (row,) = rows_of([(own, theirs)])
     if row.verdict not in ("worse", "better", "other"):

@@ -48,8 +48,7 @@ def layout_of(row: LayoutRow) -> LinearLayout:
 
 
 def test_every_layout_of_a_module() -> None:
-    with LayoutServer() as server:
-        rows = server.wait(server.ask(Module.of(TARGET), text=MODULE)).answered_rows()
+    rows = layouts_of_text(MODULE, TARGET)
     found = {row.alias: row for row in rows}
     assert set(found) == {"#blocked", "#shared", "#rotating", "#one", "#odd"}
     assert layout_of(found["#blocked"]).vectors("lane") == ((0, 8), (0, 16), (0, 32), (1, 0), (2, 0))
@@ -63,7 +62,6 @@ def test_every_layout_of_a_module() -> None:
     assert "vendor.thing" in refusal.message
     (use, *_) = found["#shared"].operations
     assert use == LayoutUse("ttg.local_alloc", (10, 11), ("%a", "%b"), ("kernel.py:7",), (("kernel.py:7",),))
-    assert layouts_of_text(MODULE, TARGET) == rows
     assert layouts_of_text(MODULE, TARGET, [replace(row, alias="#known") for row in rows]) == rows
 
 
@@ -80,13 +78,9 @@ def test_a_child_that_dies_is_replaced() -> None:
 
 
 def test_blame_falls_on_the_type_under_way() -> None:
-    module, rows = (
-        Module.of(TARGET),
-        tuple(LayoutRow(name, name, (size,), ("f16",)) for name, size in (("a", 2), ("b", 4), ("c", 8))),
-    )
+    module = Module.of(TARGET)
     one, three = (LayoutMap(LinearLayout.of({"lane": []}, (size,))) for size in (2, 8))
-    job = LayoutJob(Question(module, "…", job=1))
-    job.take(Message(1, "rows", rows=rows))
+    job = LayoutJob(Question(module, ("tensor<2xf16, a>", "tensor<4xf16, b>", "tensor<8xf16, c>"), job=1))
     job.take(Message(1, "begin", 0))
     job.take(Message(1, "answer", 0, answer=one))
     job.take(Message(1, "begin", 1))
@@ -95,7 +89,7 @@ def test_blame_falls_on_the_type_under_way() -> None:
     job.take(Message(1, "begin", 0))
     job.take(Message(1, "answer", 0, answer=three))
     job.take(Message(1, "end"))
-    first, second, third = (row.answer for row in job.answered_rows())
+    first, second, third = job.answered_types()
     assert first == one
     assert isinstance(second, LayoutRefusal)
     assert second.code == "crash"
@@ -113,7 +107,7 @@ def test_without_triton_rows_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_nothing_is_left_running() -> None:
     server = LayoutServer()
-    server.ask(Module.of(TARGET), text=MODULE)
+    server.ask(Module.of(TARGET), types=[f"tensor<64x64xf16, {BLOCKED}>"])
     assert server._child is not None
     pid = server._child.pid
     server.close()
@@ -172,7 +166,7 @@ def test_a_child_that_dies_of_a_layout_is_started_again_for_the_rest(monkeypatch
     monkeypatch.setattr(verify, "_MODULE", "tests.record.layouts.dying")
     types = ("good", "deadly", "good", "bad", "deadly")
     questions = [Measure("cuda:90", kind, (2,), 32, True, 4) for kind in types]
-    good, dead, *rest = verify._measured(questions, None)
+    good, dead, *rest = verify._measured(questions)
     assert good == Measured((0, 1))
     assert dead.error == "the process exited with code 3: deadly"
     assert rest == [good, Measured(error="bad"), dead]

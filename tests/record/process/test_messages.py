@@ -170,7 +170,7 @@ def test_a_stream_ends_where_its_writer_does() -> None:
     sink = MessageWriter(write_end)
     assert stream.read(0) == []
     sink(ScriptEnd(3, "it failed"))
-    sink(PassEnded(0, PassSnapshot(1, "ttir", "cse", 1), data="module {}"))
+    sink(PassEnded(0, PassSnapshot(1, "ttir", "cse", 1, text="module {}")))
     assert [type(event) for event in stream.read(1)] == [ScriptEnd, PassEnded]
     os.close(write_end)
     assert stream.read(1) == []

@@ -25,6 +25,7 @@ from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import CPU, CUDA, VirtualMemory
 from irscope.record.virtual.torch.mode import GpuMode, tensor_behind
+from irscope.record.virtual.torch.streams import nothing
 
 _HOST = "_irscope_is_of_host"
 """The attribute of a tensor that a program made on the CPU."""
@@ -49,7 +50,7 @@ class ComputingSession:
         patches.set(torch, "Generator", _generator_of_any_device(generator))
         patches.set(torch, "load", lambda file, map_location=None, *rest, **named: load(file, "cpu", *rest, **named))
         for name in ("manual_seed", "manual_seed_all"):
-            patches.set(torch.cuda, name, lambda number: _nothing(seed(number)))
+            patches.set(torch.cuda, name, lambda number: nothing(seed(number)))
         for name in ("get_rng_state", "set_rng_state"):
             function = getattr(torch, name)
             patches.set(torch.cuda, name, lambda *values, function=function, **_: function(*values[:1]))
@@ -188,10 +189,6 @@ def _install_autocast(patches: Patches) -> None:
 
     patches.set(torch.autocast, "__enter__", entered)
     patches.set(torch.autocast, "__exit__", left)
-
-
-def _nothing(_: Any) -> None:
-    return None
 
 
 def _to_gpu(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:

@@ -19,7 +19,7 @@ from irscope.record.virtual.placeholders import current_following, measured
 from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch.handlers import LEGACY_TYPES
 from irscope.record.virtual.torch.memory import CPU, CUDA, META, VirtualMemory, store_values, values_of
-from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream
+from irscope.record.virtual.torch.streams import Capturing, CudaGraph, Event, Nothing, Stream, nothing
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"
@@ -75,7 +75,7 @@ def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> N
         **_memory_functions(memory),
         **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), memory.exchange_device),
         "current_device": lambda: memory.current_device,
-        "set_device": lambda device: _nothing(memory.exchange_device(device)),
+        "set_device": lambda device: nothing(memory.exchange_device(device)),
         "utilization": lambda *_: measured(0),
         "is_current_stream_capturing": lambda: CudaGraph.is_capturing,
         **_constants(
@@ -129,7 +129,10 @@ def install_cuda(part: DevicePart, memory: VirtualMemory, patches: Patches) -> N
     # In torch 2.6 and later. Its functions are others than torch.cuda's: torch's own tables have them as keys.
     if (accelerator := getattr(torch, "accelerator", None)) is not None:
         patches.set_known(accelerator, _accelerator_functions(part, memory, stream))
-    _install_types(patches)
+    # The legacy types such as `torch.cuda.FloatTensor`.
+    for name, dtype in LEGACY_TYPES.items():
+        patches.set(torch.cuda, name, _legacy_type(name, dtype))
+    patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))
     _install_storage(memory, patches)
     patches.enter_context(AfterImport("torch.autograd.profiler_util", partial(_follow_events, patches)))
     _install_loading(patches)
@@ -146,10 +149,6 @@ def _always(value: Any) -> Callable[..., Any]:
 
 def _constants(value: Any, names: str) -> dict[str, Any]:
     return {name: _always(value) for name in names.split()}
-
-
-def _nothing(_: Any) -> None:
-    return None
 
 
 def _memory_functions(memory: VirtualMemory) -> dict[str, Any]:
@@ -199,21 +198,12 @@ def _accelerator_functions(part: DevicePart, memory: VirtualMemory, stream: Stre
         **_constants(None, _QUIET),
         **_memory_functions(memory),
         **dict.fromkeys(("current_device_index", "current_device_idx"), lambda: memory.current_device),
-        **dict.fromkeys(
-            ("set_device_index", "set_device_idx"), lambda device: _nothing(memory.exchange_device(device))
-        ),
+        **dict.fromkeys(("set_device_index", "set_device_idx"), lambda device: nothing(memory.exchange_device(device))),
         "current_accelerator": _always(torch.device("cuda")),
         "current_stream": _always(stream),
         "get_memory_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
         "device_index": _device_guard(memory),
     }
-
-
-def _install_types(patches: Patches) -> None:
-    """The legacy types such as `torch.cuda.FloatTensor`."""
-    for name, dtype in LEGACY_TYPES.items():
-        patches.set(torch.cuda, name, _legacy_type(name, dtype))
-    patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))
 
 
 def _legacy_type(name: str, dtype: torch.dtype) -> Any:
@@ -388,12 +378,12 @@ def _install_random(memory: VirtualMemory, patches: Patches) -> None:
         "default_generators": (default,),
         "get_rng_state": lambda *_, **__: default.get_state(),
         "get_rng_state_all": lambda: [default.get_state()],
-        "set_rng_state": lambda new_state, *_, **__: _nothing(default.set_state(new_state)),
-        "set_rng_state_all": lambda new_states: _nothing([default.set_state(state) for state in new_states]),
-        "manual_seed": lambda seed: _nothing(default.manual_seed(int(seed))),
-        "manual_seed_all": lambda seed: _nothing(default.manual_seed(int(seed))),
-        "seed": lambda: _nothing(default.seed()),
-        "seed_all": lambda: _nothing(default.seed()),
+        "set_rng_state": lambda new_state, *_, **__: nothing(default.set_state(new_state)),
+        "set_rng_state_all": lambda new_states: nothing([default.set_state(state) for state in new_states]),
+        "manual_seed": lambda seed: nothing(default.manual_seed(int(seed))),
+        "manual_seed_all": lambda seed: nothing(default.manual_seed(int(seed))),
+        "seed": lambda: nothing(default.seed()),
+        "seed_all": lambda: nothing(default.seed()),
         "initial_seed": default.initial_seed,
     }
     patches.set(torch, "Generator", Generator)

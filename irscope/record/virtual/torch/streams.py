@@ -11,8 +11,8 @@ _ELAPSED_MS = 100.0
 """The time between any two events: long, so that a script that repeats for some time is soon done."""
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    """Stands in for methods that wait, capture, free or print: there is nothing to do."""
+def nothing(*_: Any, **__: Any) -> None:
+    """Stands in for what waits, captures, frees or prints; and drops an answer that torch does not give."""
 
 
 class Stream(AbstractContextManager["Stream"]):
@@ -35,7 +35,7 @@ class Stream(AbstractContextManager["Stream"]):
     def priority_range() -> tuple[int, int]:
         return 0, -5
 
-    wait_stream = wait_event = synchronize = __exit__ = _nothing
+    wait_stream = wait_event = synchronize = __exit__ = nothing
 
     def record_event(self, event: Event | None = None) -> Event:
         return event if event is not None else Event()
@@ -55,7 +55,7 @@ class Event:
         self.enable_timing = enable_timing
         self.cuda_event = 0
 
-    record = wait = synchronize = _nothing
+    record = wait = synchronize = nothing
 
     def query(self) -> bool:
         """Whether all work is done, which is assumed."""
@@ -72,7 +72,7 @@ class CudaGraph:
     is_capturing = False
     """Whether a graph is being captured now: there is one device, and all its streams are one."""
 
-    __init__ = instantiate = replay = reset = enable_debug_mode = debug_dump = _nothing
+    __init__ = instantiate = replay = reset = enable_debug_mode = debug_dump = nothing
 
     def capture_begin(self, *_: Any, **__: Any) -> None:
         CudaGraph.is_capturing = True
@@ -106,7 +106,7 @@ class Nothing(AbstractContextManager[Any]):
     def __enter__(self) -> Any:
         return self._first
 
-    __exit__ = _nothing
+    __exit__ = nothing
 
 
 class BareInterface:
@@ -114,7 +114,7 @@ class BareInterface:
 
     Event = Event
     Stream = Stream
-    synchronize = staticmethod(_nothing)
+    synchronize = staticmethod(nothing)
 
     @staticmethod
     def current_device() -> int:
