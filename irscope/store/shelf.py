@@ -15,14 +15,12 @@ from typing import IO, Any, overload
 from weakref import finalize, ref
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import Capture, CaptureStatus
+from irscope.model.capture import Capture
 from irscope.model.facts import CaptureFacts, Outline
-from irscope.model.launch_record import Autotuning
 from irscope.model.telling import telling_texts
 from irscope.store.disk import write_atomically
 from irscope.store.file import SUFFIX, from_bytes, head_of, load, manifest_in, read_manifest, to_bytes
 from irscope.store.schema import checked_manifest
-from irscope.target import Target
 
 _LEAST_DIGITS = 4
 

@@ -375,10 +375,10 @@ class WatchedCompile:
         steps = {name: self.pass_added(ptxas.PREFIX + name, "") for name in ptxas.steps(command)}
         off = {name for name, step in steps.items() if self.request.plan.skips(step)}
         for name in off:
-            self.report(events.PassSkipped(self.number, steps[name]))
+            self.report(events.PassEnded(self.number, replace(steps[name], outcome="skipped", changed=False)))
         result = run(ptxas.without(command, off) if off else command)
         for name in steps.keys() - off:
-            self.report(events.PassEnded(self.number, steps[name], None, None, None))
+            self.report(events.PassEnded(self.number, steps[name]))
         return result
 
     @contextmanager
