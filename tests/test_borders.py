@@ -217,7 +217,6 @@ SPELLED = {
     "analysis.checks.assertions": "an example in a message for the user",
     "cli.layout": "an example in a message",
     "model.telling": "an attribute of an argument, as Triton writes it in a signature",
-    "record.compile.launches": "an attribute that Triton's compiler is given",
     "record.compile.recompile": "attributes that Triton's bindings are asked for",
     "record.layouts.compiler": "writes the module by which the compiler is asked about layouts",
     "render.report.results": "a sentence that names an operation to the reader",

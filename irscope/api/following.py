@@ -66,7 +66,7 @@ class Followed:
         lives = operation_lives(self.capture, lambda other: is_named(other, name))
         if not lives.lives:
             texts = [self.trail.first or "", *(step.right for step in self.trail.steps)]
-            names = {other for text in texts for other in operation_counts(text, self.trail.kind)}
+            names = {other for text in texts for other in operation_counts(text, "mlir")}
             known = sorted(names | {other.rpartition(".")[2] for other in names})
             raise UsageError(
                 f"no pass of {self.capture.name} left an operation {name!r}.{did_you_mean(name, known, or_all=False)}"
@@ -126,7 +126,7 @@ class Followed:
         lines = self._lines_of_steps()
         for index, (lefts, rights) in sorted(lines.items()):
             step = self.trail.steps[index]
-            diff = diff_texts(step.left, step.right, step.kind)
+            diff = diff_texts(step.left, step.right, "mlir")
             yield step, render_around(diff, lefts, rights, color=color)
 
     def _lines_of_steps(self) -> dict[int, tuple[set[int], set[int]]]:

@@ -29,6 +29,8 @@ _ARITHMETIC: dict[type, Callable[[int, int], int]] = {
 }  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
 _MOST_POINTS = 256
+_ROUNDS = 30
+"""Launches of each configuration that is measured."""
 
 
 def sizes_of(texts: Iterable[str]) -> tuple[dict[str, str], ...]:
@@ -199,13 +201,12 @@ def measured(
 
 
 def clock_on_gpu(
-    request_of: Callable[[Candidate], tuple[RecordRequest, int | None]], rounds: int = 30
+    request_of: Callable[[Candidate], tuple[RecordRequest, int | None]],
 ) -> Callable[[Candidate], Timing]:
     """A clock for `measured`: runs the script on the GPU with a configuration, and times its launch, L2 flushed.
 
     Args:
         request_of: the script with a configuration, and the number of the launch; None for the first.
-        rounds: launches of each.
     """
     from irscope.record.gpu.session import device_session
 
@@ -218,7 +219,7 @@ def clock_on_gpu(
                 raise RecordingError(f"the script launched {made} in place of {candidate.name}.")
             # The baseline, that once more, and the configuration's compile where its options are others.
             variants = (candidate.capture,) if differing else ()
-            return timing_of(session.times_us(variants, rounds=rounds)[2 if variants else 0], cold=True)
+            return timing_of(session.times_us(variants, rounds=_ROUNDS)[2 if variants else 0], cold=True)
 
     return clock
 

@@ -198,7 +198,7 @@ def reduce(
         refuse_untrusted(capture, "--python-output runs", "what irscope reproduce writes of it")
     origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
     with progress("reduce") as tell:
-        told = tell or (lambda text: None)
+        told: Callable[[str], None] = tell or (lambda _: None)
         made, text = wanted.reduced(subject, record_options, capture, number, origins, told, python is not None)
     if python is not None and text is not None:
         write_output(python, python_file(text).encode("utf-8", "surrogateescape"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -393,10 +393,12 @@ def at_level(flow: Dataflow, lines: Mapping[int, str], level: int) -> Dataflow:
     if level == 1:
         return _merged(flow, _chains(flow))
     keep = _NOTABLE if level <= 3 else frozenset[_Role]()
-    by_line: Callable[[Node], Hashable] = lambda node: lines.get(node.line, "")  # noqa: E731
-    key = by_line if level % 2 == 0 else lambda node: node.region
-    alone = {node.number: ("alone", node.number) for node in flow.nodes if node.role in keep}
-    return _merged(flow, {node.number: ("group", key(node), node.region if keep else 0) for node in flow.nodes} | alone)
+    groups: dict[int, Hashable] = {}
+    for node in flow.nodes:
+        key = lines.get(node.line, "") if level % 2 == 0 else node.region
+        group: Hashable = ("group", key, node.region if keep else 0)
+        groups[node.number] = ("alone", node.number) if node.role in keep else group
+    return _merged(flow, groups)
 
 
 def _without_inputs(flow: Dataflow) -> Dataflow:

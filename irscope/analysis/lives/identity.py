@@ -18,7 +18,7 @@ from irscope.ir.columns import read_body
 from irscope.ir.locations.model import TextLocations, columns_of
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.syntax import Body
-from irscope.model.capture import Capture, PassSnapshot, StageKind
+from irscope.model.capture import Capture, PassSnapshot
 
 # ── The texts of a capture's passes, each with the one before it ────────────────────────────────────────────────────
 
@@ -30,7 +30,6 @@ class PassStep:
     passes: tuple[PassSnapshot, ...]
     left: str
     right: str
-    kind: StageKind
 
     @property
     def label(self) -> str:
@@ -45,7 +44,7 @@ class PassStep:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The texts of one group of passes, in the order of the pipeline."""
+    """The texts of the passes of MLIR, in the order of the pipeline."""
 
     first: str | None
     """The text that the first step found; None where no text was kept."""
@@ -55,7 +54,6 @@ class Trail:
     """Those that changed the text."""
     behind: tuple[PassSnapshot, ...]
     """The passes after the last text, whose own texts were not kept."""
-    kind: StageKind
     passes: tuple[PassSnapshot, ...]
     """All that may have changed the text; optimisers that are one step as a whole (`llvm-opt`) have none."""
 
@@ -78,10 +76,9 @@ class Trail:
         return None if unknown or self.first is None else at
 
 
-def trail_of(capture: Capture, group: str = "mlir") -> Trail:
-    """The texts of a capture's passes of one group."""
-    passes = tuple([one for one in capture.passes(group) if one.argument or one.text is not None or group == "llvm"])
-    kind: StageKind = "llvm" if group == "llvm" else "mlir"
+def trail_of(capture: Capture) -> Trail:
+    """The texts of a capture's passes of MLIR."""
+    passes = tuple([one for one in capture.passes() if one.argument or one.text is not None])
     first = capture.text_before(passes[0]) if passes else None
     before: tuple[PassSnapshot, ...] = ()
     steps: list[PassStep] = []
@@ -95,9 +92,9 @@ def trail_of(capture: Capture, group: str = "mlir") -> Trail:
         if text is None:
             first, before = snapshot.text, (*pending, snapshot)
         elif snapshot.text != text:
-            steps.append(PassStep((*pending, snapshot), text, snapshot.text, kind))
+            steps.append(PassStep((*pending, snapshot), text, snapshot.text))
         text, pending = snapshot.text, []
-    return Trail(first, before, tuple(steps), tuple(pending), kind, passes)
+    return Trail(first, before, tuple(steps), tuple(pending), passes)
 
 
 Place = tuple[tuple[str, int, int], ...]
@@ -148,7 +145,7 @@ class Compared:
     """The operations of a step's two texts."""
 
     def __init__(self, step: PassStep) -> None:
-        left, right = _side_of(step.left, step.kind), _side_of(step.right, step.kind)
+        left, right = _side_of(step.left), _side_of(step.right)
         self._matching = matched(left.body, right.body)
         self._left, self._right = self._matching.left, self._matching.right
         self._left_side, self._right_side = left.of(self._left), right.of(self._right)
@@ -437,15 +434,15 @@ class _Unions:
 
 
 @lru_cache(maxsize=4)
-def _side_of(text: str, kind: StageKind) -> _Side:
+def _side_of(text: str) -> _Side:
     """The operations of a text, which is the right side of one step and the left side of the next.
 
     Its values have numbers for names: the diff takes a variable's name in them for evidence.
     """
-    body = read_body(text, kind, frozenset({"locations"}))
+    body = read_body(text, "mlir", frozenset({"locations"}))
     pairs = enumerate(zip(body.names, body.definers, strict=True))
     names = [f"{name[0]}{value}" if line >= 0 else name for value, (name, line) in pairs]
-    return _Side(replace(body, names=names), read_locations(text, kind))
+    return _Side(replace(body, names=names), read_locations(text, "mlir"))
 
 
 def _buckets(

@@ -13,7 +13,7 @@ from irscope.ir.columns import read_body
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.syntax import Body
-from irscope.model.capture import Capture, StageKind
+from irscope.model.capture import Capture
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +145,12 @@ def operation_lives(
         trail = replace(trail, steps=steps[: last + 1])
     if trail.first is None:
         return Lives(trail, ())
-    kind = trail.kind
     follower = _OperationFollower(
-        {
-            one.line: _Track((_Birth(-1),), -1, one, one, [(-1, one.line)])
-            for one in sightings(trail.first, kind, is_wanted)
-        },
+        {one.line: _Track((_Birth(-1),), -1, one, one, [(-1, one.line)]) for one in sightings(trail.first, is_wanted)},
         explains=explains,
     )
     for index, step in enumerate(trail.steps):
-        seen = {one.line: one for one in sightings(step.right, kind, is_wanted)}
+        seen = {one.line: one for one in sightings(step.right, is_wanted)}
         if follower.present or seen:
             compared = Compared(step)
             lots = compared.lots(is_wanted)
@@ -166,13 +162,13 @@ def operation_lives(
     return Lives(trail, tuple(lives), frozenset(follower.uncertain))
 
 
-def sightings(text: str, kind: StageKind, is_wanted: Callable[[str], bool]) -> Iterator[Sighting]:
+def sightings(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Sighting]:
     """The operations of some names in a text."""
-    body = read_body(text, kind, frozenset({"locations"}))
+    body = _body(text)
     found = [line for line, shape in enumerate(body.shapes) if shape.name[:1].isalpha() and is_wanted(shape.name)]
     if not found:
         return
-    locations = read_locations(text, kind)
+    locations = read_locations(text, "mlir")
     for line in found:
         number = body.numbers[line]
         yield Sighting(body.shapes[line].name, number, body.lines[line].strip(), locations.chain_at(number))
@@ -271,7 +267,7 @@ def value_lives(trail: Trail, at: int, name: str) -> list[list[ValueEvent]]:
 
     Raises UsageError, with the nearest names, if there is none.
     """
-    body = _body(trail.text_after(at) or "", trail.kind)
+    body = _body(trail.text_after(at) or "")
     wanted = f"%{name.removeprefix('%').partition('#')[0]}"
     found = [value for value, one in enumerate(body.names) if one == wanted and body.definers[value] >= 0]
     if not found:
@@ -286,8 +282,8 @@ def _followed(trail: Trail, at: int, value: int, *, is_forward: bool = True) -> 
     for index in range(at + 1, len(trail.steps)) if is_forward else range(at, -1, -1):
         step = trail.steps[index]
         compared, text = Compared(step), step.left if is_forward else step.right
-        body = _body(text, step.kind)
-        here, name = _sighting(text, step.kind, body, value), body.names[value]
+        body = _body(text)
+        here, name = _sighting(text, body, value), body.names[value]
         lot = _lot_of(compared, here, is_right=not is_forward)
         other = compared.after(value, lot) if is_forward else compared.before(value, lot)
         partners, own = (lot.rights, lot.lefts) if is_forward else (lot.lefts, lot.rights)
@@ -306,16 +302,16 @@ def _followed(trail: Trail, at: int, value: int, *, is_forward: bool = True) -> 
     if is_forward:
         return events
     first = trail.first or ""
-    body = _body(first, trail.kind)
-    there = ValueEvent(-1, "there", body.names[value], _sighting(first, trail.kind, body, value))
+    body = _body(first)
+    there = ValueEvent(-1, "there", body.names[value], _sighting(first, body, value))
     return [there, *events[::-1]]
 
 
 def _change(index: int, compared: Compared, step: PassStep, values: tuple[int, int], lot: Lot) -> list[ValueEvent]:
     """The event of a step that a value is on both sides of; none where its operation says the same."""
-    left, right = _body(step.left, step.kind), _body(step.right, step.kind)
-    old = _sighting(step.left, step.kind, left, values[0])
-    new = _sighting(step.right, step.kind, right, values[1])
+    left, right = _body(step.left), _body(step.right)
+    old = _sighting(step.left, left, values[0])
+    new = _sighting(step.right, right, values[1])
     if old.line not in lot.lefts or new.line not in lot.rights:
         return [ValueEvent(index, "rewritten", right.names[values[1]], new, Origin("replaces", (old.name,)))]
     if compared.same_text(old.line, new.line):
@@ -329,12 +325,12 @@ def _lot_of(compared: Compared, here: Sighting, *, is_right: bool) -> Lot:
     return next((lot for lot in lots if here.line in (lot.rights if is_right else lot.lefts)), Lot((), ()))
 
 
-def _body(text: str, kind: StageKind) -> Body:
-    return read_body(text, kind, frozenset({"locations"}))
+def _body(text: str) -> Body:
+    return read_body(text, "mlir", frozenset({"locations"}))
 
 
-def _sighting(text: str, kind: StageKind, body: Body, value: int) -> Sighting:
+def _sighting(text: str, body: Body, value: int) -> Sighting:
     line = body.definers[value]
     number = body.numbers[line]
-    chain = read_locations(text, kind).chain_at(number)
+    chain = read_locations(text, "mlir").chain_at(number)
     return Sighting(body.shapes[line].name, number, body.lines[line].strip(), chain)

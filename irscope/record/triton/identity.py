@@ -339,8 +339,6 @@ def _named_in_libraries(target: Target) -> set[str]:
         return {name.decode() for name in _PROCESSOR.findall(data)}
 
 
-# --maxrregcount <archmax/archmin/N>   ['--regAllocOptLevel=2']
-_OPTION = re.compile(r"--([A-Za-z][\w-]*)")
 _BACKENDS = {"cuda": "nvidia", "hip": "amd"}
 _OPTIMISERS = ("llvm-opt", "ptxas-opt")
 """Passes by names of irscope's own: whole optimisers, which are no pass of MLIR's."""
@@ -392,9 +390,11 @@ def _refuse_unknown_step(folder: Path, rule: PassRule) -> None:
     name = rule.name.removeprefix(ptxas.PREFIX)
     if name in ptxas.KNOWN or (tool := triton_api.nvidia_tools().get("ptxas")) is None:
         return
+    # --maxrregcount <archmax/archmin/N>   ['--regAllocOptLevel=2']
     texts = [run_tool([str(tool), "--help"]).stdout.decode("utf-8", "replace")]
     texts += [path.read_text("utf-8") for path in folder.glob("backends/nvidia/compiler.py")]
-    options = {option for text in texts for option in _OPTION.findall(text)}
+    words = [word.strip("[]',\"") for text in texts for word in text.split()]
+    options = {word[2:].partition("=")[0] for word in words if word.startswith("--")}
     if name not in options:
         near = did_you_mean(name, (*ptxas.KNOWN, *options), or_all=False)
         raise PlanError(f"no step of ptxas is named '{rule}'.{near} 'irscope passes FILE' lists a kernel's.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -21,8 +20,6 @@ _LEVELS = ("O3", "O2", "O1")
 KNOWN = (*_LEVELS, *_DEFAULTS)
 """The steps that do not depend on the options that ptxas is given."""
 
-# -O2   --opt-level 2   --opt-level=2
-_LEVEL = re.compile(r"^(?:-O|--?opt-level)[= ]?(?P<level>\d)$")
 # What a binary is made for and of, and what changes no instruction.
 _NEEDED = (
     *("", "gpu-name", "arch", "o", "output-file", "v", "verbose", "g", "device-debug"),
@@ -42,9 +39,9 @@ def steps(command: Sequence[str]) -> tuple[str, ...]:
     by default is switched off by its option. Of a command whose level is 0, only given options are steps.
     """
     options = _options(command)
-    levels = [int(match["level"]) for words in options if (match := _LEVEL.match(" ".join(words)))]
+    levels = [level for words in options if (level := _level(words)) is not None]
     level = levels[-1] if levels else len(_LEVELS)
-    given = [_name(words) for words in options if not _LEVEL.match(" ".join(words))]
+    given = [_name(words) for words in options if _level(words) is None]
     switches = {_name([switch]): name for name, switch in _DEFAULTS.items()}
     defaults = [name for switch, name in switches.items() if level and switch not in given]
     others = dict.fromkeys(name for name in given if name not in switches and name not in _NEEDED)
@@ -56,7 +53,7 @@ def without(command: Sequence[str], off: Collection[str]) -> list[str]:
     lowest = min((int(name[1:]) for name in _LEVELS if name in off), default=None)
     changed = list(command[:1])
     for words in _options(command):
-        is_replaced = lowest is not None and _LEVEL.match(" ".join(words))
+        is_replaced = lowest is not None and _level(words) is not None
         if not is_replaced and _name(words) not in off:
             changed += words
     if lowest is not None:
@@ -74,6 +71,13 @@ def _options(command: Sequence[str]) -> list[list[str]]:
         else:
             groups.append([word])
     return groups
+
+
+def _level(words: Sequence[str]) -> int | None:
+    """2 of `-O2`, `--opt-level 2` and `--opt-level=2`; None for any other option."""
+    text = "".join(words).replace("=", "")
+    level = text.removeprefix("-O").removeprefix("--opt-level")
+    return int(level) if level != text and level.isdecimal() else None
 
 
 def _name(words: Sequence[str]) -> str:

@@ -181,18 +181,15 @@ _LEAST = 7.5
 """The size of the smallest label, in pixels."""
 
 
-def render_svg(
-    figures: Sequence[Figure], theme: str | None = None, width: int = _WIDTH, *, beside: bool = False
-) -> str:
+def render_svg(figures: Sequence[Figure], theme: str | None = None, *, beside: bool = False) -> str:
     """One SVG of figures.
 
     Args:
         theme: `light`, `dark` or `print`; None follows the reader's system.
-        width: in pixels.
         beside: whether the figures stand beside one another, at one scale, in an SVG that is half as wide again; they
             must be of one size. Otherwise they stand below one another.
     """
-    canvas = Canvas(theme_named(theme) if theme else None, width * 3 // 2 if beside else width)
+    canvas = Canvas(theme_named(theme) if theme else None, _WIDTH * 3 // 2 if beside else _WIDTH)
     top = float(_MARGIN)
     for group in [figures] if beside and figures else [[figure] for figure in figures]:
         top += _figures(canvas, group, top, int(canvas.width - _MARGIN) // len(group)) + _MARGIN

@@ -26,6 +26,8 @@ from irscope.render.text.tables import (
 )
 
 _RESET = "\x1b[0m"
+_AROUND = 2
+"""Rows before and after a line that is asked for."""
 _STYLES = {
     "removed": "\x1b[31m",
     "added": "\x1b[32m",
@@ -94,9 +96,7 @@ def render_diff(
     return render_unified(diff, color=color, context=context)
 
 
-def render_around(
-    diff: TextDiff, lefts: Collection[int], rights: Collection[int], *, color: bool = False, context: int = 2
-) -> str:
+def render_around(diff: TextDiff, lefts: Collection[int], rights: Collection[int], *, color: bool = False) -> str:
     """The rows of a diff around lines of the left and of the right text, by their 1-based numbers in these."""
     rows = [row for row in _diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, _Fold)]
     wanted = {
@@ -104,7 +104,7 @@ def render_around(
         for index, row in enumerate(rows)
         if (row.left >= 0 and diff.left_numbers[row.left] in lefts)
         or (row.right >= 0 and diff.right_numbers[row.right] in rights)
-        for near in range(index - context, index + context + 1)
+        for near in range(index - _AROUND, index + _AROUND + 1)
     }
     painter = _Painter(color)
     lines: list[str] = []

@@ -320,7 +320,7 @@ def _join(cells: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
-def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
+def kinds_text(counts: Sequence[StageCount]) -> str:
     """The instructions of the lowest assembly that matter most: `wgmma ×4, ld.global.128 ×2, 40 more`."""
     lowest = next(
         (count for count in reversed(counts) if stage_named(count.stage).kind in ("sass", "amdgcn", "ptx")), None
@@ -328,8 +328,8 @@ def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
     if lowest is None:
         return ""
     ranked = sorted(lowest.kinds, key=lambda kind: (family_rank(kind[0]), -kind[1]))
-    shown = ranked[:limit]
-    rest = sum(number for _, number in ranked[limit:])
+    shown = ranked[:_KINDS]
+    rest = sum(number for _, number in ranked[_KINDS:])
     parts = [f"{name} ×{number}" for name, number in shown]
     return ", ".join([*parts, *([f"{rest} more"] if rest else [])])
 

@@ -114,7 +114,7 @@ def test_without_the_pass_that_made_it_it_is_not_there(target: str) -> None:
 
 
 def seen_in(text: str) -> list[Sighting]:
-    return list(sightings(text, "mlir", lambda name: name == CONVERSION))
+    return list(sightings(text, lambda name: name == CONVERSION))
 
 
 # ── planted ───────────────────────────────────────────────────────────────────────────────────────────────────────
