@@ -261,9 +261,7 @@ def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch
     """`why`, of a finding that has everything."""
     change = (FixChange("option", "num_warps", 8),)
     measured = Agreement("identical"), Ratio(0.9, 0.8, 0.95)
-    proof = Proof(
-        False, ("16 → 128 bits",), "it does not fit", change, ("registers",), *measured, "not timed: n is 7", 1e-6
-    )
+    proof = Proof(False, ("16 → 128 bits",), "it does not fit", *measured, "not timed: n is 7", 1e-6)
     one = KernelFinding(
         "IRS101", "tt.load", 7, ("%x",), (), (("a.py", 3),), "narrow", "3 more", 3,
         (Cause("n is 7", "launch", "the arguments"),), (Suggestion("num_warps=8", change, proof),),

@@ -142,8 +142,11 @@ def _tiles(capture: Capture) -> _Tiles:
     of_size: list[tuple[str, str]] = []
     steps: list[str] = []
     for one in ast.walk(tree):
-        if isinstance(one, ast.Assign) and len(one.targets) == 1 and (axis := _axis(one.value, {})) is not None:
-            axes[ast.unparse(one.targets[0])] = axis
+        if isinstance(one, ast.Assign):
+            # m, n = tl.program_id(0), tl.program_id(1)
+            for target, value in zip(_parts(one.targets[0]), _parts(one.value), strict=False):
+                if (axis := _axis(value, {})) is not None:
+                    axes[ast.unparse(target)] = axis
     for one in ast.walk(tree):
         if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
             for this, other in ((one.left, one.right), (one.right, one.left)):
@@ -158,6 +161,10 @@ def _tiles(capture: Capture) -> _Tiles:
         if called in ("range", "static_range") and len(names) == 3 and names[2] in constants:
             steps.append(names[2])
     return _Tiles(tuple(dict.fromkeys(of_axis)), tuple(dict.fromkeys(of_size)), tuple(steps))
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
 
 
 def _axis(node: ast.expr, known: Mapping[str, int]) -> int | None:

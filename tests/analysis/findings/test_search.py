@@ -15,8 +15,8 @@ from irscope.target import Target
 
 SOURCE = """
 def product(a, b, M, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    pid_n = tl.program_id(axis=1)
-    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    pid_m, pid_n = tl.program_id(0), tl.program_id(axis=1)
+    i = pid_m * BM + tl.arange(0, BM)
     j = pid_n * BN + tl.arange(0, BN)
     for k in range(0, M, BK):
         pass
