@@ -14,7 +14,7 @@ from typing import Any
 from irscope.analysis.roofline import MEMORY, OperationWork, Roofline, UnitWork, mark
 from irscope.errors import UsageError
 from irscope.memory.access import MOST, Span
-from irscope.memory.programs.footprint import SECTOR_BYTES
+from irscope.memory.addresses.footprint import SECTOR_BYTES
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
 from irscope.render.text.tables import duration_text, picked, scaled, table

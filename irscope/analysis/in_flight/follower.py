@@ -23,8 +23,8 @@ from irscope.machine.control import Step
 from irscope.machine.loops import FollowedLoop, Runner
 from irscope.machine.noted import Held, Opaque, Place
 from irscope.machine.numbers import bits_of, constant
-from irscope.machine.symbolic import Programs, TooMuch
-from irscope.memory.programs.runner import predicate_of
+from irscope.machine.programs import Programs
+from irscope.machine.symbolic import TooMuch, predicate_of
 
 _MOST_ITERATIONS = 512
 """Iterations that are followed one by one."""
