@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Integers = NDArray[np.int64]
-_WARP = 32
+_WARP, _WAVE = 32, 64
 
 
 def computed(name: str, suffixes: list[str], operands: Sequence[_Integers]) -> _Integers | None:
@@ -158,6 +158,12 @@ def _shuffled(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
     return value[warp + np.where((source >= 0) & (source < _WARP), source, lane)]
 
 
+def _read_of_lane(_: list[str], parts: list[_Integers]) -> _Integers:
+    """`readlane`, as AMD GPUs have it: the value of one lane, in all threads of a wave of 64."""
+    threads = np.arange(len(parts[0]))
+    return parts[0][np.minimum(threads // _WAVE * _WAVE + parts[1], len(threads) - 1)]
+
+
 _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None]] = {
     "mov": lambda _, parts: parts[0],
     "cvt": lambda suffixes, parts: cut(parts[0], suffixes[-1], wide=False),
@@ -185,5 +191,6 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
     "abs": lambda suffixes, parts: np.abs(_signed(parts[0], suffixes)),
     "selp": lambda _, parts: np.where(parts[2] != 0, parts[0], parts[1]),
     "shfl": _shuffled,
+    "readlane": _read_of_lane,
 }
 """Instruction → what it makes of its operands, before that is cut to its type."""

@@ -25,7 +25,7 @@ from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
-from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, uses_shared
+from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import ProgramsProof, prove_programs
 from irscope.verify.texts import AddressWatch, BoundsAnd, ExecutedText
@@ -392,8 +392,10 @@ class _Verifier:
 
     def _check_shared(self) -> None:
         texts = self.capture.texts
-        if "ptx" not in texts or "ttgir" not in texts:
-            self.shared = "not checked: the capture has no PTX"
+        code = code_of_threads(self.capture)
+        if code is None or "ttgir" not in texts:
+            wanted = "PTX" if self.capture.target.backend == "cuda" else "LLVM IR"
+            self.shared = f"not checked: the capture has no {wanted}"
             return
         if not uses_shared(self.capture):
             self.shared = "not used"
@@ -420,7 +422,7 @@ class _Verifier:
                 break
         several = f"{len(programs)} of {self.all_programs} programs"
         which = f"program {self._program(0)}" if len(programs) == 1 else several
-        self.shared = f"{which}, by thread in the PTX"
+        self.shared = f"{which}, by thread in the {'PTX' if code[1] == 'ptx' else 'LLVM IR'}"
 
     def _reads(self, text: ExecutedText, programs: Sequence[int]) -> ReadsFrom:
         reads = ReadsFrom(text.granule, text.origin)

@@ -65,9 +65,9 @@ class _Places:
 class SharedOrder(CtaListener):
     """Finds races among the accesses of one CTA."""
 
-    def __init__(self, threads: int, shared_bytes: int, granule: int) -> None:
-        """`granule`: bytes of the smallest access."""
-        self.threads = threads
+    def __init__(self, threads: int, shared_bytes: int, granule: int, in_order: int = 1) -> None:
+        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another."""
+        self.threads, self._in_order = threads, in_order
         self.found: dict[tuple[int, int, RaceKind], SharedRace] = {}
         self._units: dict[tuple[str, int], int] = {}
         self._clocks = threads + _MOST_UNITS
@@ -274,6 +274,8 @@ class SharedOrder(CtaListener):
         before = places.writer[where]
         rows = np.arange(len(where))
         open_ = (before >= 0) & (before != own) & (known[rows, before] < places.written[where])
+        if self._in_order > 1:
+            open_ &= before // self._in_order != own // self._in_order
         if open_.any():
             at = int(np.flatnonzero(open_)[0])
             self._report(
@@ -299,7 +301,9 @@ class SharedOrder(CtaListener):
         late = times > known[read][:, : self._clocks]
         # A thread, or a unit, is in order with itself.
         inside = own[read] < self._clocks
-        late[np.flatnonzero(inside), own[read][inside]] = False
+        for place in range(self._in_order):
+            together = own[read][inside] // self._in_order * self._in_order + place
+            late[np.flatnonzero(inside), together] = False
         if late.any():
             row, reader = (int(index[0]) for index in np.nonzero(late))
             at = int(read[row])

@@ -1,0 +1,372 @@
+"""What the threads of an AMD GPU do, from LLVM IR, in instructions of PTX: so that one machine executes both.
+
+A vector is one register for each element, a phi node copies on the edges that lead to it, and what has no counterpart
+(floats, shuffles of data) leaves its result undefined. Sources: "LLVM Language Reference"; "User Guide for AMDGPU
+Backend", LLVM IR Intrinsics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irscope.ir.asm.instructions import CodeLabel, Function, Instruction
+from irscope.ir.asm.readers import PtxFunction, parse_llvm, symbol_of
+from irscope.ir.mlir.tokens import split_commas
+
+# %15 = add nuw nsw i32 %14, 6      store <1 x float> %56, ptr addrspace(3) %55, align 4
+_STATEMENT = re.compile(r'\s*(?:(?P<result>%(?:"[^"]*"|[\w.$-]+)) = )?(?:tail |notail )?(?P<opcode>\w+)\s*(?P<rest>.*)')
+# <4 x half>      [16 x i8]
+_MANY = re.compile(r"[<\[](\d+) x (.+)[>\]]")
+# ptr addrspace(3) getelementptr inbounds nuw (i8, ptr addrspace(3) @global_smem, i32 4096)
+_CONSTANT = re.compile(r"getelementptr [\w ]*\((?P<type>[^,]+), ptr addrspace\(3\) @[\w.]+, i\d+ (?P<index>\d+)\)")
+# i32 %14      ptr addrspace(3) %55      <2 x float> zeroinitializer
+_TYPED = re.compile(
+    r"(?P<type>ptr(?: addrspace\(\d+\))?|[<\[][^>\]]*[>\]]|\w+) (?:(?:noundef|nonnull|inreg) )*(?P<value>.+)"
+)
+_SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
+_FLAGS = frozenset(
+    ["nuw", "nsw", "exact", "disjoint", "samesign", "nneg", "inbounds", "nusw", "fast", "volatile", "atomic"]
+)
+_ARITHMETIC = {
+    "add": "add.s{}", "sub": "sub.s{}", "mul": "mul.lo.s{}", "and": "and.s{}", "or": "or.s{}", "xor": "xor.s{}",
+    "shl": "shl.s{}", "lshr": "shr.u{}", "ashr": "shr.s{}", "sdiv": "div.s{}", "udiv": "div.u{}", "srem": "rem.s{}",
+    "urem": "rem.u{}", "smin": "min.s{}", "smax": "max.s{}", "umin": "min.u{}", "umax": "max.u{}",
+}  # fmt: skip
+_IDS = {
+    f"llvm.amdgcn.{name}.id.{axis}": f"%{register}.{axis}"
+    for name, register in (("workitem", "tid"), ("workgroup", "ctaid"))
+    for axis in "xyz"
+}
+
+
+def llvm_threads(text: str, name: str, threads: int) -> PtxFunction | None:
+    """A kernel of a module of LLVM IR for `threads` threads; None if the module has no such kernel."""
+    function = next((one for one in parse_llvm(text) if one.name == name), None)
+    header = next((line for line in text.splitlines() if line.startswith("define ") and symbol_of(line) == name), "")
+    return None if function is None else _Translation(function, header, threads).function()
+
+
+@dataclass
+class _Translation:
+    source: Function
+    header: str
+    threads: int
+    code: list[Instruction] = field(default_factory=list[Instruction])
+    labels: list[CodeLabel] = field(default_factory=list[CodeLabel])
+    line: int = 0
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    """Register → how many elements it has, of those that are vectors."""
+    grid: dict[str, int] = field(default_factory=dict[str, int])
+    """Register → the byte of the implicit arguments, which begin with the number of programs, that it points to."""
+
+    def function(self) -> PtxFunction:
+        """The whole kernel."""
+        # define amdgpu_kernel void @k(ptr addrspace(1) inreg %0, i32 inreg %6) #0 {
+        arguments = re.findall(r"(\w+)[^,%]*? (%[\w.]+)", self.header.partition("(")[2])
+        names = tuple((f"argument {place}", "") for place in range(len(arguments)))
+        for (kind, register), (name, _) in zip(arguments, names, strict=True):
+            if kind not in ("float", "half", "bfloat", "double"):
+                self.emit("ld.param.s64" if kind == "ptr" else f"ld.param.s{kind[1:]}", register, f"[{name}]")
+        places = {label.index: label.name for label in self.source.labels}
+        block, phis = places.get(0, ""), self._phis()
+        for index, item in enumerate(self.source.instructions):
+            if index in places:
+                block = places[index]
+                self.labels.append(CodeLabel(block, len(self.code)))
+            self.line = item.line
+            match = _STATEMENT.match(item.operands[0])
+            if match is not None and item.opcode != "phi":
+                self._translate(match["result"] or "", match["opcode"], _without_flags(match["rest"]), block, phis)
+        return PtxFunction(
+            self.source.name, tuple(self.code), tuple(self.labels), names, directives=(f"reqntid {self.threads}",)
+        )
+
+    def emit(self, opcode: str, *operands: str, predicate: str = "") -> None:
+        self.code.append(Instruction(opcode, operands, predicate, line=self.line))
+
+    def _phis(self) -> dict[str, list[tuple[str, str, Mapping[str, str]]]]:
+        """Block → the (register, type, block before → value) of each of its phi nodes."""
+        places = {label.index: label.name for label in self.source.labels}
+        known, block = set(places.values()), ""
+        found: dict[str, list[tuple[str, str, Mapping[str, str]]]] = {}
+        for index, item in enumerate(self.source.instructions):
+            block = places.get(index, block)
+            match = _STATEMENT.match(item.operands[0])
+            if item.opcode != "phi" or match is None:
+                continue
+            # %9 = phi i32 [ %8, %.lr.ph ], [ 0, %2 ]
+            kind, _, rest = match["rest"].partition(" [")
+            rows = re.findall(r"\[ (.+?), %([\w.$-]+) \]", f"[{rest}")
+            # The first block has no label in the text.
+            values = {before if before in known else "": value for value, before in rows}
+            self._many(match["result"], kind)
+            found.setdefault(block, []).append((match["result"], kind, values))
+        return found
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _many(self, register: str, kind: str) -> int:
+        """Note how many elements a register has."""
+        match = _MANY.fullmatch(kind)
+        self.counts[register] = int(match[1]) if match is not None and kind[0] == "<" else 1
+        return self.counts[register]
+
+    def _elements(self, value: str, count: int) -> list[str]:
+        """The registers or numbers of a value."""
+        if value.startswith("<"):
+            return [_number(part.rpartition(" ")[2]) for part in split_commas(value[1:-1])]
+        if value.startswith("splat "):
+            # splat (i32 5)
+            return [_number(value.rstrip(")").rpartition(" ")[2])] * count
+        if value.startswith("%") and self.counts.get(value, 1) > 1:
+            return [f"{value}:{place}" for place in range(count)]
+        constant = _CONSTANT.match(value)
+        return [str(int(constant["index"]) * _size(constant["type"])) if constant else _number(value)] * count
+
+    def _each(self, opcode: str, result: str, kind: str, *values: str) -> None:
+        """An operation on each element."""
+        count = self._many(result, kind)
+        columns = [self._elements(value, count) for value in values]
+        for own, *operands in zip(self._elements(result, count), *columns, strict=True):
+            self.emit(opcode, own, *operands)
+
+    # ── instructions ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _translate(
+        self, result: str, opcode: str, rest: str, block: str,
+        phis: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]],
+    ) -> None:  # fmt: skip
+        operands = [one for one in split_commas(rest) if not one.startswith(("!", "align "))]
+        if opcode in ("br", "ret", "switch", "unreachable"):
+            self._branch(opcode, rest, block, phis)
+        elif opcode in _ARITHMETIC:
+            kind, _, left = _typed(operands[0])
+            self._each(_ARITHMETIC[opcode].format(_bits(kind)), result, kind, left, operands[1])
+        elif opcode == "call":
+            self._call(result, rest)
+        elif opcode == "icmp":
+            # icmp slt i32 %21, %6
+            predicate, _, first = _without_flags(operands[0]).partition(" ")
+            kind, _, left = _typed(first)
+            sign = "u" if predicate[0] == "u" or kind.startswith("ptr") else "s"
+            opcode = f"setp.{predicate[-2:]}.{sign}{_bits(kind)}"
+            self._each(opcode, result, _of_shape(kind, "i1"), left, operands[1])
+        elif opcode == "select":
+            (_, _, condition), (kind, _, left), (_, _, right) = map(_typed, operands[:3])
+            self._each(f"selp.b{_bits(kind)}", result, kind, left, right, condition)
+        elif opcode in ("zext", "sext", "trunc"):
+            self._convert(result, operands[0], "u" if opcode == "zext" else "s")
+        elif opcode in ("bitcast", "freeze", "inttoptr", "ptrtoint", "addrspacecast"):
+            source, _, target = operands[0].rpartition(" to ")
+            kind, _, value = _typed(source or operands[0])
+            if self._many(result, target or kind) == self.counts.get(value, 1):
+                self._each("mov.b64", result, target or kind, value)
+        elif opcode == "getelementptr":
+            self._point(result, operands)
+        elif opcode in ("load", "store"):
+            self._access(opcode, result, operands)
+        elif opcode in ("insertelement", "extractelement", "shufflevector"):
+            self._rearrange(opcode, result, operands)
+        elif opcode in ("atomicrmw", "cmpxchg"):
+            space = "shared" if "addrspace(3)" in rest else "global"
+            pointer = next(_typed(one)[2] for one in operands if "ptr" in one)
+            # What it leaves is not followed.
+            self.emit(f"atom.{space}.add.f32", result or "%none", f"[{pointer}]", "0")
+        elif result:
+            match = _TYPED.match(rest)
+            self._many(result, match["type"] if match is not None else "")
+
+    def _convert(self, result: str, text: str, sign: str) -> None:
+        # zext <2 x i16> %29 to <2 x i32>
+        source, _, target = text.rpartition(" to ")
+        kind, _, value = _typed(source)
+        if kind == _of_shape(kind, "i1"):
+            self._each("selp.s64", result, target, "1" if sign == "u" else "-1", "0", value)
+        elif target == _of_shape(target, "i1"):
+            self._each("and.b64", result, target, value, "1")
+        else:
+            self._each(f"cvt.s{_bits(target)}.{sign}{min(_bits(kind), _bits(target))}", result, target, value)
+
+    def _point(self, result: str, operands: Sequence[str]) -> None:
+        # getelementptr inbounds nuw i8, ptr addrspace(3) @global_smem, i32 %54
+        kind, size = _without_flags(operands[0]), _size(_without_flags(operands[0]))
+        pointer, indices = _typed(operands[1])[2], [_typed(one)[2] for one in operands[2:]]
+        self._many(result, "ptr")
+        if pointer in self.grid and indices[0].isdecimal():
+            self.grid[result] = self.grid[pointer] + int(indices[0]) * size
+            return
+        for index in indices:
+            self.emit("mad.lo.s64", result, index, str(size), *self._elements(pointer, 1))
+            match = _MANY.fullmatch(kind)
+            pointer, kind = result, match[2] if match is not None else ""
+            size = _size(kind)
+
+    def _access(self, opcode: str, result: str, operands: Sequence[str]) -> None:
+        # load <1 x float>, ptr addrspace(3) %59, align 4        store i32 %5, ptr addrspace(3) %6, align 4
+        place = 1 if opcode == "load" else next(at for at, one in enumerate(operands) if at and "ptr" in one)
+        kind, space, pointer = _typed(operands[place])
+        name = "shared" if space == 3 else "global"
+        (address,) = self._elements(pointer, 1)
+        if pointer in self.grid and self.grid[pointer] in (0, 4, 8):
+            self._each("mov.u32", result, "i32", f"%nctaid.{'xyz'[self.grid[pointer] // 4]}")
+        elif opcode == "load":
+            kind = _without_flags(operands[0])
+            self._moved("ld", name, kind, address, self._elements(result, self._many(result, kind)))
+        elif space != 3:
+            # Only that it stores is of interest.
+            self.emit("st.global.b32", f"[{address}]", "0")
+        else:
+            kind, _, value = _typed(", ".join(operands[:place]))
+            match = _MANY.fullmatch(kind)
+            self._moved("st", name, kind, address, self._elements(value, int(match[1]) if match is not None else 1))
+
+    def _rearrange(self, opcode: str, result: str, operands: Sequence[str]) -> None:
+        (kind, _, value), (second_kind, _, second) = map(_typed, operands[:2])
+        match = _MANY.fullmatch(kind)
+        elements = self._elements(value, int(match[1]) if match is not None else 1)
+        last = operands[-1].rpartition(" ")[2]
+        if opcode == "extractelement":
+            self._many(result, "")
+            if last.isdecimal():
+                self.emit("mov.b64", result, elements[int(last)])
+            return
+        if opcode == "insertelement":
+            chosen = [second if str(at) == last else one for at, one in enumerate(elements)]
+        else:
+            # shufflevector <4 x float> %28, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+            both = [*elements, *self._elements(second, len(elements))]
+            kind, _, places = _typed(operands[2])
+            match = _MANY.fullmatch(kind)
+            wanted = self._elements(places, int(match[1]) if match is not None else 1)
+            chosen = [both[int(at)] if at.isdecimal() else "%poison" for at in wanted]
+        self._many(result, f"<{len(chosen)} x {second_kind}>")
+        for own, one in zip(self._elements(result, len(chosen)), chosen, strict=True):
+            self.emit("mov.b64", own, one)
+
+    def _branch(
+        self, opcode: str, rest: str, block: str, phis: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]]
+    ) -> None:
+        if opcode == "ret":
+            return self.emit("ret")
+        if opcode == "unreachable":
+            return self.emit("trap")
+        targets = re.findall(r"label %([\w.$-]+)", rest)
+        conditions = [""] * len(targets)
+        if opcode == "switch":
+            # switch i32 %5, label %6 [ i32 0, label %7 i32 1, label %8 ]: the first is for all other numbers
+            value, numbers = rest.split(",")[0].split()[1], re.findall(r"i\d+ (-?\d+), label", rest)
+            for place, number in enumerate(numbers):
+                self.emit("setp.eq.s64", f"{value}={place}", value, number)
+            conditions = ["", *(f"@{value}={place}" for place in range(len(numbers)))]
+            targets, conditions = [*targets[1:], targets[0]], [*conditions[1:], ""]
+        elif len(targets) > 1:
+            conditions = [f"@{rest.split(',')[0].split()[1]}", ""]
+        stubs: list[tuple[str, list[tuple[str, str, str]]]] = []
+        for target, condition in zip(targets, conditions, strict=True):
+            copies = [(register, kind, values[block]) for register, kind, values in phis.get(target, ())]
+            label = f"{block}>{target}" if copies and condition else target
+            if copies and not condition:
+                self._copy(copies)
+            elif copies:
+                stubs.append((target, copies))
+            self.emit("bra", label, predicate=condition)
+        for target, copies in stubs:
+            self.labels.append(CodeLabel(f"{block}>{target}", len(self.code)))
+            self._copy(copies)
+            self.emit("bra", target)
+        return None
+
+    def _copy(self, copies: Sequence[tuple[str, str, str]]) -> None:
+        """What phi nodes take on, all at once."""
+        targets = {register for register, _, _ in copies}
+        late = [(register, kind, value) for register, kind, value in copies if value in targets]
+        for register, kind, value in late:
+            self._each("mov.b64", f"{register}'", kind, value)
+        for register, kind, value in copies:
+            self._each("mov.b64", register, kind, f"{register}'" if (register, kind, value) in late else value)
+
+    def _call(self, result: str, rest: str) -> None:
+        callee = symbol_of(rest)
+        values = [_typed(one)[2] for one in split_commas(rest[rest.index("@") :].partition("(")[2].rpartition(")")[0])]
+        kind = rest.split()[0] if not rest.startswith(("<", "ptr")) else rest[: rest.index("@")].strip()
+        name = callee.split(".")[1] if callee.startswith("llvm.") else ""
+        if callee in _IDS:
+            self.emit("mov.u32", result, _IDS[callee])
+        elif name in _ARITHMETIC:
+            self._each(_ARITHMETIC[name].format(_bits(kind)), result, kind, values[0], values[1])
+        elif callee == "llvm.amdgcn.s.barrier":
+            self.emit("bar.sync", "0")
+        elif callee.startswith(("llvm.amdgcn.readfirstlane", "llvm.amdgcn.readlane")):
+            # The lane is the same for all threads.
+            self.emit(f"readlane.s{_bits(kind)}", result, values[0], values[1] if len(values) > 1 else "0")
+        elif callee.startswith("llvm.amdgcn.make.buffer.rsrc"):
+            self.emit("mov.b64", result, values[0])
+        elif callee == "llvm.amdgcn.implicitarg.ptr":
+            self.grid[result] = 0
+        elif callee.startswith("llvm.amdgcn.raw.ptr.buffer.store"):
+            self.emit("st.global.b32", f"[{values[1]}]", "0")
+        elif callee.startswith("llvm.amdgcn.raw.ptr.buffer.atomic"):
+            self.emit("atom.global.add.f32", result or "%none", f"[{values[1]}]", "0")
+        elif callee.startswith("llvm.amdgcn.raw.ptr.buffer.load") and ".lds" not in callee:
+            self.emit("cvt.u64.u32", f"{result}@", values[1])
+            self.emit("add.s64", f"{result}@", f"{result}@", values[0])
+            self._moved("ld", "global", kind, f"{result}@", self._elements(result, self._many(result, kind)))
+        elif (
+            ".lds" in callee or "barrier" in callee or (not callee.startswith("llvm.") and not callee.startswith("__"))
+        ):
+            self.emit("call", f"({callee or 'inline assembly'})")
+        elif result:
+            self._many(result, kind)
+
+    def _moved(self, name: str, space: str, kind: str, address: str, elements: Sequence[str]) -> None:
+        size = _size(kind) // len(elements)
+        step = next(width for width in (8, 4, 2, 1) if len(elements) % width == 0)
+        for first in range(0, len(elements), step):
+            part = elements[first : first + step]
+            text = f"{{{', '.join(part)}}}" if step > 1 else part[0]
+            opcode = f"{name}.{space}.{f'v{step}.' if step > 1 else ''}b{8 * size}"
+            place = f"[{address}+{first * size}]"
+            self.emit(opcode, *((text, place) if name == "ld" else (place, text)))
+
+
+def _without_flags(text: str) -> str:
+    words = text.split(" ")
+    while words and words[0] in _FLAGS:
+        words.pop(0)
+    return " ".join(words)
+
+
+def _typed(text: str) -> tuple[str, int, str]:
+    """The type, the address space and the value of an operand."""
+    match = _TYPED.match(_without_flags(text))
+    if match is None:
+        return "", 0, text
+    space = re.search(r"addrspace\((\d+)\)", match["type"])
+    return match["type"], int(space[1]) if space else 0, match["value"]
+
+
+def _number(text: str) -> str:
+    return {"true": "1", "false": "0", "zeroinitializer": "0", "null": "0", "poison": "%poison"}.get(text, text)
+
+
+def _size(kind: str) -> int:
+    """Bytes of a type; 0 for an unknown one."""
+    match = _MANY.fullmatch(kind)
+    if match is not None:
+        return int(match[1]) * _size(match[2])
+    if kind.startswith("ptr"):
+        return 4 if "(3)" in kind else 8
+    return max(int(kind[1:]) // 8, 1) if kind[:1] == "i" and kind[1:].isdecimal() else _SIZES.get(kind, 0)
+
+
+def _of_shape(kind: str, element: str) -> str:
+    """The type of as many elements."""
+    match = _MANY.fullmatch(kind)
+    return f"<{match[1]} x {element}>" if match is not None else element
+
+
+def _bits(kind: str) -> int:
+    match = _MANY.fullmatch(kind)
+    return max(8 * _size(match[2] if match is not None else kind), 8)
