@@ -191,21 +191,32 @@ class PtxCta(CtaRegisters):
         return group.threads[~holds if text.startswith("@!") else holds]
 
     def _skip(self, step: PtxStep, group: _Group) -> bool:
-        """Go on behind a branch that is not known, if what it chooses between only computes."""
-        end, at = step.target, group.at
-        while at < end < len(self._steps):
-            inner = self._steps[at]
-            if inner.run is not None or (inner.target >= 0 and inner.target < group.at):
-                return False
-            if inner.name in ("ret", "exit", "trap"):
-                return False
-            end, at = max(end, inner.target), at + 1
-        if at != end:
-            return False
-        for inner in self._steps[group.at : end]:
-            self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
-        group.at = end
-        return True
+        """Go on where both ways of a branch that is not known meet, if one of them only computes until then."""
+        for begin, end in ((group.at, step.target), (step.target, group.at)):
+            computed = self._computing(begin, end)
+            if computed is not None:
+                for inner in computed:
+                    self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
+                group.at = end
+                return True
+        return False
+
+    def _computing(self, begin: int, end: int) -> list[PtxStep] | None:
+        """The instructions between two, on all ways; None if they do more than compute."""
+        waiting, seen = [begin], {end}
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            inner = self._steps[at] if at < len(self._steps) else None
+            if inner is None or inner.run is not None or inner.name in ("ret", "exit", "trap"):
+                return None
+            seen.add(at)
+            if inner.target >= 0:
+                waiting.append(inner.target)
+            if inner.target < 0 or inner.item.predicate:
+                waiting.append(at + 1)
+        return [self._steps[at] for at in seen - {end}]
 
     def _branch(self, step: PtxStep, group: _Group, on: _Integers) -> bool:
         if len(on) == len(group.threads):
