@@ -12,7 +12,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from irscope.errors import NeverEnds
 from irscope.ir.mlir.types import Type
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.values import Array, Descriptor, Held, dtype_of, take, unsigned
 
@@ -66,22 +68,27 @@ def _exchange(old: Array, new: Array) -> Array:
     return new
 
 
+def combining(arithmetic: Arithmetic, kind: str, dtype: np.dtype[Any]) -> Callable[..., Array] | None:
+    """What an atomic operation of a kind does to elements of a type; None for an unknown one."""
+    ufunc = _COMBINE.get(kind)
+    if ufunc is not None:
+        return arithmetic.atomic(ufunc, dtype)
+    return _COMBINE_UNSIGNED.get(kind) or (_exchange if kind == "exch" else None)
+
+
 def _modify(
     machine: Machine, step: Step, frame: Bindings, addresses: Array, values: Array, kind: str, dtype: np.dtype[Any]
 ) -> Sequence[Held]:
     """An atomic operation on elements; returns the old ones."""
     mask = step.optional(frame, "mask")
     rows, memory = frame.rows, machine.memory
-    ufunc = _COMBINE.get(kind)
-    if ufunc is not None:
-        ufunc = machine.arithmetic.atomic(ufunc, dtype)
-    if ufunc is not None and dtype.kind in "if" and not any(map(machine.is_used, step.results)):
-        memory.accumulate(addresses, values, mask, ufunc, rows, dtype)
-        # Nobody uses it.
-        return [np.zeros((1,) * (len(step.shape) + 1), values.dtype) for _ in step.results]
-    function = ufunc or _COMBINE_UNSIGNED.get(kind) or (_exchange if kind == "exch" else None)
+    function = combining(machine.arithmetic, kind, dtype)
     if function is None:
         raise step.not_run(f"the atomic operation {kind!r} is not executed")
+    if isinstance(function, np.ufunc) and dtype.kind in "if" and not any(map(machine.is_used, step.results)):
+        memory.accumulate(addresses, values, mask, function, rows, dtype)
+        # Nobody uses it.
+        return [np.zeros((1,) * (len(step.shape) + 1), values.dtype) for _ in step.results]
     return (memory.update(addresses, [values], mask, function, rows, dtype),)
 
 
@@ -99,6 +106,15 @@ def _compare_and_swap(machine: Machine, step: Step, frame: Bindings) -> Sequence
     values = [step.array(frame, "cmp"), step.array(frame, "val")]
     dtype = step.dtype_of("val")
     return (machine.memory.update(step.array(frame, "ptr"), values, None, _exchanged, frame.rows, dtype),)
+
+
+def _poll(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """A wait for a value: no program that runs at the same time can bring it."""
+    expected = step.array(frame, "expected")
+    found = machine.memory.load(step.array(frame, "ptr"), None, None, step.dtype_of("expected"), frame.rows) == expected
+    if not found.all() and len(step.operands) < 3:
+        raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: it waits for what never comes")
+    return (found,)
 
 
 # ── buffers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -332,6 +348,7 @@ def _described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 ACCESSES: Mapping[str, Executor] = {
     "load": _load, "store": _store, "atomic_rmw": _atomic, "atomic_cas": _compare_and_swap,
+    "atomic_poll": _poll,
     "buffer_load": _buffer_load, "buffer_store": _buffer_store, "buffer_atomic_rmw": _buffer_atomic,
     "buffer_atomic_cas": _buffer_compare_and_swap,
     "masked_load": _masked_load, "masked_store": _masked_store, "make_tensor_descriptor": _make_descriptor,

@@ -162,7 +162,8 @@ CONTROL: Mapping[str, Executor] = {
     "scf.for": _for, "scf.while": _while, "scf.if": _if, "scf.execute_region": _execute_region, "call": _call,
     "get_program_id": _program_id, "get_num_programs": _program_count, "print": _print,
     "assert": _assert, "cf.assert": _assert,
-    "scf.index_switch": _index_switch, "rocdl.workitem.id.x": _thread_id,
+    "scf.index_switch": _index_switch,
+    **dict.fromkeys(("rocdl.workitem.id.x", "warp_id", "to_linear_thread_id"), _thread_id),
     **dict.fromkeys(
         (
             "barrier", "fence", "fence_async_shared", "fence_mbarrier_init_release_cluster", "instruction_sched_hint",

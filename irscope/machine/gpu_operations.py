@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.model import Value
-from irscope.machine.accesses import load_buffer, load_tile, masked_load, reduce_tile, store_tile
+from irscope.machine.accesses import combining, load_buffer, load_tile, masked_load, reduce_tile, store_tile
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import scaled_product
@@ -72,6 +72,31 @@ def _local_scatter(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     np.put_along_axis(before, indices, np.broadcast_to(values, indices.shape), step.number("axis") + 1)
     machine.shared.write(view, before, frame.rows)
     return ()
+
+
+def _local_atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """Which of several updates of one element comes first is open: then nothing may use what stood there before."""
+    view, values = step.view(frame, "dst"), step.array(frame, "values")
+    after = machine.shared.read(view, frame.rows)
+    shape = step.operand_types[step.operands.index(step.group("values")[0])].shape
+    indices = full(step.array(frame, "indices"), shape, frame.count).astype(np.int64)
+    values, mask = full(values, shape, frame.count), step.optional(frame, "mask")
+    axis, places = step.number("axis") + 1, list(np.indices(indices.shape, sparse=True))
+    places[axis] = indices
+    flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), after.shape)
+    chosen = np.broadcast_to(True if mask is None else mask, indices.shape)
+    if len(np.unique(flat[chosen])) < chosen.sum() and any(map(machine.is_used, step.results)):
+        raise step.not_run("several of its elements update one place, in an order that is open")
+    before = after.reshape(-1)[flat]
+    combine = combining(machine.arithmetic, str(step.attribute("atomic_rmw_op")), after.dtype)
+    if combine is None:
+        raise step.not_run("this atomic operation is not executed")
+    # One after another: NumPy's own form for repeated places is for plain ufuncs alone.
+    whole = after.reshape(-1)
+    for place, value in zip(flat[chosen].tolist(), values[chosen], strict=True):
+        whole[place : place + 1] = combine(whole[place : place + 1], value.reshape(1))
+    machine.shared.write(view, whole.reshape(after.shape), frame.rows)
+    return [before for _ in step.results]
 
 
 # ── views ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -228,6 +253,25 @@ def _begin_tile(machine: Machine, step: Step, frame: Bindings, gathers: bool = F
     return ()
 
 
+def _begin_described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """A copy of a tile on an AMD GPU, which an mbarrier or a counter waits for."""
+    predicate = _predicate(step, frame)
+    index = np.arange(frame.count) if predicate is None else np.flatnonzero(predicate)
+    part = frame if predicate is None else frame.part(index)
+    if len(index):
+        view = step.view(part, "result")
+        values = load_tile(machine, step.descriptor(part, "desc"), step.arrays(part, "indices"), part, view.shape)
+        machine.shared.copy(view, values, part.rows, step.view(part, "barrier") if step.group("barrier") else None)
+    return _commit(machine, step, frame) if step.results else ()
+
+
+def _store_described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    values = machine.shared.read(step.view(frame, "src"), frame.rows)
+    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "indices"), values, frame)
+    _signal(machine, step, frame, None)
+    return [_TOKEN] * len(step.results)
+
+
 def _store_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = machine.shared.read(step.view(frame, "src"), frame.rows)
     store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame)
@@ -293,6 +337,31 @@ def _signal(machine: Machine, step: Step, frame: Bindings, predicate: Array | No
         if place < len(wanted):
             mask = mask & frame.array(wanted[place])
         machine.shared.arrive(cast(MemoryView, frame.held(barrier)), frame.rows, 1, 0, mask)
+
+
+def _phase(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    return (machine.shared.phase(step.view(frame, "alloc"), frame.rows).astype(np.int32),)
+
+
+def _try_cancel(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """Cluster launch control: no launch is ever cancelled, since the machine runs each program by itself."""
+    views = (cast(MemoryView, frame.held(value)) for value in step.operands[:2])
+    # The answer has two integers, the barrier is one.
+    barrier, view = sorted(views, key=lambda one: one.shape)
+    nothing = np.zeros((1,) * (len(view.shape) + 1), view.dtype)
+    machine.shared.copy(view, np.broadcast_to(nothing, (1, *view.shape)), frame.rows, barrier)
+    return ()
+
+
+def _nothing_cancelled(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    return [np.zeros(1, np.bool_ if kind.bits == 1 else np.int32) for kind in step.types]
+
+
+def _ballot(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    if step.operand_types[1].shape:
+        raise step.not_run("its threads may differ")
+    mask, holds = (frame.array(value) for value in step.operands)
+    return (np.where(holds, mask, np.zeros(1, mask.dtype)),)
 
 
 def _commit_matrix(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -447,6 +516,11 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "arrive_barrier_named": _arrive_named, "wait_barrier_named": _wait_named,
     "wait_barrier": _wait_barrier, "tc_gen5_commit": _commit_matrix, "warp_group_dot": _warp_group_dot,
     "tc_gen5_mma": _tensor_dot, "tc_gen5_mma_scaled": _tensor_dot_scaled, "warp_specialize": _specialize,
-    "mask": _masked, "predicate_stage": _stage_predicate,
+    "mask": _masked, "predicate_stage": _stage_predicate, "local_atomic_scatter_rmw": _local_atomic,
+    "async_tdm_copy_global_to_local": _begin_described, "async_tdm_copy_local_to_global": _store_described,
+    "async_tdm_wait": _wait_for_groups, "async_copy_lds_barrier_arrive": _arrive_after_copies,
+    "read_barrier_phase": _phase, "clc_try_cancel": _try_cancel, "vote_ballot_sync": _ballot,
+    "clc_load_result": _nothing_cancelled, "clc_read_result": _nothing_cancelled,
+    "clc_is_canceled": _nothing_cancelled, "clc_get_program_id": _nothing_cancelled,
     **dict.fromkeys(("local_dealloc", "inval_barrier", "async_tma_store_wait"), _done),
 }  # fmt: skip

@@ -454,6 +454,8 @@ class PtxCta(CtaRegisters):
             self._listener.access(step.item, on[:1], np.array([address]), 4, True, "shared")
         elif what == "commit":
             self._arrive(step, on, "tensor matrix")
+        elif what.startswith("wait"):
+            self._listener.wait_tensor(on, "st" in what)
         elif what in ("ld", "st"):
             base = self._address(step, on)
             columns = next((int(part[1:]) for part in step.suffixes if part[:1] == "x" and part[1:].isdecimal()), 1)

@@ -43,6 +43,7 @@ _DETAILS: Mapping[RaceKind, str] = {
     "no barrier": "no barrier and no mbarrier wait lies between them",
     "copy not awaited": "the asynchronous copy was not waited for",
     "matrix instruction not awaited": "no wait for the asynchronous matrix instruction",
+    "tensor access not awaited": "the thread did not execute tcgen05.wait for the first",
     "no proxy fence": "the second uses the asynchronous proxy, and no fence.proxy.async lies between them",
 }
 _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
@@ -50,6 +51,10 @@ _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
     "matrix instruction not awaited": ("warp_group_dot_wait", "wait_barrier"),
 }
 """What a kind of race lacks → the operations that wait for it."""
+_IN_LLVM = {
+    "ld": "load", "st": "store", "bar": "llvm.amdgcn.s.barrier", "atom": "atomicrmw", "cp": "load.async.lds",
+}  # fmt: skip
+"""An instruction as it is executed → as the LLVM IR of AMD GPUs writes it."""
 
 
 def code_of_threads(capture: Capture) -> tuple[str, StageKind] | None:
@@ -201,7 +206,8 @@ class CtaVerifier:
     def _witness(self, item: Instruction, thread: int | None, program: tuple[int, int, int]) -> AccessWitness:
         lanes = max(self.capture.target.warp_size, 1)
         warp, lane = (None, None) if thread is None else divmod(thread, lanes)
-        return AccessWitness(item.opcode, self._places.get(item.line, ""), item.line, program, (), warp, lane)
+        written = _IN_LLVM.get(item.opcode.partition(".")[0], item.opcode) if self._code[1] == "llvm" else item.opcode
+        return AccessWitness(written, self._places.get(item.line, ""), item.line, program, (), warp, lane)
 
     def _tile_of(self, item: Instruction) -> int | None:
         return self._tiles.get(item.line)

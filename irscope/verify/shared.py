@@ -25,10 +25,14 @@ from irscope.machine.values import Array
 
 __all__ = ["SharedOrder", "SharedRace"]
 
-RaceKind = Literal["no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited"]
-_MOST_UNITS = 160
+RaceKind = Literal[
+    "no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited", "tensor access not awaited"
+]
+_MOST_UNITS = 192
 _MOST_BYTES = 1 << 30
 """Of the tables of clocks."""
+_PENDING = 1 << 30
+"""The time of a load or a store of tensor memory until its thread waits for it: later than anyone knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class SharedOrder(CtaListener):
         """Of each queue of each thread: groups that were committed."""
         self._released: dict[int, tuple[Array, Array]] = {}
         self._completed: dict[int, tuple[Array, Array]] = {}
+        self._pending: dict[bool, list[tuple[Array, Array]]] = {False: [], True: []}
+        """Loads, and stores, of tensor memory that are not waited for: places and threads."""
 
     # ── clocks ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,6 +172,24 @@ class SharedOrder(CtaListener):
             done = self._begun.get((queue, owner), 0) - pending
             self._known[thread, clock] = max(self._known[thread, clock], done)
 
+    def wait_tensor(self, threads: Array, stores: bool) -> None:
+        """See `CtaListener`."""
+        left: list[tuple[Array, Array]] = []
+        places = self._of("tensor")
+        for where, who in self._pending[stores]:
+            done = np.isin(who, threads)
+            at, own = where[done], who[done]
+            times = self._known[own, own]
+            if stores:
+                mine = (places.writer[at] == own) & (places.written[at] == _PENDING)
+                places.written[at[mine]] = times[mine]
+            else:
+                mine = places.read[at, own] == _PENDING
+                places.read[at[mine], own[mine]] = times[mine]
+            if not done.all():
+                left.append((where[~done], who[~done]))
+        self._pending[stores] = left
+
     @staticmethod
     def _owners(queue: str, threads: Array) -> Sequence[int]:
         return np.unique(threads // 128 * 128).tolist() if queue == "matrix" else threads.tolist()
@@ -180,14 +204,18 @@ class SharedOrder(CtaListener):
         who = np.repeat(threads, count)
         number = self._number(item)
         self._check(places, where, who, self._known[who], item, writes, space)
+        times = self._known[who, who]
+        if space == "tensor":
+            times = np.full(len(who), _PENDING, np.int32)
+            self._pending[writes].append((where, who))
         if writes:
-            self._write(places, where, who, self._known[who, who], number)
+            self._write(places, where, who, times, number)
             lost = np.flatnonzero(places.writer[where] != who)
             if lost.size:
                 # Several threads write one place at once: of copies, or of the same value.
-                self._write(places, where[lost], who[lost], self._known[who[lost], who[lost]], number)
+                self._write(places, where[lost], who[lost], times[lost], number)
         else:
-            places.read[where, who] = self._known[who, who]
+            places.read[where, who] = times
             places.read_item[where], places.is_read[where] = number, True
 
     def copy(self, item: Instruction, threads: Array, addresses: Array, size: int) -> None:
@@ -273,7 +301,9 @@ class SharedOrder(CtaListener):
             raise NotRun(f"line {item.line} of the PTX accesses shared memory beyond its end")
         before = places.writer[where]
         rows = np.arange(len(where))
-        open_ = (before >= 0) & (before != own) & (known[rows, before] < places.written[where])
+        # A store of tensor memory is not in order with its own thread until it is waited for.
+        other = (before != own) | (places.written[where] == _PENDING)
+        open_ = (before >= 0) & other & (known[rows, before] < places.written[where])
         if self._in_order > 1:
             open_ &= before // self._in_order != own // self._in_order
         if open_.any():
@@ -317,7 +347,10 @@ class SharedOrder(CtaListener):
         owner: int | None = clock if clock < self.threads else None
         if kind is None:
             kind = "no barrier"
-            if clock >= self._clocks:
+            if clock < self.threads and space == "tensor":
+                times = places.written[place] if first_writes else places.read[place, clock]
+                kind = "tensor access not awaited" if times == _PENDING else kind
+            elif clock >= self._clocks:
                 # Once it was waited for by its own thread, a barrier is missing.
                 owner = clock - self._clocks
                 is_done = self._known[owner, clock] >= places.written[place]

@@ -39,6 +39,10 @@ _IDS = {
     for name, register in (("workitem", "tid"), ("workgroup", "ctaid"))
     for axis in "xyz"
 }
+_GROUPS = {
+    "llvm.amdgcn.asyncmark": "cp.async.commit_group", "llvm.amdgcn.wait.asyncmark": "cp.async.wait_group",
+}  # fmt: skip
+"""Of asynchronous copies to shared memory."""
 
 
 def llvm_threads(text: str, name: str, threads: int) -> PtxFunction | None:
@@ -289,7 +293,8 @@ class _Translation:
 
     def _call(self, result: str, rest: str) -> None:
         callee = symbol_of(rest)
-        values = [_typed(one)[2] for one in split_commas(rest[rest.index("@") :].partition("(")[2].rpartition(")")[0])]
+        arguments = rest.partition("@")[2].partition("(")[2].rpartition(")")[0]
+        values = [_typed(one)[2] for one in split_commas(arguments) if one]
         kind = rest.split()[0] if not rest.startswith(("<", "ptr")) else rest[: rest.index("@")].strip()
         name = callee.split(".")[1] if callee.startswith("llvm.") else ""
         if callee in _IDS:
@@ -313,9 +318,18 @@ class _Translation:
             self.emit("cvt.u64.u32", f"{result}@", values[1])
             self.emit("add.s64", f"{result}@", f"{result}@", values[0])
             self._moved("ld", "global", kind, f"{result}@", self._elements(result, self._many(result, kind)))
-        elif (
-            ".lds" in callee or "barrier" in callee or (not callee.startswith("llvm.") and not callee.startswith("__"))
-        ):
+        elif callee.endswith(".load.async.lds"):
+            # Each lane of a wave writes behind the one before.
+            self.emit("and.b32", "%lane", "%tid.x", "63")
+            self.emit("mad.lo.s64", "%into", "%lane", values[2], *self._elements(values[1], 1))
+            self.emit("cp.async.ca.shared.global", "[%into+0]", "[0]", values[2])
+        elif callee in _GROUPS:
+            self.emit(_GROUPS[callee], *values)
+        elif callee.startswith("llvm.amdgcn.ds.read.tr"):
+            # What each lane gets was read by others.
+            count = self._many(result, kind)
+            self._moved("ld", "shared", kind, *self._elements(values[0], 1), [f"%read:{at}" for at in range(count)])
+        elif ".s.barrier" in callee or "addrspace(3)" in arguments or not callee.startswith(("llvm.", "__")):
             self.emit("call", f"({callee or 'inline assembly'})")
         elif result:
             self._many(result, kind)
