@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.model import Value
-from irscope.machine.accesses import combining, load_buffer, load_tile, masked_load, reduce_tile, store_tile
+from irscope.machine.accesses import combining, load_described, masked_load, write_described
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import scaled_product
@@ -183,8 +183,8 @@ def _reinterpreted(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
 
 
 def _begin_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view = step.view(frame, "result")
-    values = masked_load(machine, step, frame, "src", view.dtype)
+    view = step.view(frame, "result" if step.group("result") else "dest")
+    values = masked_load(machine, step, frame, "src" if step.group("src") else "ptr", view.dtype)
     machine.shared.copy(view, _spread(values, view), frame.rows)
     return (_TOKEN,)
 
@@ -192,12 +192,6 @@ def _begin_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
 def _spread(values: Array, view: MemoryView) -> Array:
     shaped = _shaped(values, view)
     return np.broadcast_to(shaped, (shaped.shape[0], *view.shape))
-
-
-def _begin_buffer_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view = step.view(frame, "dest")
-    machine.shared.copy(view, _spread(load_buffer(machine, step, frame, view.dtype), view), frame.rows)
-    return (_TOKEN,)
 
 
 def _copy_to_global(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -234,61 +228,24 @@ def _wait_for_tokens(machine: Machine, step: Step, frame: Bindings) -> Sequence[
     return [_TOKEN] * len(step.results)
 
 
-def _begin_tile(machine: Machine, step: Step, frame: Bindings, gathers: bool = False) -> Sequence[Held]:
-    """A copy of a tile by the tensor memory accelerator, which an mbarrier waits for."""
+def _begin_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """A copy of a tile of a tensor, which an mbarrier waits for, or a counter."""
     predicate = _predicate(step, frame)
     index = np.arange(frame.count) if predicate is None else np.flatnonzero(predicate)
-    if not len(index):
-        return ()
     part = frame if predicate is None else frame.part(index)
-    view, tensor = step.view(part, "result"), step.descriptor(part, "desc")
     if step.group("offsets"):
         raise step.not_run("an im2col copy is not executed")
-    if gathers:
-        offsets, rows = step.arrays(part, "y_offset"), step.array(part, "x_offsets")
-        values = load_tile(machine, tensor, offsets, part, view.shape, rows)
-    else:
-        values = load_tile(machine, tensor, step.arrays(part, "coord"), part, view.shape)
-    machine.shared.copy(view, values, part.rows, step.view(part, "barrier"))
-    return ()
-
-
-def _begin_described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    """A copy of a tile on an AMD GPU, which an mbarrier or a counter waits for."""
-    predicate = _predicate(step, frame)
-    index = np.arange(frame.count) if predicate is None else np.flatnonzero(predicate)
-    part = frame if predicate is None else frame.part(index)
     if len(index):
         view = step.view(part, "result")
-        values = load_tile(machine, step.descriptor(part, "desc"), step.arrays(part, "indices"), part, view.shape)
-        machine.shared.copy(view, values, part.rows, step.view(part, "barrier") if step.group("barrier") else None)
+        barrier = step.view(part, "barrier") if step.group("barrier") else None
+        machine.shared.copy(view, load_described(machine, step, part, view.shape), part.rows, barrier)
     return _commit(machine, step, frame) if step.results else ()
 
 
-def _store_described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "indices"), values, frame)
+def _write_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    results = write_described(machine, step, frame)
     _signal(machine, step, frame, None)
-    return [_TOKEN] * len(step.results)
-
-
-def _store_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame)
-    return [_TOKEN] * len(step.results)
-
-
-def _scatter_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    rows = step.array(frame, "x_offsets")
-    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "y_offset"), values, frame, rows)
-    return ()
-
-
-def _reduce_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    reduce_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame, step)
-    return [_TOKEN] * len(step.results)
+    return results
 
 
 def _done(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -506,18 +463,18 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "local_gather": _local_gather, "local_scatter": _local_scatter, "memdesc_index": _index,
     "memdesc_subview": _subview, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
     "memdesc_trans": _transposed, "memdesc_reshape": _reshaped, "memdesc_reinterpret": _reinterpreted,
-    "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_buffer_copy,
-
+    "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_copy,
     "async_copy_local_to_global": _copy_to_global, "tmem_copy": _copy_to_tensor_memory,
     "async_commit_group": _commit, "async_wait": _wait_for_groups, "async_tma_copy_global_to_local": _begin_tile,
-    "async_tma_gather": partial(_begin_tile, gathers=True), "async_tma_copy_local_to_global": _store_tile,
-    "async_tma_scatter": _scatter_tile, "async_tma_reduce": _reduce_tile, "init_barrier": _init_barrier,
+    "async_tma_gather": _begin_tile, "async_tdm_copy_global_to_local": _begin_tile,
+    "async_tma_copy_local_to_global": write_described, "async_tma_scatter": write_described,
+    "async_tma_reduce": write_described, "async_tdm_copy_local_to_global": _write_tile,
+    "init_barrier": _init_barrier,
     "barrier_expect": _expect, "arrive_barrier": _arrive, "async_copy_mbarrier_arrive": _arrive_after_copies,
     "arrive_barrier_named": _arrive_named, "wait_barrier_named": _wait_named,
     "wait_barrier": _wait_barrier, "tc_gen5_commit": _commit_matrix, "warp_group_dot": _warp_group_dot,
     "tc_gen5_mma": _tensor_dot, "tc_gen5_mma_scaled": _tensor_dot_scaled, "warp_specialize": _specialize,
     "mask": _masked, "predicate_stage": _stage_predicate, "local_atomic_scatter_rmw": _local_atomic,
-    "async_tdm_copy_global_to_local": _begin_described, "async_tdm_copy_local_to_global": _store_described,
     "async_tdm_wait": _wait_for_groups, "async_copy_lds_barrier_arrive": _arrive_after_copies,
     "read_barrier_phase": _phase, "clc_try_cancel": _try_cancel, "vote_ballot_sync": _ballot,
     "clc_load_result": _nothing_cancelled, "clc_read_result": _nothing_cancelled,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES as MADE
-from irscope.machine.accesses import load_buffer, load_tile, masked_load, store_tile
+from irscope.machine.accesses import load_tile, masked_load, store_tile, tile_place
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.numbers import (
@@ -277,27 +277,20 @@ def _copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     name = "ptr" if step.group("ptr") else "src"
     pointer = step.operand_types[step.operands.index(step.group(name)[0])]
     element = pointer if pointer.form == "pointer" else cast(Type, pointer.element)
-    dtype = dtype_of(cast(Type, element.element))
-    if name == "ptr":
-        load_buffer(machine, step, frame, dtype)
-    else:
-        masked_load(machine, step, frame, name, dtype)
+    masked_load(machine, step, frame, name, dtype_of(cast(Type, element.element)))
     return ()
 
 
 def _copy_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     """A copy between a tile and shared memory."""
-    tensor = step.descriptor(frame, "desc")
-    offsets, rows = step.arrays(frame, "coord"), step.optional(frame, "x_offsets")
+    tensor, offsets, rows = tile_place(step, frame)
     if rows is not None:
-        offsets = step.arrays(frame, "y_offset")
         rows = full(rows, step.operand_types[step.operands.index(step.group("x_offsets")[0])].shape)
     if step.opcode in _PREDICATED:
         load_tile(machine, tensor, offsets, frame, tensor.block, rows)
     else:
         kind = step.operand_types[step.operands.index(step.group("src")[0])]
-        values = Opaque(kind, LOST, 0)
-        store_tile(machine, tensor, offsets, cast(Array, values), frame, rows)
+        store_tile(machine, tensor, offsets, cast(Array, Opaque(kind, LOST, 0)), frame, rows)
     return ()
 
 
