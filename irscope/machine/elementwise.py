@@ -19,7 +19,7 @@ import numpy as np
 from irscope.ir.mlir.attributes import Dense
 from irscope.machine.arithmetic import TF32_MASK, convert_float
 from irscope.machine.control import Bindings, Executor, Machine, Step, pure
-from irscope.machine.values import Array, Held, Undefined, merge, take, unsigned
+from irscope.machine.values import COMPARISONS, Array, Held, Undefined, merge, take, unsigned
 
 FloatFunction = Callable[..., Array]
 """A function of arrays of floats, known by its identity."""
@@ -113,27 +113,15 @@ def _add_extended(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     return (total, unsigned(total) < unsigned(left))
 
 
-_SIGNED: dict[str, Callable[..., Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_equal, "sgt": np.greater,
-    "sge": np.greater_equal,
-}  # fmt: skip
-_UNSIGNED: dict[str, Callable[..., Array]] = {
-    "ult": np.less, "ule": np.less_equal, "ugt": np.greater, "uge": np.greater_equal,
-}  # fmt: skip
-_ORDERED: dict[str, Callable[..., Array]] = {
-    "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
-}  # fmt: skip
-
-
 def _compare_integers(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate"))
-    if predicate in _UNSIGNED:
-        return (_UNSIGNED[predicate](unsigned(left), unsigned(right)),)
-    if left.dtype == np.bool_:
+    if predicate[0] == "u":
+        left, right = unsigned(left), unsigned(right)
+    elif left.dtype == np.bool_:
         # A set bit is -1.
         left, right = -left.astype(np.int8), -right.astype(np.int8)
-    return (_SIGNED[predicate](left, right),)
+    return (COMPARISONS[predicate[-2:]](left, right),)
 
 
 def _compare_floats(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -144,10 +132,8 @@ def _compare_floats(machine: Machine, step: Step, frame: Bindings) -> Sequence[H
         return (np.full(1, predicate == "true"),)
     if predicate in ("ord", "uno"):
         return (unordered if predicate == "uno" else ~unordered,)
-    if predicate[1:] == "ne":
-        return (np.not_equal(left, right) if predicate == "une" else np.not_equal(left, right) & ~unordered,)
-    holds = _ORDERED[predicate[1:]](left, right)
-    return (holds | unordered if predicate[0] == "u" else holds,)
+    holds = COMPARISONS[predicate[1:]](left, right)
+    return (holds | unordered if predicate[0] == "u" else holds & ~unordered,)
 
 
 # ── conversions ───────────────────────────────────────────────────────────────────────────────────────────────────

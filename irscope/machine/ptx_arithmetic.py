@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from irscope.machine.values import COMPARISONS
+
 _Integers = NDArray[np.int64]
 _WARP, _WAVE = 32, 64
 
@@ -134,8 +136,7 @@ def _permuted(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
 
 
 _COMPARED: Mapping[str, Callable[[_Integers, _Integers], NDArray[np.bool_]]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
+    **COMPARISONS, "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import product
 from math import prod
 from typing import Any, Literal
 
@@ -22,7 +21,7 @@ from irscope.device.measurement import Agreement
 from irscope.errors import NotRun, UsageError, WrongProgram
 from irscope.machine.agreement import agreement_of, moved_runs
 from irscope.machine.arithmetic import is_float
-from irscope.machine.captured import Inputs, captured_inputs, run_text
+from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_programs
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
@@ -30,7 +29,7 @@ from irscope.model.capture import Capture, PassSnapshot
 
 __all__ = [
     "DEFAULT_PROGRAMS", "Difference", "MeaningAnswer", "MeaningVerdict", "PassMeaning", "compare_captures",
-    "compare_texts", "last_text", "sampled", "verify_passes",
+    "compare_texts", "last_text", "verify_passes",
 ]  # fmt: skip
 
 MeaningAnswer = Literal["same", "changed", "not decided"]
@@ -232,20 +231,6 @@ def _named(capture: Capture) -> str:
     return f"{capture.name} ({capture.target}{f', {capture.plan}' if capture.plan else ''})"
 
 
-def sampled(grid: tuple[int, int, int], most: int | None) -> list[int]:
-    """Numbers of programs: the corners of a grid, and others spread over it."""
-    count = prod(grid)
-    if most is None or most >= count:
-        return list(range(count))
-    corners = {
-        x + grid[0] * (y + grid[1] * z)
-        for x, y, z in product(*[{0, size - 1} for size in grid])
-    }  # fmt: skip
-    others = [(count - 1) * number // max(most - 1, 1) for number in range(most)]
-    others = [one for one in others if one not in corners]
-    return sorted([*sorted(corners)[:most], *others[: max(most - len(corners), 0)]])
-
-
 @dataclass(frozen=True, slots=True)
 class _Side:
     """What runs on one side of a comparison."""
@@ -264,7 +249,7 @@ class _Comparison:
         self._capture, self._values = capture, values
         self._other = other or capture
         self._grids = [one.launch.grid or (1, 1, 1) for one in (capture, self._other)]
-        self._programs = [sampled(grid, programs) for grid in self._grids]
+        self._programs = [sampled_programs(grid, programs) or range(prod(grid)) for grid in self._grids]
         self.all_programs, self.count = prod(self._grids[0]), len(self._programs[0])
         self._inputs = captured_inputs(capture, values)
         self._other_inputs = self._inputs

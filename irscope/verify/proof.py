@@ -12,7 +12,7 @@ value of one argument alone is that argument.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from itertools import combinations_with_replacement, product
 from math import prod
@@ -67,14 +67,8 @@ class ArgumentsVerdict:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --for-all-arguments --json`."""
-        return {
-            "answer": self.answer,
-            "assumed": list(self.assumed),
-            "arguments": dict(self.arguments),
-            "violations": [violation.as_json() for violation in self.violations],
-            "undecided": list(self.undecided),
-            "notes": list(self.notes),
-        }
+        violations = [violation.as_json() for violation in self.violations]
+        return asdict(self) | {"arguments": dict(self.arguments), "violations": violations}
 
 
 def prove_bounds(capture: Capture) -> ArgumentsVerdict:

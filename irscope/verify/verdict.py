@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os.path import basename
 from typing import Any, Literal
 
@@ -187,13 +187,5 @@ class SafetyVerdict:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --json`."""
-        return {
-            "answer": self.answer,
-            "programs": self.programs,
-            "all_programs": self.all_programs,
-            "violations": [violation.as_json() for violation in self.violations],
-            "undecided": list(self.undecided),
-            "notes": list(self.notes),
-            "shared": self.shared,
-            "proved": self.proved,
-        }
+        violations = [violation.as_json() for violation in self.violations]
+        return {"answer": self.answer, **asdict(self), "violations": violations}
