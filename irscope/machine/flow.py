@@ -87,7 +87,8 @@ def _while(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 def _if(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return machine.choose(frame.array(step.operands[0]), frame, step.operation.regions)
+    condition = frame.array(step.operands[0])
+    return machine.choose(frame, zip((condition, ~condition), step.operation.regions, strict=False))
 
 
 def _index_switch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -96,12 +97,7 @@ def _index_switch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     default, *others = step.operation.regions
     cases = step.numbers("cases")
     sides = [*zip([index == case for case in cases], others, strict=True), (~np.isin(index, cases), default)]
-    found: list[tuple[Sequence[Held], Array]] = []
-    for holds, region in sides:
-        chosen = np.flatnonzero(holds)
-        if len(chosen):
-            found.append((machine.region(region, frame.part(chosen), ()), chosen))
-    return [merge([(values[at], chosen) for values, chosen in found], frame.count) for at in range(len(step.results))]
+    return machine.choose(frame, sides)
 
 
 def _execute_region(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:

@@ -81,8 +81,8 @@ def _local_atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     shape = step.operand_types[step.operands.index(step.group("values")[0])].shape
     indices = full(step.array(frame, "indices"), shape, frame.count).astype(np.int64)
     values, mask = full(values, shape, frame.count), step.optional(frame, "mask")
-    axis, places = step.number("axis") + 1, list(np.indices(indices.shape, sparse=True))
-    places[axis] = indices
+    places: list[Array] = [*np.indices(indices.shape, sparse=True)]
+    places[step.number("axis") + 1] = indices
     flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), after.shape)
     chosen = np.broadcast_to(True if mask is None else mask, indices.shape)
     if len(np.unique(flat[chosen])) < chosen.sum() and any(map(machine.is_used, step.results)):

@@ -123,6 +123,12 @@ class FollowedLoop:
         low, high = (-(-bound // step) if abs(bound) < FAR >> 1 else bound for bound in way.bounds)
         return max(low, 0), max(min(high, FAR), 0)
 
+    @property
+    def trip_count(self) -> int | None:
+        """How many iterations it has; None if that is not known."""
+        fewest, most = self.iterations
+        return most if fewest == most else None
+
 
 class Runner(Interpreter):
     """Runs a kernel for some programs, its loops included; what is unknown of them is held as such."""
@@ -202,7 +208,8 @@ class Runner(Interpreter):
     def _head(self, loop: FollowedLoop, iterations: int) -> list[Held] | None:
         """Run the first iterations at once; returns what is carried on, or None if they do not touch memory alike."""
         mark = self.mark()
-        with self.weighted(self.weight.often(*[np.array([iterations])] * 2)):
+        times = np.array([iterations])
+        with self.weighted(self.weight.often(times, times)):
             growths, unknown = self._at_once(loop, iterations)
         if any(self._depends(one, loop.source, unknown) for one in self.executions[mark[1] :]) or any(
             loop.source in weight.sources for _, weight in self.visits[mark[0] :]
@@ -264,11 +271,10 @@ class Runner(Interpreter):
             given = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
             runs = runs & (holds != 0)
             if not (runs & (weight.high > 0)).any():
-                is_one = self.programs.count == 1
                 for result, values, held in zip(operation.results, given, handed, strict=True):
                     if values is not None and isinstance(held, Number):
                         self._give((result,), (self.programs.named(values, held.bits),))
-                    elif is_one:
+                    elif self.programs.count == 1:
                         self._give((result,), (held,))
                 return
             with self.weighted(weight.where(runs)):

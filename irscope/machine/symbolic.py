@@ -445,18 +445,13 @@ class Interpreter(Machine):
             ],
         )
 
-    def program_axis(self, operation: Operation) -> int:
-        return "xyz".index(str(operation.attribute("axis")))
-
-    def run_program_id(self, operation: Operation, _: Place) -> None:
-        self._give(operation.results, (self.programs.index(self.program_axis(operation)),))
-
-    def run_num_programs(self, operation: Operation, _: Place) -> None:
-        self._give(operation.results, (self.programs.total(self.program_axis(operation)),))
+    def run_program(self, operation: Operation, _: Place) -> None:
+        read = self.programs.index if operation.opcode == "get_program_id" else self.programs.total
+        self._give(operation.results, (read("xyz".index(str(operation.attribute("axis")))),))
 
 
 _CONTROL: dict[str, str] = {
     "scf.for": "run_for", "scf.while": "run_while", "scf.if": "run_if", "call": "run_call", "func.call": "run_call",
-    "get_program_id": "run_program_id", "get_num_programs": "run_num_programs",
+    "get_program_id": "run_program", "get_num_programs": "run_program",
 }  # fmt: skip
 """Opcode → the method that runs the operation."""

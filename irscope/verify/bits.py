@@ -35,8 +35,6 @@ from irscope.machine.values import Array, Held, dtype_of
 from irscope.model.capture import Capture
 from irscope.verify.meaning import DEFAULT_PROGRAMS, compare_captures, last_text
 
-__all__ = ["BitsVerdict", "verify_bits"]
-
 
 @dataclass(frozen=True, slots=True)
 class BitsVerdict:

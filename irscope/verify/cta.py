@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from irscope.errors import NotRun
+from irscope.errors import DAMAGE, NotRun
 from irscope.ir.asm.control_flow import control_flow_of
 from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.llvm_threads import llvm_threads
@@ -32,8 +32,6 @@ from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture, StageKind
 from irscope.verify.shared import RaceKind, SharedOrder, SharedRace
 from irscope.verify.verdict import KERNEL, AccessWitness, Violation, ViolationKind
-
-__all__ = ["DEFAULT_INSTRUCTIONS", "CtaVerifier", "code_of_threads", "uses_shared"]
 
 DEFAULT_INSTRUCTIONS = 40_000
 """Executed of each CTA unless all programs are asked for: some seconds."""
@@ -97,7 +95,10 @@ class CtaVerifier:
             function = next((one for one in parse_ptx(text) if one.name == self.capture.name), None)
         else:
             warps = int(self.capture.launch.option("num_warps", 4) or 4)
-            function = llvm_threads(text, self.capture.name, warps * self.capture.target.warp_size)
+            try:
+                function = llvm_threads(text, self.capture.name, warps * self.capture.target.warp_size)
+            except (*DAMAGE, StopIteration) as error:
+                raise NotRun(f"the LLVM IR is not followed ({error})") from error
         if function is None:
             raise NotRun("the code has no kernel of the capture's name")
         return function
@@ -287,7 +288,6 @@ class _Contents(CtaMemory):
         """Whether an atomic operation changed an unknown place."""
 
     def load(self, addresses: Array, size: int) -> tuple[Array, Array]:
-        """See `CtaMemory`."""
         known = np.zeros(len(addresses), np.bool_)
         for begin, end in () if self._is_lost else self._known:
             known |= (addresses >= begin) & (addresses + size <= end)
@@ -300,7 +300,6 @@ class _Contents(CtaMemory):
         return values, known
 
     def store(self, address: int, size: int, value: int | None) -> None:
-        """See `CtaMemory`."""
         if address < 0:
             self._is_lost = True
         else:

@@ -27,11 +27,6 @@ from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemo
 from irscope.machine.values import Array
 from irscope.model.capture import Capture, PassSnapshot
 
-__all__ = [
-    "DEFAULT_PROGRAMS", "Difference", "MeaningAnswer", "MeaningVerdict", "PassMeaning", "compare_captures",
-    "compare_texts", "last_text", "verify_passes",
-]  # fmt: skip
-
 MeaningAnswer = Literal["same", "changed", "not decided"]
 DEFAULT_PROGRAMS = 9
 """Programs that are run unless all are asked for: the corners of the grid, and what lies between."""

@@ -15,8 +15,6 @@ from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.verify.trace import Listener, Observed, places_of
 
-__all__ = ["Moved", "ReadsFrom", "moved_load"]
-
 _VERSIONS = 1 << 32
 Key = tuple[Any, ...]
 """Where an operation comes from: its chain of Python locations."""
@@ -43,13 +41,11 @@ class ReadsFrom(Listener):
         self.operations: dict[Key, Operation] = {}
 
     def begin(self, memory: GlobalMemory) -> None:
-        """See `Listener`."""
         begin, end = memory.extent
         self.first_address = begin
         self._versions = np.zeros(places_of(end - begin, self._granule), np.int32)
 
     def observe(self, observed: Observed) -> None:
-        """See `Listener`."""
         places = (observed.addresses - self.first_address) // self._granule
         places = places[(places >= 0) & (places < self._versions.size)]
         if observed.kind == "load":

@@ -19,8 +19,6 @@ from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.verify.terms import AccessTerm, NamedTerm, Term, Terms, Unread, accesses, ask, element_of
 from irscope.verify.trace import is_of_cta
 
-__all__ = ["ProgramsProof", "prove_programs"]
-
 _EFFORT = 10_000_000
 """Of the solver for one question."""
 _MOST_ACCESSES = 48
@@ -119,13 +117,11 @@ class _Prover:
         begin, size = self._bytes(one)
         end = self.tensors[one.found.path].storage_bytes or 0
         self._ask([*one.facts, self.z3.Or(begin < 0, begin + size > end)], f"whether {self._named(one)} is in bounds")
-        for operation, term in one.terms.narrow:
+        for operation, named, wraps in one.terms.wraps():
             if id(operation) not in self._wrapping:
-                bits = element_of(operation.result_types[0]).bits
-                wraps = self.z3.Or(term >= 1 << (bits - 1), term < -(1 << (bits - 1)))
                 # Whatever the mask is: it may be of what wraps.
                 before = len(self.reasons)
-                what = f"whether the {bits}-bit {operation.name} at {self.place_of(operation)} wraps"
+                what = f"whether {named} at {self.place_of(operation)} wraps"
                 self._ask([*one.terms.facts, *one.conditions[:-1], wraps], what)
                 if len(self.reasons) > before:
                     self._wrapping.add(id(operation))

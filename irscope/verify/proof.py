@@ -27,10 +27,8 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.verify.safety import verify_launch
-from irscope.verify.terms import NamedTerm, Term, Terms, Unread, accesses, ask, element_of
+from irscope.verify.terms import NamedTerm, Term, Terms, Unread, accesses, ask
 from irscope.verify.verdict import Violation
-
-__all__ = ["ArgumentsVerdict", "prove_bounds"]
 
 _MOST_ELEMENTS = 1 << 30
 """Of a tensor: beyond, 32-bit addresses wrap in most kernels, which is a note and no counterexample."""
@@ -396,13 +394,11 @@ class _Proof:
 
     def _note_wraps(self, terms: Terms, base: list[Term], sizes: list[Term]) -> None:
         """Say where a 32-bit operation may wrap: the proof holds below."""
-        for operation, term in terms.narrow:
-            bits = element_of(operation.result_types[0]).bits
-            wraps = self.z3.Or(term >= 1 << (bits - 1), term < -(1 << (bits - 1)))
+        for operation, named, wraps in terms.wraps():
             if self._ask([*base, *sizes, wraps]) is not None:
                 self.notes.append(
-                    f"the {bits}-bit {operation.name} at {self._place(operation)} may wrap for large arguments: the "
-                    "answer holds where it does not"
+                    f"{named} at {self._place(operation)} may wrap for large arguments: the answer holds where it does "
+                    "not"
                 )
                 return
 

@@ -42,8 +42,6 @@ from irscope.verify.trace import (
 )
 from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation
 
-__all__ = ["DEFAULT_ELEMENTS", "QUICK_ELEMENTS", "verify_launch"]
-
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
 QUICK_ELEMENTS = 1 << 20

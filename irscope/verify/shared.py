@@ -22,8 +22,7 @@ from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
 from irscope.machine.ptx_registers import CtaListener, Spans
 from irscope.machine.values import Array
-
-__all__ = ["SharedOrder", "SharedRace"]
+from irscope.verify.trace import Numbering
 
 RaceKind = Literal[
     "no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited", "tensor access not awaited"
@@ -85,8 +84,7 @@ class SharedOrder(CtaListener):
         own = np.arange(threads)
         self._known[own, own] = 1
         self._spaces = {"shared": _Places(places, self._clocks, granule)}
-        self._items: list[Instruction] = []
-        self._numbers: dict[int, int] = {}
+        self._items = Numbering()
         self._begun: dict[tuple[str, int], int] = {}
         """Of each queue of each thread: groups that were committed."""
         self._released: dict[int, tuple[Array, Array]] = {}
@@ -105,7 +103,6 @@ class SharedOrder(CtaListener):
         return self._units[key]
 
     def barrier(self, threads: Array) -> None:
-        """See `CtaListener`."""
         self._known[threads] = self._known[threads].max(axis=0)
         self._visible[threads] = self._visible[threads].max(axis=0)
         self._tick(threads)
@@ -114,12 +111,10 @@ class SharedOrder(CtaListener):
         self._known[threads, threads] += 1
 
     def fence(self, threads: Array) -> None:
-        """See `CtaListener`."""
         self._visible[threads] = self._known[threads]
         self._tick(threads)
 
     def arrive(self, threads: Array, barrier: int, queue: str = "") -> None:
-        """See `CtaListener`."""
         known, visible = self._released.setdefault(
             barrier, (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
         )
@@ -138,7 +133,6 @@ class SharedOrder(CtaListener):
         self._tick(threads)
 
     def complete(self, barrier: int, phase: int) -> None:
-        """See `CtaListener`."""
         empty = (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
         known, visible = self._released.pop(barrier, empty)
         unit = self._units.get(("tile", barrier))
@@ -147,7 +141,6 @@ class SharedOrder(CtaListener):
         self._completed[barrier] = (known, visible)
 
     def waited(self, threads: Array, barrier: int) -> None:
-        """See `CtaListener`."""
         if barrier not in self._completed:
             # The phase before the first one.
             return
@@ -157,12 +150,10 @@ class SharedOrder(CtaListener):
         self._tick(threads)
 
     def commit(self, queue: str, threads: Array) -> None:
-        """See `CtaListener`."""
         for thread in self._owners(queue, threads):
             self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
 
     def wait(self, queue: str, threads: Array, pending: int) -> None:
-        """See `CtaListener`."""
         for thread in threads.tolist():
             owner = thread // 128 * 128 if queue == "matrix" else thread
             clock = self._clocks + owner if queue == "copy" else self._units.get((queue, owner))
@@ -173,7 +164,6 @@ class SharedOrder(CtaListener):
             self._known[thread, clock] = max(self._known[thread, clock], done)
 
     def wait_tensor(self, threads: Array, stores: bool) -> None:
-        """See `CtaListener`."""
         left: list[tuple[Array, Array]] = []
         places = self._of("tensor")
         for where, who in self._pending[stores]:
@@ -197,12 +187,11 @@ class SharedOrder(CtaListener):
     # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def access(self, item: Instruction, threads: Array, addresses: Array, size: int, writes: bool, space: str) -> None:
-        """See `CtaListener`."""
         places = self._of(space)
         count = max(size // places.granule, 1)
         where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
         who = np.repeat(threads, count)
-        number = self._number(item)
+        number = self._items.of(item)
         self._check(places, where, who, self._known[who], item, writes, space)
         times = self._known[who, who]
         if space == "tensor":
@@ -219,7 +208,6 @@ class SharedOrder(CtaListener):
             places.read_item[where], places.is_read[where] = number, True
 
     def copy(self, item: Instruction, threads: Array, addresses: Array, size: int) -> None:
-        """See `CtaListener`."""
         places = self._of("shared")
         count = max(size // places.granule, 1)
         where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
@@ -227,15 +215,14 @@ class SharedOrder(CtaListener):
         clock = self._clocks + who
         self._check(places, where, who, self._known[who], item, True, "shared", clock)
         begun = np.array([self._begun.get(("copy", thread), 0) + 1 for thread in threads.tolist()])
-        self._write(places, where, clock, np.repeat(begun, count), self._number(item))
+        self._write(places, where, clock, np.repeat(begun, count), self._items.of(item))
 
     def queue(self, item: Instruction, queue: str, threads: Array, reads: Spans, writes: Spans, tensor: Any) -> None:
-        """See `CtaListener`."""
         owner = int(threads[0]) // 128 * 128 if queue == "matrix" else int(threads[0])
         unit, time = self._unit(queue, owner), self._begun.get((queue, owner), 0) + 1
         known = self._known[threads].min(axis=0)
         visible = self._visible[threads].min(axis=0)
-        number = self._number(item)
+        number = self._items.of(item)
         self._take(item, number, "shared", self._where(reads), int(threads[0]), known, visible, unit, time, False)
         for access in tensor or ():
             lanes, columns = np.array(access.lanes), np.arange(access.column, access.column + access.columns)
@@ -250,12 +237,9 @@ class SharedOrder(CtaListener):
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
     def bulk_load(self, item: Instruction, thread: int, spans: Spans, barrier: int, phase: int) -> None:
-        """See `CtaListener`."""
-        unit = self._unit("tile", barrier)
-        self._take(
-            item, self._number(item), "shared", self._where(spans), thread, self._known[thread], None, unit, phase + 1,
-            True,
-        )  # fmt: skip
+        unit, where = self._unit("tile", barrier), self._where(spans)
+        number, known = self._items.of(item), self._known[thread]
+        self._take(item, number, "shared", where, thread, known, None, unit, phase + 1, True)
 
     def _take(
         self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array,
@@ -281,13 +265,6 @@ class SharedOrder(CtaListener):
         places.writer[where], places.written[where], places.write_item[where] = clock, time, number
         read = where[places.is_read[where]]
         places.read[read], places.is_read[read] = 0, False
-
-    def _number(self, item: Instruction) -> int:
-        number = self._numbers.get(id(item))
-        if number is None:
-            number = self._numbers[id(item)] = len(self._items)
-            self._items.append(item)
-        return number
 
     # ── races ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -343,7 +320,7 @@ class SharedOrder(CtaListener):
         self, places: _Places, place: int, clock: int, items: Array, first_writes: bool, item: Instruction, thread: int,
         writes: bool, space: str, kind: RaceKind | None = None,
     ) -> None:  # fmt: skip
-        first = self._items[int(items[place])]
+        first = self._items.items[int(items[place])]
         owner: int | None = clock if clock < self.threads else None
         if kind is None:
             kind = "no barrier"

@@ -260,6 +260,13 @@ class Terms:
             self.narrow.append((operation, term))
         return term
 
+    def wraps(self) -> Iterator[tuple[Operation, str, Term]]:
+        """Each such operation, which it is, and when its result is too large."""
+        for operation, term in self.narrow:
+            bits = element_of(operation.result_types[0]).bits
+            half = 1 << (bits - 1)
+            yield operation, f"the {bits}-bit {operation.name}", self.z3.Or(term >= half, term < -half)
+
     def divided(self, left: Term, right: Term) -> tuple[Term, Term]:
         """Quotient and remainder of what is not negative by what is positive; of others nothing is known."""
         z3 = self.z3

@@ -20,8 +20,6 @@ from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.slices import AddressSlice, address_slice
 from irscope.verify.trace import Listener, Observed, UnwrittenReads, granule_bytes
 
-__all__ = ["AddressWatch", "BoundsAnd", "ExecutedText"]
-
 
 @dataclass(slots=True)
 class BoundsAnd(Listener):
@@ -63,9 +61,7 @@ class AddressWatch(Listener):
     def observe(self, observed: Observed) -> None:
         distance = self._address - observed.addresses
         for at in np.flatnonzero((distance >= 0) & (distance < observed.element_bytes)):
-            element = np.unravel_index(int(observed.elements[at]), observed.shape or (1,))
-            own = tuple(int(index) for index in element) if observed.shape else ()
-            self.seen.append((observed.operation, int(observed.programs[at]), own))
+            self.seen.append((observed.operation, int(observed.programs[at]), observed.element(at)))
 
 
 class ExecutedText:

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from os.path import basename
 from typing import Any, Literal
 
-__all__ = ["CODES", "TITLES", "AccessWitness", "Answer", "SafetyVerdict", "Violation", "ViolationKind"]
-
 Answer = Literal["safe", "wrong", "not decided"]
 ViolationKind = Literal[
     "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned",

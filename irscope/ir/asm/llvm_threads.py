@@ -52,6 +52,9 @@ def llvm_threads(text: str, name: str, threads: int) -> PtxFunction | None:
     return None if function is None else _Translation(function, header, threads).function()
 
 
+_Phi = tuple[str, str, Mapping[str, str]]
+
+
 @dataclass
 class _Translation:
     source: Function
@@ -64,6 +67,9 @@ class _Translation:
     """Register → how many elements it has, of those that are vectors."""
     grid: dict[str, int] = field(default_factory=dict[str, int])
     """Register → the byte of the implicit arguments, which begin with the number of programs, that it points to."""
+    block: str = ""
+    phis: dict[str, list[_Phi]] = field(default_factory=dict[str, list["_Phi"]])
+    """Block → the (register, type, block before → value) of each of its phi nodes."""
 
     def function(self) -> PtxFunction:
         """The whole kernel."""
@@ -74,15 +80,15 @@ class _Translation:
             if kind not in ("float", "half", "bfloat", "double"):
                 self.emit("ld.param.s64" if kind == "ptr" else f"ld.param.s{kind[1:]}", register, f"[{name}]")
         places = {label.index: label.name for label in self.source.labels}
-        block, phis = places.get(0, ""), self._phis()
+        self._read_phis(places)
         for index, item in enumerate(self.source.instructions):
             if index in places:
-                block = places[index]
-                self.labels.append(CodeLabel(block, len(self.code)))
+                self.block = places[index]
+                self.labels.append(CodeLabel(self.block, len(self.code)))
             self.line = item.line
             match = _STATEMENT.match(item.operands[0])
             if match is not None and item.opcode != "phi":
-                self._translate(match["result"] or "", match["opcode"], _without_flags(match["rest"]), block, phis)
+                self._translate(match["result"] or "", match["opcode"], _without_flags(match["rest"]))
         return PtxFunction(
             self.source.name, tuple(self.code), tuple(self.labels), names, directives=(f"reqntid {self.threads}",)
         )
@@ -90,11 +96,8 @@ class _Translation:
     def emit(self, opcode: str, *operands: str, predicate: str = "") -> None:
         self.code.append(Instruction(opcode, operands, predicate, line=self.line))
 
-    def _phis(self) -> dict[str, list[tuple[str, str, Mapping[str, str]]]]:
-        """Block → the (register, type, block before → value) of each of its phi nodes."""
-        places = {label.index: label.name for label in self.source.labels}
+    def _read_phis(self, places: Mapping[int, str]) -> None:
         known, block = set(places.values()), ""
-        found: dict[str, list[tuple[str, str, Mapping[str, str]]]] = {}
         for index, item in enumerate(self.source.instructions):
             block = places.get(index, block)
             match = _STATEMENT.match(item.operands[0])
@@ -106,15 +109,13 @@ class _Translation:
             # The first block has no label in the text.
             values = {before if before in known else "": value for value, before in rows}
             self._many(match["result"], kind)
-            found.setdefault(block, []).append((match["result"], kind, values))
-        return found
+            self.phis.setdefault(block, []).append((match["result"], kind, values))
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _many(self, register: str, kind: str) -> int:
         """Note how many elements a register has."""
-        match = _MANY.fullmatch(kind)
-        self.counts[register] = int(match[1]) if match is not None and kind[0] == "<" else 1
+        self.counts[register] = _count(kind)
         return self.counts[register]
 
     def _elements(self, value: str, count: int) -> list[str]:
@@ -138,13 +139,10 @@ class _Translation:
 
     # ── instructions ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _translate(
-        self, result: str, opcode: str, rest: str, block: str,
-        phis: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]],
-    ) -> None:  # fmt: skip
+    def _translate(self, result: str, opcode: str, rest: str) -> None:
         operands = [one for one in split_commas(rest) if not one.startswith(("!", "align "))]
         if opcode in ("br", "ret", "switch", "unreachable"):
-            self._branch(opcode, rest, block, phis)
+            self._branch(opcode, rest)
         elif opcode in _ARITHMETIC:
             kind, _, left = _typed(operands[0])
             self._each(_ARITHMETIC[opcode].format(_bits(kind)), result, kind, left, operands[1])
@@ -223,13 +221,11 @@ class _Translation:
             self.emit("st.global.b32", f"[{address}]", "0")
         else:
             kind, _, value = _typed(", ".join(operands[:place]))
-            match = _MANY.fullmatch(kind)
-            self._moved("st", name, kind, address, self._elements(value, int(match[1]) if match is not None else 1))
+            self._moved("st", name, kind, address, self._elements(value, _count(kind)))
 
     def _rearrange(self, opcode: str, result: str, operands: Sequence[str]) -> None:
         (kind, _, value), (second_kind, _, second) = map(_typed, operands[:2])
-        match = _MANY.fullmatch(kind)
-        elements = self._elements(value, int(match[1]) if match is not None else 1)
+        elements = self._elements(value, _count(kind))
         last = operands[-1].rpartition(" ")[2]
         if opcode == "extractelement":
             self._many(result, "")
@@ -242,16 +238,13 @@ class _Translation:
             # shufflevector <4 x float> %28, <4 x float> poison, <2 x i32> <i32 2, i32 3>
             both = [*elements, *self._elements(second, len(elements))]
             kind, _, places = _typed(operands[2])
-            match = _MANY.fullmatch(kind)
-            wanted = self._elements(places, int(match[1]) if match is not None else 1)
+            wanted = self._elements(places, _count(kind))
             chosen = [both[int(at)] if at.isdecimal() else "%poison" for at in wanted]
         self._many(result, f"<{len(chosen)} x {second_kind}>")
         for own, one in zip(self._elements(result, len(chosen)), chosen, strict=True):
             self.emit("mov.b64", own, one)
 
-    def _branch(
-        self, opcode: str, rest: str, block: str, phis: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]]
-    ) -> None:
+    def _branch(self, opcode: str, rest: str) -> None:
         if opcode == "ret":
             return self.emit("ret")
         if opcode == "unreachable":
@@ -269,15 +262,15 @@ class _Translation:
             conditions = [f"@{rest.split(',')[0].split()[1]}", ""]
         stubs: list[tuple[str, list[tuple[str, str, str]]]] = []
         for target, condition in zip(targets, conditions, strict=True):
-            copies = [(register, kind, values[block]) for register, kind, values in phis.get(target, ())]
-            label = f"{block}>{target}" if copies and condition else target
+            copies = [(register, kind, values[self.block]) for register, kind, values in self.phis.get(target, ())]
+            label = f"{self.block}>{target}" if copies and condition else target
             if copies and not condition:
                 self._copy(copies)
             elif copies:
                 stubs.append((target, copies))
             self.emit("bra", label, predicate=condition)
         for target, copies in stubs:
-            self.labels.append(CodeLabel(f"{block}>{target}", len(self.code)))
+            self.labels.append(CodeLabel(f"{self.block}>{target}", len(self.code)))
             self._copy(copies)
             self.emit("bra", target)
         return None
@@ -327,8 +320,8 @@ class _Translation:
             self.emit(_GROUPS[callee], *values)
         elif callee.startswith("llvm.amdgcn.ds.read.tr"):
             # What each lane gets was read by others.
-            count = self._many(result, kind)
-            self._moved("ld", "shared", kind, *self._elements(values[0], 1), [f"%read:{at}" for at in range(count)])
+            (address,) = self._elements(values[0], 1)
+            self._moved("ld", "shared", kind, address, [f"%read:{at}" for at in range(self._many(result, kind))])
         elif ".s.barrier" in callee or "addrspace(3)" in arguments or not callee.startswith(("llvm.", "__")):
             self.emit("call", f"({callee or 'inline assembly'})")
         elif result:
@@ -373,6 +366,12 @@ def _size(kind: str) -> int:
     if kind.startswith("ptr"):
         return 4 if "(3)" in kind else 8
     return max(int(kind[1:]) // 8, 1) if kind[:1] == "i" and kind[1:].isdecimal() else _SIZES.get(kind, 0)
+
+
+def _count(kind: str) -> int:
+    """Elements of a vector's type; 1 of another one."""
+    match = _MANY.fullmatch(kind)
+    return int(match[1]) if match is not None and kind[0] == "<" else 1
 
 
 def _of_shape(kind: str, element: str) -> str:
