@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.attributes import Dense
-from irscope.machine.arithmetic import TF32_MASK, convert_float
+from irscope.machine.arithmetic import convert_float, rounded_to_tf32
 from irscope.machine.control import Bindings, Executor, Machine, Step, pure
 from irscope.machine.values import COMPARISONS, Array, Held, Undefined, merge, take, unsigned
 
@@ -366,13 +366,6 @@ _LIBRARY: dict[str, Callable[..., Array]] = {
 _TESTS: dict[str, Callable[..., Array]] = {
     "isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit, "finitef": np.isfinite, "isfinited": np.isfinite,
 }  # fmt: skip
-
-
-def rounded_to_tf32(values: Array) -> Array:
-    """To TF32's ten bits, the nearest; ties away from zero. Infinities and NaN stay."""
-    bits = values.astype(np.float32).view(np.uint32)
-    rounded = (bits + np.uint32(0x1000)) & TF32_MASK
-    return np.where(np.isfinite(values), rounded, bits).astype(np.uint32).view(np.float32)
 
 
 _INSTRUCTIONS = {

@@ -124,12 +124,9 @@ def _strided(step: Step, frame: Bindings) -> MemoryView:
     return view
 
 
-def _subview(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return (_sliced(_strided(step, frame), step.arrays(frame, "offsets"), step.shape),)
-
-
 def _subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return (_sliced(_strided(step, frame), step.numbers("offsets"), step.shape),)
+    offsets = step.arrays(frame, "offsets") or step.numbers("offsets")
+    return (_sliced(_strided(step, frame), offsets, step.shape),)
 
 
 def _tensor_subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -261,14 +258,9 @@ def _init_barrier(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     return ()
 
 
-def _expect(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    mask = _predicate(step, frame)
-    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, 1, step.number("size"), mask)
-    return ()
-
-
 def _arrive(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, step.number("count", 1), 0, _predicate(step, frame))
+    count, size = step.number("count", 1), step.number("size", 0)
+    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, count, size, _predicate(step, frame))
     return [_TOKEN] * len(step.results)
 
 
@@ -461,7 +453,7 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "local_alloc": _allocate, "tmem_alloc": _allocate, "local_load": _local_load, "tmem_load": _local_load,
     "local_load_packed_tranposed": _local_load, "local_store": _local_store, "tmem_store": _local_store,
     "local_gather": _local_gather, "local_scatter": _local_scatter, "memdesc_index": _index,
-    "memdesc_subview": _subview, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
+    "memdesc_subview": _subslice, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
     "memdesc_trans": _transposed, "memdesc_reshape": _reshaped, "memdesc_reinterpret": _reinterpreted,
     "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_copy,
     "async_copy_local_to_global": _copy_to_global, "tmem_copy": _copy_to_tensor_memory,
@@ -470,7 +462,7 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "async_tma_copy_local_to_global": write_described, "async_tma_scatter": write_described,
     "async_tma_reduce": write_described, "async_tdm_copy_local_to_global": _write_tile,
     "init_barrier": _init_barrier,
-    "barrier_expect": _expect, "arrive_barrier": _arrive, "async_copy_mbarrier_arrive": _arrive_after_copies,
+    "barrier_expect": _arrive, "arrive_barrier": _arrive, "async_copy_mbarrier_arrive": _arrive_after_copies,
     "arrive_barrier_named": _arrive_named, "wait_barrier_named": _wait_named,
     "wait_barrier": _wait_barrier, "tc_gen5_commit": _commit_matrix, "warp_group_dot": _warp_group_dot,
     "tc_gen5_mma": _tensor_dot, "tc_gen5_mma_scaled": _tensor_dot_scaled, "warp_specialize": _specialize,

@@ -28,6 +28,7 @@ from irscope.machine.numbers import (
     add,
     as_number,
     constant,
+    merged,
     mixed,
     select,
     settled,
@@ -157,6 +158,11 @@ class AccessExecution:
     warps: int
     is_box: bool
     """Whether it is a block of a descriptor, which one thread asks for."""
+
+    @property
+    def sources(self) -> frozenset[Source]:
+        """On what it depends, and how often it is done."""
+        return merged([self.addresses] if self.mask is None else [self.addresses, self.mask]) | self.weight.sources
 
 
 @dataclass(frozen=True, slots=True)

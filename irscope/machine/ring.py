@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import NotRun
-from irscope.machine.arithmetic import Arithmetic, is_float
+from irscope.machine.arithmetic import Arithmetic, is_float, rounded_to_tf32
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.elementwise import (
     ELEMENTWISE,
@@ -37,7 +37,6 @@ from irscope.machine.elementwise import (
     fused,
     reciprocal,
     reciprocal_root,
-    rounded_to_tf32,
 )  # fmt: skip
 from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.values import COMPARISONS, Array, Held, dtype_of

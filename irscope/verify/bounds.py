@@ -14,7 +14,7 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.memory import GlobalMemory
-from irscope.verify.trace import ElementAccess, Observed
+from irscope.verify.trace import ElementAccess, Listener, Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Arguments:
         return ""
 
 
-class Bounds:
+class Bounds(Listener):
     """Checks each access against the storages of the arguments that its pointer may come from."""
 
     def __init__(self, module: MlirModule, arguments: Arguments) -> None:
@@ -80,10 +80,9 @@ class Bounds:
         self._mapped = [value for operation in maps for value in operation.operand_group("global_address")]
 
     def begin(self, memory: GlobalMemory) -> None:
-        """Take the memory of the launch."""
         self._memory = memory
 
-    def check(self, observed: Observed) -> None:
+    def observe(self, observed: Observed) -> None:
         """Note the first element of an operation that is outside."""
         key = id(observed.operation)
         if not observed.addresses.size or self._memory is None:

@@ -80,17 +80,12 @@ class CtaVerifier:
     """Names of the tensors that the kernel stores to, other than by atomic operations."""
     module: MlirModule
     """The TTGIR."""
-
-    @cached_property
-    def _code(self) -> tuple[str, StageKind]:
-        code = code_of_threads(self.capture)
-        if code is None:
-            raise NotRun("the capture has no code of the threads")
-        return code
+    code: tuple[str, StageKind]
+    """As `code_of_threads` gives it."""
 
     @cached_property
     def _function(self) -> PtxFunction:
-        text, kind = self._code
+        text, kind = self.code
         if kind == "ptx":
             function = next((one for one in parse_ptx(text) if one.name == self.capture.name), None)
         else:
@@ -105,7 +100,7 @@ class CtaVerifier:
 
     @cached_property
     def _places(self) -> dict[int, str]:
-        text, kind = self._code
+        text, kind = self.code
         locations = capture_locations(self.capture, text, kind)
         file = self.capture.launch.kernel.file
         chains = ((line, locations.chain_at(line)) for line in range(1, text.count("\n") + 2))
@@ -142,7 +137,7 @@ class CtaVerifier:
         )
         used = self.capture.resources.shared_bytes
         # "AMD Instinct MI300 ISA": the LDS instructions of a wave are executed in order.
-        in_order = self.capture.target.warp_size if self._code[1] == "llvm" else 1
+        in_order = self.capture.target.warp_size if self.code[1] == "llvm" else 1
         size = max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES)
         order = SharedOrder(threads, size, granule, in_order)
         x, y, _ = self.grid
@@ -207,7 +202,7 @@ class CtaVerifier:
     def _witness(self, item: Instruction, thread: int | None, program: tuple[int, int, int]) -> AccessWitness:
         lanes = max(self.capture.target.warp_size, 1)
         warp, lane = (None, None) if thread is None else divmod(thread, lanes)
-        written = _IN_LLVM.get(item.opcode.partition(".")[0], item.opcode) if self._code[1] == "llvm" else item.opcode
+        written = _IN_LLVM.get(item.opcode.partition(".")[0], item.opcode) if self.code[1] == "llvm" else item.opcode
         return AccessWitness(written, self._places.get(item.line, ""), item.line, program, (), warp, lane)
 
     def _tile_of(self, item: Instruction) -> int | None:

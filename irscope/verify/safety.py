@@ -28,7 +28,7 @@ from irscope.verify.bounds import Arguments, Bounds
 from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import ProgramsProof, prove_programs
-from irscope.verify.texts import AddressWatch, BoundsAnd, ExecutedText
+from irscope.verify.texts import AddressWatch, ExecutedText, Listeners
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
     Conflict,
@@ -157,7 +157,7 @@ class _Verifier:
         arguments = Arguments(text.module, inputs, self._paths())
         bounds = Bounds(text.module, arguments)
         unwritten = UnwrittenReads(self._unwritten(arguments) if text is self._front else ())
-        tracer = Tracer(text.module, text.slices, BoundsAnd(bounds, listener, unwritten))
+        tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten))
         try:
             self._execute(text, inputs, tracer, programs)
         except OutOfBounds as error:
@@ -171,7 +171,9 @@ class _Verifier:
         except (NotRun, UsageError):
             raise
         except (ValueError, TypeError, IndexError) as error:
-            raise NotRun(f"the machine fails at line {_line(tracer.step)} of the IR: {error}") from error
+            raise NotRun(
+                f"the machine fails at line {tracer.step.first_line if tracer.step else 0} of the IR: {error}"
+            ) from error
         self._tell_data(text, inputs, arguments, bounds)
         for outside in bounds.found.values():
             witness = self._witness(text, outside.operation, outside.program, outside.element)
@@ -408,7 +410,7 @@ class _Verifier:
             writes = any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects)
             if writes and operation.kind != "atomic":
                 written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
-        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module)
+        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module, code)
         programs, most = [0], DEFAULT_INSTRUCTIONS
         if self.elements is not None and self.elements <= QUICK_ELEMENTS:
             most //= 8
@@ -554,10 +556,6 @@ def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:
 def _spread(count: int, most: int) -> list[int]:
     """At most so many numbers below a count, evenly, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
-
-
-def _line(operation: Operation | None) -> int:
-    return operation.first_line if operation is not None else 0
 
 
 def _sentence(error: Exception) -> str:

@@ -12,7 +12,7 @@ tensor memory accelerator read only behind a proxy fence: a second table of time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -85,10 +85,10 @@ class SharedOrder(CtaListener):
         self._known[own, own] = 1
         self._spaces = {"shared": _Places(places, self._clocks, granule)}
         self._items = Numbering()
-        self._begun: dict[tuple[str, int], int] = {}
+        self._begun: Counter[tuple[str, int]] = Counter()
         """Of each queue of each thread: groups that were committed."""
-        self._released: dict[int, tuple[Array, Array]] = {}
-        self._completed: dict[int, tuple[Array, Array]] = {}
+        self._released: dict[int, Array] = {}
+        self._completed: dict[int, Array] = {}
         self._pending: dict[bool, list[tuple[Array, Array]]] = {False: [], True: []}
         """Loads, and stores, of tensor memory that are not waited for: places and threads."""
 
@@ -115,30 +115,23 @@ class SharedOrder(CtaListener):
         self._tick(threads)
 
     def arrive(self, threads: Array, barrier: int, queue: str = "") -> None:
-        known, visible = self._released.setdefault(
-            barrier, (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
-        )
+        known, visible = self._released.setdefault(barrier, np.zeros((2, self._known.shape[1]), np.int32))
+        for thread in threads.tolist() if queue else ():
+            clock = self._clocks + thread if queue == "copy" else self._unit(queue, thread)
+            self._begun[queue, thread] += 1
+            known[clock] = max(known[clock], self._begun[queue, thread])
         if queue == "tensor matrix":
-            for thread in threads.tolist():
-                unit = self._unit(queue, thread)
-                known[unit] = max(known[unit], self._begun.get((queue, thread), 0) + 1)
-                self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
             return
         np.maximum(known, self._known[threads].max(axis=0), out=known)
         np.maximum(visible, self._visible[threads].max(axis=0), out=visible)
-        if queue == "copy":
-            for thread in threads.tolist():
-                known[self._clocks + thread] = self._begun.get((queue, thread), 0) + 1
-                self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
         self._tick(threads)
 
     def complete(self, barrier: int, phase: int) -> None:
-        empty = (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
-        known, visible = self._released.pop(barrier, empty)
+        released = self._released.pop(barrier, np.zeros((2, self._known.shape[1]), np.int32))
         unit = self._units.get(("tile", barrier))
         if unit is not None:
-            known[unit] = phase + 1
-        self._completed[barrier] = (known, visible)
+            released[0, unit] = phase + 1
+        self._completed[barrier] = released
 
     def waited(self, threads: Array, barrier: int) -> None:
         if barrier not in self._completed:
@@ -150,8 +143,9 @@ class SharedOrder(CtaListener):
         self._tick(threads)
 
     def commit(self, queue: str, threads: Array) -> None:
-        for thread in self._owners(queue, threads):
-            self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
+        owners = np.unique(threads // 128 * 128) if queue == "matrix" else threads
+        for thread in owners.tolist():
+            self._begun[queue, thread] += 1
 
     def wait(self, queue: str, threads: Array, pending: int) -> None:
         for thread in threads.tolist():
@@ -160,7 +154,7 @@ class SharedOrder(CtaListener):
             if clock is None:
                 # Nothing was begun.
                 continue
-            done = self._begun.get((queue, owner), 0) - pending
+            done = self._begun[queue, owner] - pending
             self._known[thread, clock] = max(self._known[thread, clock], done)
 
     def wait_tensor(self, threads: Array, stores: bool) -> None:
@@ -179,10 +173,6 @@ class SharedOrder(CtaListener):
             if not done.all():
                 left.append((where[~done], who[~done]))
         self._pending[stores] = left
-
-    @staticmethod
-    def _owners(queue: str, threads: Array) -> Sequence[int]:
-        return np.unique(threads // 128 * 128).tolist() if queue == "matrix" else threads.tolist()
 
     # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -214,12 +204,12 @@ class SharedOrder(CtaListener):
         who = np.repeat(threads, count)
         clock = self._clocks + who
         self._check(places, where, who, self._known[who], item, True, "shared", clock)
-        begun = np.array([self._begun.get(("copy", thread), 0) + 1 for thread in threads.tolist()])
+        begun = np.array([self._begun["copy", thread] + 1 for thread in threads.tolist()])
         self._write(places, where, clock, np.repeat(begun, count), self._items.of(item))
 
     def queue(self, item: Instruction, queue: str, threads: Array, reads: Spans, writes: Spans, tensor: Any) -> None:
         owner = int(threads[0]) // 128 * 128 if queue == "matrix" else int(threads[0])
-        unit, time = self._unit(queue, owner), self._begun.get((queue, owner), 0) + 1
+        unit, time = self._unit(queue, owner), self._begun[queue, owner] + 1
         known = self._known[threads].min(axis=0)
         visible = self._visible[threads].min(axis=0)
         number = self._items.of(item)

@@ -178,13 +178,9 @@ class _Launch:
         if unread or (traffic is None and any(found.is_ended for found in self.evaluations)):
             return _Total(Traffic.unknown(), "range", "its addresses are not known")
         traffic = traffic or Traffic()
-        if line in self._sampled():
-            return _Total(traffic, "sampled", f"{basis}, some iterations of a loop")
+        if any(found.is_ended for found in self.evaluations):
+            return _Total(traffic, "sampled", f"{basis}, as far as it was followed")
         return _Total(traffic, "exact" if traffic.is_known else "range", basis)
-
-    def _sampled(self) -> set[int]:
-        """The lines of which only some executions were evaluated."""
-        return {one.operation.first_line for found in self.evaluations for one in found.executions if found.is_ended}
 
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
         count = prod(grid)
@@ -243,7 +239,7 @@ class _Launch:
         )
 
     def _assumed(self, executions: Iterable[AccessExecution], is_exact: bool) -> tuple[str, ...]:
-        sources = dict.fromkeys(source for one in executions for source in _sources(one))
+        sources = dict.fromkeys(source for one in executions for source in one.sources)
         if is_exact:
             # What was loaded is known program by program, or makes no difference.
             sources = {source: None for source in sources if source.kind != "data"}
@@ -259,11 +255,6 @@ def _words(source: Source) -> str:
     if source.kind == "data":
         return f"depends on {source.text}"
     return f"{source.text} is not evaluated" if source.kind == "operation" else ""
-
-
-def _sources(execution: AccessExecution) -> frozenset[Source]:
-    mask = execution.mask.sources if execution.mask is not None else frozenset[Source]()
-    return execution.addresses.sources | mask | execution.weight.sources
 
 
 def _whole(execution: AccessExecution) -> AccessExecution:

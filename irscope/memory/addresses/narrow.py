@@ -119,10 +119,7 @@ class Limits:
         execution = self._as_told.get(operation.first_line)
         if execution is None or not (aligned or ones or factors):
             return self._as_told
-        sources = execution.weight.sources | execution.addresses.sources
-        if execution.mask is not None:
-            sources |= execution.mask.sources
-        own = {source.text for source in sources if source.kind == "argument"}
+        own = {source.text for source in execution.sources if source.kind == "argument"}
         return self._with(aligned & own | self._loose - own, ones & own, factors)
 
     def _with(

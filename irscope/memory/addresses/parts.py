@@ -60,7 +60,7 @@ def _divided(found: Evaluation) -> list[Integers] | None:
     programs = found.programs
     for one in found.executions:
         if one.weight.span[1] and (place_of(programs, one) is None or active_parts(programs, one) is None):
-            wanted.update(one.addresses.sources | (one.mask.sources if one.mask is not None else frozenset()))
+            wanted.update(one.sources)
     # In a fixed order, whatever the order of a set is.
     for source, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0].text)):
         if (values := programs.of_source(source)) is not None:
