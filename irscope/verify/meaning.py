@@ -25,7 +25,7 @@ from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
-from irscope.model.capture import Capture, PassSnapshot
+from irscope.model.capture import Capture
 
 MeaningAnswer = Literal["same", "changed", "not decided"]
 DEFAULT_PROGRAMS = 9
@@ -201,15 +201,11 @@ def _texts(capture: Capture) -> Iterator[tuple[str, str]]:
     if text is None:
         return
     yield capture.begun_from, text
-    for snapshot in _passes(capture):
-        after = capture.text_after(snapshot)
+    for snapshot in capture.passes():
+        after = capture.text_after(snapshot) if snapshot.stage in _STAGES else None
         if after is not None and after != text:
             yield snapshot.label, after
             text = after
-
-
-def _passes(capture: Capture) -> Iterator[PassSnapshot]:
-    return (snapshot for snapshot in capture.passes() if snapshot.stage in _STAGES)
 
 
 def last_text(capture: Capture) -> str:

@@ -141,7 +141,7 @@ class _Translation:
 
     def _translate(self, result: str, opcode: str, rest: str) -> None:
         operands = [one for one in split_commas(rest) if not one.startswith(("!", "align "))]
-        if opcode in ("br", "ret", "switch", "unreachable"):
+        if opcode in ("br", "ret", "unreachable"):
             self._branch(opcode, rest)
         elif opcode in _ARITHMETIC:
             kind, _, left = _typed(operands[0])
@@ -176,6 +176,8 @@ class _Translation:
             pointer = next(_typed(one)[2] for one in operands if "ptr" in one)
             # What it leaves is not followed.
             self.emit(f"atom.{space}.add.f32", result or "%none", f"[{pointer}]", "0")
+        elif opcode == "switch":
+            self.emit("call", "(switch)")
         elif result:
             match = _TYPED.match(rest)
             self._many(result, match["type"] if match is not None else "")
@@ -250,16 +252,7 @@ class _Translation:
         if opcode == "unreachable":
             return self.emit("trap")
         targets = re.findall(r"label %([\w.$-]+)", rest)
-        conditions = [""] * len(targets)
-        if opcode == "switch":
-            # switch i32 %5, label %6 [ i32 0, label %7 i32 1, label %8 ]: the first is for all other numbers
-            value, numbers = rest.split(",")[0].split()[1], re.findall(r"i\d+ (-?\d+), label", rest)
-            for place, number in enumerate(numbers):
-                self.emit("setp.eq.s64", f"{value}={place}", value, number)
-            conditions = ["", *(f"@{value}={place}" for place in range(len(numbers)))]
-            targets, conditions = [*targets[1:], targets[0]], [*conditions[1:], ""]
-        elif len(targets) > 1:
-            conditions = [f"@{rest.split(',')[0].split()[1]}", ""]
+        conditions = [f"@{rest.split(',')[0].split()[1]}", ""] if len(targets) > 1 else [""]
         stubs: list[tuple[str, list[tuple[str, str, str]]]] = []
         for target, condition in zip(targets, conditions, strict=True):
             copies = [(register, kind, values[self.block]) for register, kind, values in self.phis.get(target, ())]
