@@ -38,19 +38,19 @@ test-next:  ## The tests that compile, under the newest Triton, a pre-release to
 test-gpu:  ## The tests that launch kernels on a GPU
 	$(PYTHON) -m pytest --only-gpu
 
-exhaustive:  ## All of what the tests of every day take a sample of: hours
+exhaustive:  ## All cases that the everyday tests sample: takes hours
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m exhaustive
 
 goldens:  ## Write the golden files again
 	$(PYTHON) -m pytest --skip-gpu --update-goldens -m golden
 
-docs:  ## Write docs/api.md from docstrings, the drawing of the rooms, and the notebooks
+docs:  ## Write docs/api.md from docstrings, the diagram of the packages, and the notebooks
 	$(PYTHON) -m tests.reference
 
 site:  ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 
-fuzz:  ## Search long, at random: what a hostile file can do, and what breaks a property (CI runs the same few each time)
+fuzz:  ## Search at random for hostile files and broken properties, at length (CI runs the same few cases each time)
 	$(PYTHON) -m tests.hostile --jobs $(WORKERS)
 	for round in 1 2 3 4 5; do \
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu -m hypothesis --hypothesis-profile search || exit 1; done

@@ -78,8 +78,10 @@ class Clock:
     """Cycles more for each line."""
     port_bytes: float = 100.0
     """Bytes that one multiprocessor takes from L2 in a cycle."""
-    dram_latency: float = 920.0
-    """Of a load that misses L2."""
+    dram_latency: float = 700.0
+    """Of a load that misses L2, where nothing else uses DRAM."""
+    dram_queue: float = 68.0
+    """Cycles more where others use DRAM, times u / (1 - u) for its utilisation u."""
     dram_bytes_per_s: float = 3.35e12
     dram_efficiency: float = 0.9
     """What streams reach of it."""

@@ -448,7 +448,7 @@ def predicted_from_work(
     stages = max(int(capture.launch.option("num_stages", 1) or 1) - 1, 1)
     at_once = min(resident * clock.units, ctas)
     in_flight = at_once * warps * capture.target.warp_size * 16.0 * stages
-    latency = clock.dram_latency / clock.clock_hz
+    latency = (clock.dram_latency + 3 * clock.dram_queue) / clock.clock_hz
     rate = min(clock.dram_bytes_per_s * clock.dram_efficiency, in_flight / latency)
     memory = dram_bytes / rate if rate else inf
     waves = ctas / max(resident * clock.units, 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from dataclasses import dataclass, field
+from math import exp
 from typing import Any
 
 from irscope.device.clocks import Clock
@@ -37,6 +38,10 @@ __all__ = ["Simulated", "Span", "simulate"]
 
 _STORE_BACKLOG = 1200.0
 """Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
+_MEMORY_SPAN = 2000.0
+"""Cycles over which the utilisation of DRAM is averaged."""
+_MOST_USED = 0.98
+"""Utilisation of DRAM above which its queue grows no further: the requests in flight limit it."""
 
 
 @dataclass(slots=True)
@@ -151,6 +156,8 @@ class _Multiprocessor:
         self.waiting = 0
         self.cost_cache: dict[int, dict[int, float]] = {}
         self.wgmma_cache: dict[int, tuple[float, float]] = {}
+        self.dram_at = self.dram_until = self.dram_used = 0.0
+        """The time of the last access to DRAM, until when DRAM is busy, and its utilisation before that time."""
 
     def push(self, warp: _Warp, time: float) -> None:
         warp.time = time
@@ -258,6 +265,21 @@ class _Multiprocessor:
         free = (free if free > time else time) + cycles * self.scale
         self.free[unit] = free
         return free
+
+    def dram_wait(self, time: float) -> float:
+        """Cycles that an access waits at DRAM because the requests of all multiprocessors arrive unevenly.
+
+        It grows with u / (1 - u) for a utilisation u, as in an M/D/1 queue
+        (`benchmarks.microbench --only memory`).
+        """
+        since = time - self.dram_at
+        if since > 0:
+            busy = min(max(self.dram_until - self.dram_at, 0.0), since) / since
+            self.dram_used += (busy - self.dram_used) * (1 - exp(-since / _MEMORY_SPAN))
+            self.dram_at = time
+        self.dram_until = self.free[DRAM]
+        used = min(self.dram_used, _MOST_USED)
+        return self.clock.dram_queue * used / (1 - used)
 
     def end(self, warp: _Warp, step: OneStep, time: float) -> float | None:
         """What ends a step: an access, or a meeting with others."""
@@ -384,7 +406,10 @@ class _Multiprocessor:
             if ATOMICS in use:
                 at_l2 = max(at_l2, self.queue(ATOMICS, served, use[ATOMICS]))
             part = self.execution.from_dram.get(access.array, 1.0)
-            latency = clock.l2_latency + (clock.dram_latency - clock.l2_latency) * min(1.0, part * 3)
+            missed = min(1.0, part * 3)
+            if use[DRAM]:
+                at_dram = max(at_dram, served + self.dram_wait(served) * missed)
+            latency = clock.l2_latency + (clock.dram_latency - clock.l2_latency) * missed
             if kind.startswith("bulk"):
                 latency += clock.bulk_latency - clock.dram_latency
             slowest = max(reached, at_l2, at_dram)

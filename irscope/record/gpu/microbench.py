@@ -329,7 +329,7 @@ _ON_H100 = {
     "clock_hz": (1.98e9, 1.974e9),
     "launch_s": (3.0e-6, 3.2e-6),
     "l2_latency": (284.0, 282.7),
-    "dram_latency": (920.0, 693.1),
+    "dram_latency": (700.0, 693.1),
     "dram_bytes_per_s": (3.35e12, 2.7858e12),
     "l2_bytes_per_s": (11e12, 8.948e12),
 }
