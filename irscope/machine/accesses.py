@@ -256,11 +256,16 @@ def _descriptor_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[
     return (load_described(machine, step, frame, step.shape),)
 
 
+def elements_of(machine: Machine, step: Step, frame: Bindings, name: str) -> Array:
+    """The elements of an operand in registers or in shared memory."""
+    held = frame.held(step.group(name)[0])
+    return machine.shared.read(held, frame.rows) if isinstance(held, MemoryView) else cast(Array, held)
+
+
 def write_described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     """Write a tile of registers or of shared memory, or combine it with what is there."""
     tensor, offsets, rows = tile_place(step, frame)
-    values = frame.held(step.group("src")[0])
-    values = machine.shared.read(values, frame.rows) if isinstance(values, MemoryView) else cast(Array, values)
+    values = elements_of(machine, step, frame, "src")
     if step.operation.kind == "atomic":
         reduce_tile(machine, tensor, offsets, values, frame, step)
     else:

@@ -409,7 +409,18 @@ def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     operands = [frame.array(value) for value in step.operands]
     if function in _TESTS.values():
         return (function(operands[0]).astype(step.dtype),)
-    return (_wide(function)(*operands).astype(step.dtype, copy=False),)
+    found = machine.arithmetic.approximated(function, _wide(function)(*operands))
+    return (found.astype(step.dtype, copy=False),)
+
+
+def _approximate(function: Callable[..., Array]) -> Executor:
+    """A function that hardware approximates."""
+
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+        exact = _wide(function)(*[frame.array(value) for value in step.operands])
+        return (machine.arithmetic.approximated(function, exact),)
+
+    return execute
 
 
 def _float_arithmetic(function: Callable[..., Array]) -> Executor:
@@ -457,7 +468,7 @@ FLOAT_FUNCTIONS: Mapping[str, FloatFunction] = {
 ELEMENTWISE: Mapping[str, Executor] = {
     **{f"arith.{name}": pure(function) for name, function in _BINARY.items()},
     **{f"arith.{name}": _float_arithmetic(function) for name, function in _FLOAT.items()},
-    **{f"math.{name}": pure(_wide(function)) for name, function in _FUNCTIONS.items()},
+    **{f"math.{name}": _approximate(function) for name, function in _FUNCTIONS.items()},
     "arith.negf": pure(np.negative), "arith.select": _select, "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats, "arith.constant": _constant, "index.constant": _constant, "ub.poison": _poison,
     "arith.extsi": _resized(True), "arith.extui": _resized(False), "arith.trunci": _resized(True),

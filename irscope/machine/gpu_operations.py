@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irscope.ir.mlir.model import Value
-from irscope.machine.accesses import combining, load_described, masked_load, write_described
+from irscope.machine.accesses import combining, elements_of, load_described, masked_load, write_described
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import scaled_product
@@ -212,16 +211,11 @@ def _commit(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 def _wait_for_groups(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    if step.operation.attribute_texts.get("num") is None:
-        return _wait_for_tokens(machine, step, frame)
-    machine.shared.wait(frame.rows, step.number("num"))
-    return [_TOKEN] * len(step.results)
-
-
-def _wait_for_tokens(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    """Its number counts instructions: what it waits for are the groups of its tokens, and those before."""
-    groups = [int(frame.array(value).max()) for value in step.operands]
-    machine.shared.wait(frame.rows, 0, groups)
+    """Without a number it waits for the groups of its tokens, and those before."""
+    if step.operation.attribute_texts.get("num") is not None:
+        machine.shared.wait(frame.rows, step.number("num"))
+    else:
+        machine.shared.wait(frame.rows, 0, [int(frame.array(value).max()) for value in step.operands])
     return [_TOKEN] * len(step.results)
 
 
@@ -321,13 +315,8 @@ def _commit_matrix(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
 # ── matrix units ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _operand(machine: Machine, frame: Bindings, value: Value) -> Array:
-    held = frame.held(value)
-    return machine.shared.read(held, frame.rows) if isinstance(held, MemoryView) else cast(Array, held)
-
-
 def _matrices(machine: Machine, step: Step, frame: Bindings) -> tuple[Array, Array]:
-    left, right = (_operand(machine, frame, step.group(name)[0]) for name in ("a", "b"))
+    left, right = (elements_of(machine, step, frame, name) for name in ("a", "b"))
     return left, right
 
 

@@ -370,7 +370,7 @@ class _Comparison:
         baseline = self._run(before, 0, programs[0], number)
         found = self._run(after, 1, programs[1], number)
         moved = moved_runs(
-            lambda inputs: run_text(before, self._grids[0], inputs, programs=programs[0]),
+            lambda inputs, _: run_text(before, self._grids[0], inputs, programs=programs[0]),
             partial(self._varied, 0, number), 0,
         )  # fmt: skip
         agreement = agreement_of(baseline, baseline, moved, found, "runs on inputs moved by one unit")

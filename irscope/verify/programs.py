@@ -35,14 +35,6 @@ class ProgramsProof:
     """Programs that may do what the proof could not rule out."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    """The numbers of a launch."""
-
-    scalars: Mapping[str, Term]
-    extents: Mapping[str, Term]
-
-
 @dataclass(slots=True)
 class _Access:
     operation: Operation
@@ -64,7 +56,7 @@ class _Prover:
     module: MlirModule
     grid: tuple[int, int, int]
     tensors: Mapping[str, Argument]
-    launch: _Launch
+    scalars: Mapping[str, Term]
     place_of: Callable[[Operation], str]
     reasons: list[str] = field(default_factory=list)
     suspects: set[int] = field(default_factory=set)
@@ -91,7 +83,7 @@ class _Prover:
         rows: list[_Access] = []
         for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
             # Anew for each: that another loop has an iteration is no fact here.
-            terms = Terms(self.z3, self.launch, self.module, grid, f"{name}{len(rows)} ")
+            terms = Terms(self.z3, self.scalars, self.tensors, self.module, grid, f"{name}{len(rows)} ")
             terms.facts += [
                 own == self.z3.Int(f"{name}program {axis}") for own, axis in zip(terms.programs, "xyz", strict=True)
             ]
@@ -188,8 +180,7 @@ def prove_programs(
         if one.kind == "scalar" and isinstance(one.value, int) and not isinstance(one.value, bool)
     }
     tensors = {one.path: one for one in record.arguments if one.kind != "scalar"}
-    launch = _Launch(numbers, {path: z3.IntVal(0) for path in tensors})
-    prover = _Prover(z3, module, grid, tensors, launch, place_of)
+    prover = _Prover(z3, module, grid, tensors, numbers, place_of)
     try:
         return prover.prove()
     except Unread as unread:

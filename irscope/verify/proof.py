@@ -296,7 +296,7 @@ class _Proof:
         for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
             where = f"{operation.name} at {self._place(operation)}"
             # Anew for each: that another loop has an iteration is no fact here.
-            terms = Terms(self.z3, self.launch, self.module, grid)
+            terms = Terms(self.z3, self.launch.scalars, self.launch.extents, self.module, grid)
             try:
                 conditions = [terms.holds(step) for step in path]
                 question = self._question(terms, operation)

@@ -261,12 +261,9 @@ class SpecialisedFollower(Follower):
         if self.items is not None:
             self.items.append(one)
         elif not self.is_ended:
-            self._note_held(one)
+            if self.log.is_held(one):
+                self._stop(f"nothing is known to arrive for the wait in line {one.operation.first_line} of the TTGIR")
             self.log.do(one)
-
-    def _note_held(self, one: Doing) -> None:
-        if self.log.is_held(one):
-            self._stop(f"nothing is known to arrive for the wait in line {one.operation.first_line} of the TTGIR")
 
     def _stop(self, why: str) -> None:
         self.note(why)

@@ -285,7 +285,9 @@ class _Found:
             return
         if place is None:
             _lie_anywhere(total, most, size)
-            total.why_not.update(_words(_but(execution.addresses.sources, execution.addresses.argument)))
+            # Where what is pointed to begins nobody needs to know.
+            begin = Source("argument", execution.addresses.argument)
+            total.why_not.update(_words(execution.addresses.sources - {begin}))
             return
         known = execution.addresses.full().known
         if surely is not perhaps or not weight.is_known:
@@ -367,11 +369,6 @@ def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.
 def _directions(operation: Operation) -> tuple[bool, ...]:
     action = ACCESSES[operation.opcode]
     return (True, False) if action == "atomic" else (action in _READS,)
-
-
-def _but(sources: Iterable[Source], pointer: str) -> list[Source]:
-    """All but the beginning of what is pointed to, which nobody needs to know."""
-    return [one for one in sources if one.kind != "argument" or one.text != pointer]
 
 
 def _words(sources: Iterable[Source]) -> dict[str, None]:
