@@ -201,7 +201,7 @@ def _as_block(values: Array, tensor: Descriptor) -> Array:
     return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
 
 
-def reduce_tile(
+def _reduce_tile(
     machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Bindings, step: Step
 ) -> None:
     """Combine a tile with a tensor, each element at once."""
@@ -267,7 +267,7 @@ def write_described(machine: Machine, step: Step, frame: Bindings) -> Sequence[H
     tensor, offsets, rows = tile_place(step, frame)
     values = elements_of(machine, step, frame, "src")
     if step.operation.kind == "atomic":
-        reduce_tile(machine, tensor, offsets, values, frame, step)
+        _reduce_tile(machine, tensor, offsets, values, frame, step)
     else:
         store_tile(machine, tensor, offsets, values, frame, rows)
     return [np.zeros(1, np.int64)] * len(step.results)

@@ -47,7 +47,7 @@ _ERRORS: Mapping[Callable[..., Any], Callable[[_Wide], _Wide]] = {
 """A function → how far the instruction of a GPU may be off, by its result. Source: "PTX ISA", section 9.7.3."""
 
 
-class Approximations(Arithmetic):
+class _Approximations(Arithmetic):
     """Ordinary arithmetic, with approximated functions as far off as they may be."""
 
     def __init__(self, random: np.random.Generator) -> None:
@@ -90,7 +90,7 @@ def moved_runs(
         moved = inputs()
         for tensor in moved.tensors.values():
             tensor[...] = moved_by_one_ulp(tensor, random)
-        results.append(run(moved, Approximations(random)))
+        results.append(run(moved, _Approximations(random)))
     return results
 
 

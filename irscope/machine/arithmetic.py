@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from irscope.machine.memory import GlobalMemory, OnAccess
 from irscope.machine.values import Array, narrow_float, poison, unsigned
 
-TF32_MASK = np.uint32(0xFFFFE000)
+_TF32_MASK = np.uint32(0xFFFFE000)
 """TF32 drops the last 13 bits of float32."""
 _MOST_ITERATIONS = 1 << 22
 """Of a loop without a bound: what is still running then waits for what never comes."""
@@ -75,7 +75,7 @@ _UFUNCS_OF_EACH_TYPE = (np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, n
 def rounded_to_tf32(values: Array) -> Array:
     """To TF32's ten bits, the nearest; ties away from zero. Infinities and NaN stay."""
     bits = values.astype(np.float32).view(np.uint32)
-    rounded = (bits + np.uint32(0x1000)) & TF32_MASK
+    rounded = (bits + np.uint32(0x1000)) & _TF32_MASK
     return np.where(np.isfinite(values), rounded, bits).astype(np.uint32).view(np.float32)
 
 
@@ -191,7 +191,7 @@ class Arithmetic:
         for matrix in (left, right):
             wide = np.ascontiguousarray(matrix.astype(np.float32, copy=False))
             if precision == "tf32" and matrix.dtype == np.float32:
-                wide = (wide.view(np.uint32) & TF32_MASK).view(np.float32)
+                wide = (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
             operands.append(wide)
         total = np.matmul(*operands)
         if accumulator is not None:

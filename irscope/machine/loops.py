@@ -31,22 +31,22 @@ _LAST_ITERATIONS = 4
 _FEW_ITERATIONS = 4
 
 
-def grown(value: Number, growth: Number, index: Number) -> Number:
+def _grown(value: Number, growth: Number, index: Number) -> Number:
     """A carried value at the beginning of an iteration."""
     return add(value, multiply(growth, replace(index, bits=value.bits)))
 
 
-def growth_of(first: Held, second: Held, third: Held | None = None) -> Number | None:
+def _growth_of(first: Held, second: Held, third: Held | None = None) -> Number | None:
     """By what a carried value grows with each iteration; None if it is not known, or the next one does not agree."""
     if not isinstance(first, Number) or not isinstance(second, Number) or first.bits == 1:
         return None
     if first.ndim != second.ndim or first.bits != second.bits:
         return None
     growth = replace(add(second, first, -1), argument="")
-    return growth if third is None or grew(second, third, growth) else None
+    return growth if third is None or _grew(second, third, growth) else None
 
 
-def grew(before: Held, after: Held, growth: Number) -> bool:
+def _grew(before: Held, after: Held, growth: Number) -> bool:
     """Whether an iteration added just that."""
     if not isinstance(before, Number) or not isinstance(after, Number) or before.ndim != after.ndim:
         return False
@@ -89,7 +89,7 @@ class FollowedLoop:
     def carried(self, runner: Interpreter, growths: Sequence[Number | None], index: Number) -> list[Held]:
         """The carried values at the beginning of an iteration, by what they grow in each."""
         return [
-            grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
+            _grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
             for value, growth, lost in zip(self.first, growths, self.lost(runner), strict=True)
         ]
 
@@ -105,7 +105,7 @@ class FollowedLoop:
             before = self.carried(runner, growths, index)
             after = self.iteration(runner, index, before, place)
             confirmed = [
-                growth if growth is not None and grew(one, other, growth) else None
+                growth if growth is not None and _grew(one, other, growth) else None
                 for growth, one, other in zip(growths, before, after, strict=True)
             ]
             if [growth is None for growth in confirmed] == [growth is None for growth in growths]:
@@ -183,9 +183,9 @@ class Runner(Interpreter):
                 handed = loop.iteration(self, constant(iteration, 64), carried, loop.place)
             after = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
             if iteration == head:
-                growths = [growth_of(*both) for both in zip(carried, handed, strict=True)]
+                growths = [_growth_of(*both) for both in zip(carried, handed, strict=True)]
             growths = [
-                growth if growth is not None and grew(old, new, growth) else None
+                growth if growth is not None and _grew(old, new, growth) else None
                 for growth, old, new in zip(growths, carried, handed, strict=True)
             ]
             carried = handed
@@ -196,7 +196,7 @@ class Runner(Interpreter):
         return [
             self.programs.named(values, value.bits)
             if values is not None and isinstance(value, Number)
-            else grown(value, growth, count)
+            else _grown(value, growth, count)
             if growth is not None and isinstance(value, Number) and not head
             else lost
             for value, values, growth, lost in zip(loop.first, after, growths, loop.lost(self), strict=True)
@@ -237,7 +237,7 @@ class Runner(Interpreter):
         try:
             second = loop.iteration(self, constant(0, 64), loop.first, loop.place)
             third = loop.iteration(self, constant(1, 64), second, loop.place)
-            growths = [growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
+            growths = [_growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
             tried = self.executions[mark[1] :]
             unknown = {one.operation.first_line for one in tried if self.programs.split(one.addresses) is None}
             most = loop.iterations[1] if iterations is None else iterations

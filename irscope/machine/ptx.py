@@ -11,7 +11,6 @@ an address, a branch or a wait, the run ends with NotRun. Source: "PTX ISA", cha
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import PtxFunction
-from irscope.machine.ptx_arithmetic import computed, cut
+from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, prepared
 
@@ -358,7 +357,7 @@ class PtxCta(CtaRegisters):
         opcode = ptx_opcode(step.item.opcode)
         size, operands = opcode.bits // 8, [one for one in step.operands if one.kind in ("name", "number", "vector")]
         given = operands[1:] if step.name == "atom" else operands
-        update = next((_ATOMICS[part] for part in opcode.modifiers if part in _ATOMICS), None)
+        update = next((ATOMICS[part] for part in opcode.modifiers if part in ATOMICS), None)
         names = [name for one in step.operands[1 if step.name == "atom" else 0 :] for name in one.names]
         is_float = opcode.types[-1].startswith(("f", "bf")) if opcode.types else True
         if update is None or opcode.vector > 1 or is_float or any(self._is_unknown(name, on) for name in names):
@@ -587,17 +586,3 @@ class PtxCta(CtaRegisters):
         names = " ".join(step.item.operands)
         if not any(known in names for known in ("vprintf", "__assertfail", "printf")):
             raise NotRun(f"line {step.item.line} of the PTX calls a function")
-
-
-def _exchanged(old: int, value: int) -> int:
-    return value
-
-
-def _compared(old: int, expected: int, value: int) -> int:
-    return value if old == expected else old
-
-
-_ATOMICS: Mapping[str, Callable[..., int]] = {
-    "add": operator.add, "exch": _exchanged, "max": max, "min": min, "and": operator.and_, "or": operator.or_,
-    "cas": _compared,
-}  # fmt: skip

@@ -10,6 +10,7 @@ chapter 9.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -195,3 +196,17 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
     "readlane": _read_of_lane,
 }
 """Instruction → what it makes of its operands, before that is cut to its type."""
+
+
+def _exchanged(old: int, value: int) -> int:
+    return value
+
+
+def _compared(old: int, expected: int, value: int) -> int:
+    return value if old == expected else old
+
+
+ATOMICS: Mapping[str, Callable[..., int]] = {
+    "add": operator.add, "exch": _exchanged, "max": max, "min": min, "and": operator.and_, "or": operator.or_,
+    "cas": _compared,
+}  # fmt: skip

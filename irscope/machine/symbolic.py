@@ -54,7 +54,7 @@ def predicate_of(operation: Operation) -> Value | None:
     return operation.operand("pred") if operation.opcode in _PREDICATED else None
 
 
-def is_undefined(step: Step, operands: Sequence[Array | Number]) -> bool:
+def _is_undefined(step: Step, operands: Sequence[Array | Number]) -> bool:
     """Whether it divides by zero, which gives anything."""
     return step.opcode in _DIVISIONS and isinstance(operands[1], np.ndarray) and not operands[1].all()
 
@@ -314,7 +314,7 @@ class Interpreter(Machine):
         if not step.is_of_integers or (step.types and prod(step.shape) > MOST_ELEMENTS):
             raise ValueError("no integers")
         operands, rule = self.operands(step), RULES.get(step.opcode)
-        if rule is not None and (any(isinstance(one, Number) for one in operands) or is_undefined(step, operands)):
+        if rule is not None and (any(isinstance(one, Number) for one in operands) or _is_undefined(step, operands)):
             found: Sequence[Held] = (rule(step, [as_number(one) for one in operands]),)
         elif step.execute is None or (step.attribute("allow_reorder") is not None and step.opcode == "reshape"):
             raise ValueError("not executed")
@@ -338,7 +338,7 @@ class Interpreter(Machine):
             if values is None:
                 return number
             frame.assign((value,), (cast(Array, as_array(Number(values, operand.bits))),))
-        if is_undefined(step, [frame.array(value) for value in step.operands]):
+        if _is_undefined(step, [frame.array(value) for value in step.operands]):
             return number
         self.noted.work += self.programs.count >> 13
         return self._tightened(number, as_number(cast(Executor, step.execute)(self, step, frame)[0]).known)

@@ -27,7 +27,7 @@ from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemo
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 
-MeaningAnswer = Literal["same", "changed", "not decided"]
+_MeaningAnswer = Literal["same", "changed", "not decided"]
 DEFAULT_PROGRAMS = 9
 """Programs that are run unless all are asked for: the corners of the grid, and what lies between."""
 _VARIATIONS = 4
@@ -68,7 +68,7 @@ class PassMeaning:
 
     label: str
     """`ttgir:pipeline`; of a comparison, what is compared."""
-    answer: MeaningAnswer
+    answer: _MeaningAnswer
     detail: str = ""
     """Why it is not decided, or what is different; of `same`, in which arithmetic."""
     difference: Difference | None = None
@@ -94,7 +94,7 @@ class MeaningVerdict:
     all_programs: int = 0
 
     @property
-    def answer(self) -> MeaningAnswer:
+    def answer(self) -> _MeaningAnswer:
         """`changed` if any pass changed it, `same` if each is known not to have."""
         if self.culprit is not None:
             return "changed"

@@ -21,7 +21,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class _Moved:
     """A load that reads another write than before."""
 
     operation: Operation
@@ -61,7 +61,7 @@ class ReadsFrom(Listener):
         return np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
 
 
-def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> Moved | None:
+def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> _Moved | None:
     """The first load of `after` that reads a write which its counterpart in `before` does not; None without one."""
     for key, operation in after.operations.items():
         if key not in before.reads:
@@ -73,5 +73,5 @@ def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> Moved | Non
         if others.size:
             place, version = divmod(int(others[0]), _VERSIONS)
             stated = int(other[np.searchsorted(places, place, "right") - 1]) % _VERSIONS
-            return Moved(operation, before.first_address + place * granule, stated, version)
+            return _Moved(operation, before.first_address + place * granule, stated, version)
     return None

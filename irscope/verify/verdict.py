@@ -12,7 +12,7 @@ ViolationKind = Literal[
     "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned",
     "shared-race", "proxy-fence", "divergent-barrier", "uninitialised-read",
 ]  # fmt: skip
-CODES: Mapping[ViolationKind, str] = {
+_CODES: Mapping[ViolationKind, str] = {
     "out-of-bounds": "IRS901",
     "program-race": "IRS902",
     "thread-race": "IRS903",
@@ -26,7 +26,7 @@ CODES: Mapping[ViolationKind, str] = {
     "uninitialised-read": "IRS911",
 }
 """The code of each kind of violation, as docs/verify.md lists them."""
-TITLES: Mapping[ViolationKind, str] = {
+_TITLES: Mapping[ViolationKind, str] = {
     "out-of-bounds": "access out of bounds",
     "program-race": "race between programs",
     "thread-race": "race between threads of a program",
@@ -102,12 +102,12 @@ class Violation:
     @property
     def code(self) -> str:
         """`IRS901`."""
-        return CODES[self.kind]
+        return _CODES[self.kind]
 
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return TITLES[self.kind]
+        return _TITLES[self.kind]
 
     @property
     def place(self) -> tuple[tuple[str, int], ...]:

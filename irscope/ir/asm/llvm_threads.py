@@ -7,7 +7,6 @@ Backend", LLVM IR Intrinsics.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,16 +14,6 @@ from irscope.ir.asm.instructions import CodeLabel, Function, Instruction
 from irscope.ir.asm.readers import PtxFunction, parse_llvm, symbol_of
 from irscope.ir.mlir.tokens import split_commas
 
-# %15 = add nuw nsw i32 %14, 6      store <1 x float> %56, ptr addrspace(3) %55, align 4
-_STATEMENT = re.compile(r'\s*(?:(?P<result>%(?:"[^"]*"|[\w.$-]+)) = )?(?:tail |notail )?(?P<opcode>\w+)\s*(?P<rest>.*)')
-# <4 x half>      [16 x i8]
-_MANY = re.compile(r"[<\[](\d+) x (.+)[>\]]")
-# ptr addrspace(3) getelementptr inbounds nuw (i8, ptr addrspace(3) @global_smem, i32 4096)
-_CONSTANT = re.compile(r"getelementptr [\w ]*\((?P<type>[^,]+), ptr addrspace\(3\) @[\w.]+, i\d+ (?P<index>\d+)\)")
-# i32 %14      ptr addrspace(3) %55      <2 x float> zeroinitializer
-_TYPED = re.compile(
-    r"(?P<type>ptr(?: addrspace\(\d+\))?|[<\[][^>\]]*[>\]]|\w+) (?:(?:noundef|nonnull|inreg) )*(?P<value>.+)"
-)
 _SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 _FLAGS = frozenset(
     ["nuw", "nsw", "exact", "disjoint", "samesign", "nneg", "inbounds", "nusw", "fast", "volatile", "atomic"]
@@ -73,8 +62,9 @@ class _Translation:
 
     def function(self) -> PtxFunction:
         """The whole kernel."""
-        # define amdgpu_kernel void @k(ptr addrspace(1) inreg %0, i32 inreg %6) #0 {
-        arguments = re.findall(r"(\w+)[^,%]*? (%[\w.]+)", self.header.partition("(")[2])
+        # define amdgpu_kernel void @k(ptr addrspace(1) inreg %0, i32 inreg %6) local_unnamed_addr #0 {
+        words = [one.split() for one in split_commas(_inside(self.header)) if one]
+        arguments = [(one[0], one[-1]) for one in words]
         names = tuple((f"argument {place}", "") for place in range(len(arguments)))
         for (kind, register), (name, _) in zip(arguments, names, strict=True):
             if kind not in ("float", "half", "bfloat", "double"):
@@ -86,9 +76,9 @@ class _Translation:
                 self.block = places[index]
                 self.labels.append(CodeLabel(self.block, len(self.code)))
             self.line = item.line
-            match = _STATEMENT.match(item.operands[0])
-            if match is not None and item.opcode != "phi":
-                self._translate(match["result"] or "", match["opcode"], _without_flags(match["rest"]))
+            if item.opcode != "phi":
+                result, rest = _taken_apart(item)
+                self._translate(result, item, _without_flags(rest))
         return PtxFunction(
             self.source.name, tuple(self.code), tuple(self.labels), names, directives=(f"reqntid {self.threads}",)
         )
@@ -100,16 +90,16 @@ class _Translation:
         known, block = set(places.values()), ""
         for index, item in enumerate(self.source.instructions):
             block = places.get(index, block)
-            match = _STATEMENT.match(item.operands[0])
-            if item.opcode != "phi" or match is None:
+            if item.opcode != "phi":
                 continue
             # %9 = phi i32 [ %8, %.lr.ph ], [ 0, %2 ]
-            kind, _, rest = match["rest"].partition(" [")
-            rows = re.findall(r"\[ (.+?), %([\w.$-]+) \]", f"[{rest}")
+            result, rest = _taken_apart(item)
+            kind, _, rest = rest.partition(" [")
+            rows = [split_commas(one.strip("[] ")) for one in split_commas(f"[{rest}")]
             # The first block has no label in the text.
-            values = {before if before in known else "": value for value, before in rows}
-            self._many(match["result"], kind)
-            self.phis.setdefault(block, []).append((match["result"], kind, values))
+            values = {name if (name := before.strip('%"')) in known else "": value for value, before in rows}
+            self._many(result, kind)
+            self.phis.setdefault(block, []).append((result, kind, values))
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,8 +117,11 @@ class _Translation:
             return [_number(value.rstrip(")").rpartition(" ")[2])] * count
         if value.startswith("%") and self.counts.get(value, 1) > 1:
             return [f"{value}:{place}" for place in range(count)]
-        constant = _CONSTANT.match(value)
-        return [str(int(constant["index"]) * _size(constant["type"])) if constant else _number(value)] * count
+        if value.startswith("getelementptr"):
+            # getelementptr inbounds nuw (i8, ptr addrspace(3) @global_smem, i32 4096)
+            kind, _, index = split_commas(_inside(value))
+            return [str(int(index.split()[1]) * _size(kind))] * count
+        return [_number(value)] * count
 
     def _each(self, opcode: str, result: str, kind: str, *values: str) -> None:
         """An operation on each element."""
@@ -139,10 +132,11 @@ class _Translation:
 
     # ── instructions ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _translate(self, result: str, opcode: str, rest: str) -> None:
+    def _translate(self, result: str, item: Instruction, rest: str) -> None:
+        opcode = item.opcode
         operands = [one for one in split_commas(rest) if not one.startswith(("!", "align "))]
         if opcode in ("br", "ret", "unreachable"):
-            self._branch(opcode, rest)
+            self._branch(item, rest)
         elif opcode in _ARITHMETIC:
             kind, _, left = _typed(operands[0])
             self._each(_ARITHMETIC[opcode].format(_bits(kind)), result, kind, left, operands[1])
@@ -179,8 +173,7 @@ class _Translation:
         elif opcode == "switch":
             self.emit("call", "(switch)")
         elif result:
-            match = _TYPED.match(rest)
-            self._many(result, match["type"] if match is not None else "")
+            self._many(result, _typed(rest)[0])
 
     def _convert(self, result: str, text: str, sign: str) -> None:
         # zext <2 x i16> %29 to <2 x i32>
@@ -203,22 +196,21 @@ class _Translation:
             return
         for index in indices:
             self.emit("mad.lo.s64", result, index, str(size), *self._elements(pointer, 1))
-            match = _MANY.fullmatch(kind)
-            pointer, kind = result, match[2] if match is not None else ""
+            pointer, kind = result, kind[1:-1].partition(" x ")[2] if kind[0] in "<[" else ""
             size = _size(kind)
 
     def _access(self, opcode: str, result: str, operands: Sequence[str]) -> None:
         # load <1 x float>, ptr addrspace(3) %59, align 4        store i32 %5, ptr addrspace(3) %6, align 4
         place = 1 if opcode == "load" else next(at for at, one in enumerate(operands) if at and "ptr" in one)
-        kind, space, pointer = _typed(operands[place])
-        name = "shared" if space == 3 else "global"
+        kind, is_shared, pointer = _typed(operands[place])
+        name = "shared" if is_shared else "global"
         (address,) = self._elements(pointer, 1)
         if pointer in self.grid and self.grid[pointer] in (0, 4, 8):
             self._each("mov.u32", result, "i32", f"%nctaid.{'xyz'[self.grid[pointer] // 4]}")
         elif opcode == "load":
             kind = _without_flags(operands[0])
             self._moved("ld", name, kind, address, self._elements(result, self._many(result, kind)))
-        elif space != 3:
+        elif not is_shared:
             # Only that it stores is of interest.
             self.emit("st.global.b32", f"[{address}]", "0")
         else:
@@ -246,12 +238,10 @@ class _Translation:
         for own, one in zip(self._elements(result, len(chosen)), chosen, strict=True):
             self.emit("mov.b64", own, one)
 
-    def _branch(self, opcode: str, rest: str) -> None:
-        if opcode == "ret":
-            return self.emit("ret")
-        if opcode == "unreachable":
-            return self.emit("trap")
-        targets = re.findall(r"label %([\w.$-]+)", rest)
+    def _branch(self, item: Instruction, rest: str) -> None:
+        if item.opcode != "br":
+            return self.emit("ret" if item.opcode == "ret" else "trap")
+        targets = [label for label, _ in item.branch.targets] if item.branch is not None else []
         conditions = [f"@{rest.split(',')[0].split()[1]}", ""] if len(targets) > 1 else [""]
         stubs: list[tuple[str, list[tuple[str, str, str]]]] = []
         for target, condition in zip(targets, conditions, strict=True):
@@ -279,7 +269,7 @@ class _Translation:
 
     def _call(self, result: str, rest: str) -> None:
         callee = symbol_of(rest)
-        arguments = rest.partition("@")[2].partition("(")[2].rpartition(")")[0]
+        arguments = _inside(rest.partition("@")[2])
         values = [_typed(one)[2] for one in split_commas(arguments) if one]
         kind = rest.split()[0] if not rest.startswith(("<", "ptr")) else rest[: rest.index("@")].strip()
         name = callee.split(".")[1] if callee.startswith("llvm.") else ""
@@ -338,13 +328,35 @@ def _without_flags(text: str) -> str:
     return " ".join(words)
 
 
-def _typed(text: str) -> tuple[str, int, str]:
-    """The type, the address space and the value of an operand."""
-    match = _TYPED.match(_without_flags(text))
-    if match is None:
-        return "", 0, text
-    space = re.search(r"addrspace\((\d+)\)", match["type"])
-    return match["type"], int(space[1]) if space else 0, match["value"]
+def _taken_apart(item: Instruction) -> tuple[str, str]:
+    """The result of an instruction, and what stands behind its opcode."""
+    # %15 = tail call i32 @f(i32 %14)      store <1 x float> %56, ptr addrspace(3) %55, align 4
+    code = item.operands[0].strip()
+    result, is_given, rest = code.partition(" = ") if code.startswith("%") else ("", "", "")
+    return result, (rest if is_given else code).partition(item.opcode)[2].strip()
+
+
+def _inside(text: str) -> str:
+    """What stands in the first parentheses."""
+    begin = text.index("(") + 1
+    depth = 1
+    for at in range(begin, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if not depth:
+            return text[begin:at]
+    return text[begin:]
+
+
+def _typed(text: str) -> tuple[str, bool, str]:
+    """The type and the value of an operand, and whether it points to shared memory."""
+    text = _without_flags(text)
+    # ptr addrspace(3) nonnull %55      <2 x float> zeroinitializer      i32 %14
+    ends = {"<": ">", "[": "]"}.get(text[:1], ")" if text.startswith("ptr addrspace") else "")
+    end = text.index(ends) + 1 if ends else len(text.partition(" ")[0])
+    kind, value = text[:end], text[end:].strip()
+    while value.partition(" ")[0] in ("noundef", "nonnull", "inreg"):
+        value = value.partition(" ")[2]
+    return kind, kind == "ptr addrspace(3)", value
 
 
 def _number(text: str) -> str:
@@ -353,9 +365,9 @@ def _number(text: str) -> str:
 
 def _size(kind: str) -> int:
     """Bytes of a type; 0 for an unknown one."""
-    match = _MANY.fullmatch(kind)
-    if match is not None:
-        return int(match[1]) * _size(match[2])
+    if kind[:1] in ("<", "["):
+        count, _, element = kind[1:-1].partition(" x ")
+        return int(count) * _size(element)
     if kind.startswith("ptr"):
         return 4 if "(3)" in kind else 8
     return max(int(kind[1:]) // 8, 1) if kind[:1] == "i" and kind[1:].isdecimal() else _SIZES.get(kind, 0)
@@ -363,16 +375,13 @@ def _size(kind: str) -> int:
 
 def _count(kind: str) -> int:
     """Elements of a vector's type; 1 of another one."""
-    match = _MANY.fullmatch(kind)
-    return int(match[1]) if match is not None and kind[0] == "<" else 1
+    return int(kind[1:].partition(" ")[0]) if kind[:1] == "<" else 1
 
 
 def _of_shape(kind: str, element: str) -> str:
     """The type of as many elements."""
-    match = _MANY.fullmatch(kind)
-    return f"<{match[1]} x {element}>" if match is not None else element
+    return f"<{_count(kind)} x {element}>" if kind[:1] == "<" else element
 
 
 def _bits(kind: str) -> int:
-    match = _MANY.fullmatch(kind)
-    return max(8 * _size(match[2] if match is not None else kind), 8)
+    return max(8 * _size(kind) // _count(kind), 8)
