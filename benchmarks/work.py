@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.counters.operations import MatchedInstruction
 from irscope.analysis.roofline import roofline_of
-from irscope.memory.programs.footprint import SECTOR_BYTES
+from irscope.memory.addresses.footprint import SECTOR_BYTES
 from irscope.model.capture import Capture
 
 _EACH = {

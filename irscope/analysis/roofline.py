@@ -26,9 +26,10 @@ from irscope.layout.described import CaptureLayouts
 from irscope.layout.maps import ThreadMap, eliminate
 from irscope.memory.access import MOST, GlobalAccess, Span
 from irscope.memory.addresses.arguments import read_arguments
+from irscope.memory.addresses.footprint import SECTOR_BYTES, Touched, footprint_of
+from irscope.memory.addresses.parts import MOST_PROGRAMS
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
-from irscope.memory.programs.footprint import MOST_PROGRAMS, SECTOR_BYTES, Touched, footprint_of
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.evidence import Ceilings
 from irscope.model.launch_record import Argument, LaunchRecord

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from irscope.cli.captures import captures_of, tell_incomplete
@@ -65,24 +66,14 @@ def verify(
         pairs = _pairs(subject, other, versus or [], record_options)
         bases = [one for one, _ in pairs]
         others = {one.id: variant for one, variant in pairs}
-        if bits:
-            return _answer(
-                bases, lambda one, _: same_bits(one, others[one.id], all_programs=all_programs), render_bits, "no", to
-            )
-        return _answer(
-            bases, lambda one, _: meaning(one, others[one.id], all_programs=all_programs), render_meaning, "changed", to
-        )
+        compare, render, bad = (same_bits, render_bits, "no") if bits else (meaning, render_meaning, "changed")
+        return _answer(bases, lambda one, _: compare(one, others[one.id], all_programs=all_programs), render, bad, to)
     if bits:
         raise UsageError("--bits compares two compiles: give a second CAPTURE, or --vs KEY=VALUE.")
     captures = captures_of(subject, record_options)
     if passes:
-        is_wrong = _answer(
-            captures,
-            lambda one, tell: meaning(one, all_programs=all_programs, progress=tell),
-            render_meaning,
-            "changed",
-            to,
-        )
+        judge = partial(meaning, all_programs=all_programs)
+        is_wrong = _answer(captures, lambda one, tell: judge(one, progress=tell), render_meaning, "changed", to)
     elif for_all_arguments:
         is_wrong = _answer(captures, lambda one, _: safety_for_all_arguments(one), render_proof, "counterexample", to)
     else:

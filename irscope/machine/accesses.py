@@ -12,17 +12,34 @@ from typing import Any, cast
 
 import numpy as np
 
+from irscope.errors import NeverEnds
 from irscope.ir.mlir.types import Type
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.control import Bindings, Executor, Machine, Step
-from irscope.machine.values import Array, Descriptor, Held, dtype_of, take, unsigned
+from irscope.machine.values import Array, Descriptor, Held, MemoryView, dtype_of, take, unsigned
 
 # ── pointers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _places(step: Step, frame: Bindings, pointer: str, dtype: np.dtype[Any]) -> Array:
+    """The addresses of elements: pointers, or a pointer and the offsets of a buffer."""
+    base = step.array(frame, pointer)
+    if not step.group("offsets"):
+        return base
+    offsets = step.array(frame, "offsets")
+    base = base.reshape(base.shape[0], *(1,) * (offsets.ndim - 1))
+    # An offset is unsigned, in elements.
+    return base + unsigned(offsets).astype(np.int64) * dtype.itemsize
+
+
 def masked_load(machine: Machine, step: Step, frame: Bindings, pointer: str, dtype: np.dtype[Any]) -> Array:
     """What pointers, a mask and values for where it does not hold say."""
-    mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
-    return machine.memory.load(step.array(frame, pointer), mask, other, dtype, frame.rows)
+    mask = step.optional(frame, "mask")
+    other = step.optional(frame, "falseVal" if step.group("falseVal") else "other")
+    if mask is None and other is not None and other.dtype == np.bool_ and dtype != np.bool_:
+        # The text does not tell one optional operand from another: its type does.
+        mask, other = other, None
+    return machine.memory.load(_places(step, frame, pointer, dtype), mask, other, dtype, frame.rows)
 
 
 def _load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -44,8 +61,8 @@ def _store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
         addresses, mask = _addresses(pointer, pointer.offsets, step.numbers("boundaryCheck"))
         machine.memory.store(addresses, values, mask, frame.rows, pointer.dtype)
     else:
-        mask = step.optional(frame, "mask")
-        machine.memory.store(cast(Array, pointer), values, mask, frame.rows, step.dtype_of("value"))
+        mask, dtype = step.optional(frame, "mask"), step.dtype_of("value")
+        machine.memory.store(_places(step, frame, "ptr", dtype), values, mask, frame.rows, dtype)
     return ()
 
 
@@ -66,28 +83,27 @@ def _exchange(old: Array, new: Array) -> Array:
     return new
 
 
-def _modify(
-    machine: Machine, step: Step, frame: Bindings, addresses: Array, values: Array, kind: str, dtype: np.dtype[Any]
-) -> Sequence[Held]:
-    """An atomic operation on elements; returns the old ones."""
-    mask = step.optional(frame, "mask")
-    rows, memory = frame.rows, machine.memory
+def combining(arithmetic: Arithmetic, kind: str, dtype: np.dtype[Any]) -> Callable[..., Array] | None:
+    """What an atomic operation of a kind does to elements of a type; None for an unknown one."""
     ufunc = _COMBINE.get(kind)
     if ufunc is not None:
-        ufunc = machine.arithmetic.atomic(ufunc, dtype)
-    if ufunc is not None and dtype.kind in "if" and not any(map(machine.is_used, step.results)):
-        memory.accumulate(addresses, values, mask, ufunc, rows, dtype)
-        # Nobody uses it.
-        return [np.zeros((1,) * (len(step.shape) + 1), values.dtype) for _ in step.results]
-    function = ufunc or _COMBINE_UNSIGNED.get(kind) or (_exchange if kind == "exch" else None)
-    if function is None:
-        raise step.not_run(f"the atomic operation {kind!r} is not executed")
-    return (memory.update(addresses, [values], mask, function, rows, dtype),)
+        return arithmetic.atomic(ufunc, dtype)
+    return _COMBINE_UNSIGNED.get(kind) or (_exchange if kind == "exch" else None)
 
 
 def _atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    kind = str(step.attribute("atomic_rmw_op"))
-    return _modify(machine, step, frame, step.array(frame, "ptr"), step.array(frame, "val"), kind, step.dtype_of("val"))
+    """An atomic operation on elements; returns the old ones."""
+    name = "val" if step.group("val") else "value"
+    values, mask, dtype = step.array(frame, name), step.optional(frame, "mask"), step.dtype_of(name)
+    addresses, kind = _places(step, frame, "ptr", dtype), str(step.attribute("atomic_rmw_op"))
+    function = combining(machine.arithmetic, kind, dtype)
+    if function is None:
+        raise step.not_run(f"the atomic operation {kind!r} is not executed")
+    if isinstance(function, np.ufunc) and dtype.kind in "if" and not any(map(machine.is_used, step.results)):
+        machine.memory.accumulate(addresses, values, mask, function, frame.rows, dtype)
+        # Nobody uses it.
+        return [np.zeros((1,) * (len(step.shape) + 1), values.dtype) for _ in step.results]
+    return (machine.memory.update(addresses, [values], mask, function, frame.rows, dtype),)
 
 
 def _exchanged(old: Array, expected: Array, new: Array) -> Array:
@@ -98,63 +114,16 @@ def _exchanged(old: Array, expected: Array, new: Array) -> Array:
 def _compare_and_swap(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     values = [step.array(frame, "cmp"), step.array(frame, "val")]
     dtype = step.dtype_of("val")
-    return (machine.memory.update(step.array(frame, "ptr"), values, None, _exchanged, frame.rows, dtype),)
+    return (machine.memory.update(_places(step, frame, "ptr", dtype), values, None, _exchanged, frame.rows, dtype),)
 
 
-# ── buffers ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _buffer_addresses(step: Step, frame: Bindings, pointer: str, dtype: np.dtype[Any]) -> Array:
-    offsets = step.array(frame, "offsets")
-    base = step.array(frame, pointer)
-    base = base.reshape(base.shape[0], *(1,) * (offsets.ndim - 1))
-    # An offset is unsigned, in elements.
-    return base + unsigned(offsets).astype(np.int64) * dtype.itemsize
-
-
-def load_buffer(machine: Machine, step: Step, frame: Bindings, dtype: np.dtype[Any]) -> Array:
-    """What a pointer, offsets, a mask and values for where it does not hold say."""
-    addresses = _buffer_addresses(step, frame, "ptr", dtype)
-    mask, other = step.optional(frame, "mask"), step.optional(frame, "other")
-    if mask is None and other is not None and other.dtype == np.bool_ and dtype != np.bool_:
-        # The text does not tell one optional operand from another: its type does.
-        mask, other = other, None
-    return machine.memory.load(addresses, mask, other, dtype, frame.rows)
-
-
-def _buffer_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return (load_buffer(machine, step, frame, step.dtype),)
-
-
-def _buffer_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values, dtype = step.array(frame, "value"), step.dtype_of("value")
-    addresses = _buffer_addresses(step, frame, "ptr", dtype)
-    machine.memory.store(addresses, values, step.optional(frame, "mask"), frame.rows, dtype)
-    return ()
-
-
-def _buffer_atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values, dtype = step.array(frame, "value"), step.dtype_of("value")
-    addresses = _buffer_addresses(step, frame, "ptr", dtype)
-    return _modify(machine, step, frame, addresses, values, str(step.attribute("atomic_rmw_op")), dtype)
-
-
-def _buffer_compare_and_swap(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = [step.array(frame, "cmp"), step.array(frame, "val")]
-    dtype = step.dtype_of("val")
-    addresses = _buffer_addresses(step, frame, "ptr", dtype)
-    return (machine.memory.update(addresses, values, None, _exchanged, frame.rows, dtype),)
-
-
-def _masked_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    mask, other = step.array(frame, "mask"), step.array(frame, "falseVal")
-    return (machine.memory.load(step.array(frame, "ptr"), mask, other, step.dtype, frame.rows),)
-
-
-def _masked_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values, mask = step.array(frame, "value"), step.array(frame, "mask")
-    machine.memory.store(step.array(frame, "ptr"), values, mask, frame.rows, step.dtype_of("value"))
-    return ()
+def _poll(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """A wait for a value: no program that runs at the same time can bring it."""
+    expected = step.array(frame, "expected")
+    found = machine.memory.load(step.array(frame, "ptr"), None, None, step.dtype_of("expected"), frame.rows) == expected
+    if not found.all() and len(step.operands) < 3:
+        raise NeverEnds(f"{step.operation.name}, line {step.operation.first_line}: it waits for what never comes")
+    return (found,)
 
 
 # ── tiles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +201,7 @@ def _as_block(values: Array, tensor: Descriptor) -> Array:
     return values.reshape(values.shape[0], *(1,) * missing, *values.shape[1:])
 
 
-def reduce_tile(
+def _reduce_tile(
     machine: Machine, tensor: Descriptor, offsets: Sequence[Array], values: Array, frame: Bindings, step: Step
 ) -> None:
     """Combine a tile with a tensor, each element at once."""
@@ -270,32 +239,38 @@ def _advance(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     return (replace(pointer, offsets=tuple(moved)),)
 
 
+def tile_place(step: Step, frame: Bindings) -> tuple[Descriptor, Sequence[Array], Array | None]:
+    """The tensor of an operation by descriptor, where its tile begins, and which rows a gather or a scatter takes."""
+    rows = step.optional(frame, "x_offsets")
+    names = ("y_offset",) if rows is not None else ("coord", "indices")
+    return step.descriptor(frame, "desc"), [one for name in names for one in step.arrays(frame, name)], rows
+
+
+def load_described(machine: Machine, step: Step, frame: Bindings, shape: Sequence[int]) -> Array:
+    """The tile that an operation reads."""
+    tensor, offsets, rows = tile_place(step, frame)
+    return load_tile(machine, tensor, offsets, frame, shape, rows)
+
+
 def _descriptor_load(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    tensor = step.descriptor(frame, "desc")
-    return (load_tile(machine, tensor, step.arrays(frame, "indices"), frame, step.shape),)
+    return (load_described(machine, step, frame, step.shape),)
 
 
-def _descriptor_store(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    tensor, values = step.descriptor(frame, "desc"), step.array(frame, "src")
-    store_tile(machine, tensor, step.arrays(frame, "indices"), values, frame)
-    return ()
+def elements_of(machine: Machine, step: Step, frame: Bindings, name: str) -> Array:
+    """The elements of an operand in registers or in shared memory."""
+    held = frame.held(step.group(name)[0])
+    return machine.shared.read(held, frame.rows) if isinstance(held, MemoryView) else cast(Array, held)
 
 
-def _descriptor_gather(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    tensor, rows = step.descriptor(frame, "desc"), step.array(frame, "x_offsets")
-    return (load_tile(machine, tensor, step.arrays(frame, "y_offset"), frame, step.shape, rows),)
-
-
-def _descriptor_scatter(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    tensor, rows = step.descriptor(frame, "desc"), step.array(frame, "x_offsets")
-    store_tile(machine, tensor, step.arrays(frame, "y_offset"), step.array(frame, "src"), frame, rows)
-    return ()
-
-
-def _descriptor_reduce(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    tensor, values = step.descriptor(frame, "desc"), step.array(frame, "src")
-    reduce_tile(machine, tensor, step.arrays(frame, "indices"), values, frame, step)
-    return ()
+def write_described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """Write a tile of registers or of shared memory, or combine it with what is there."""
+    tensor, offsets, rows = tile_place(step, frame)
+    values = elements_of(machine, step, frame, "src")
+    if step.operation.kind == "atomic":
+        _reduce_tile(machine, tensor, offsets, values, frame, step)
+    else:
+        store_tile(machine, tensor, offsets, values, frame, rows)
+    return [np.zeros(1, np.int64)] * len(step.results)
 
 
 def _scratch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -331,12 +306,13 @@ def _described(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 ACCESSES: Mapping[str, Executor] = {
-    "load": _load, "store": _store, "atomic_rmw": _atomic, "atomic_cas": _compare_and_swap,
-    "buffer_load": _buffer_load, "buffer_store": _buffer_store, "buffer_atomic_rmw": _buffer_atomic,
-    "buffer_atomic_cas": _buffer_compare_and_swap,
-    "masked_load": _masked_load, "masked_store": _masked_store, "make_tensor_descriptor": _make_descriptor,
-    "make_tensor_ptr": _make_block_pointer, "advance": _advance, "descriptor_load": _descriptor_load,
-    "descriptor_store": _descriptor_store, "descriptor_gather": _descriptor_gather,
-    "descriptor_scatter": _descriptor_scatter, "descriptor_reduce": _descriptor_reduce,
-    "global_scratch_alloc": _scratch, "tensormap_create": _tensormap, "reinterpret_tensor_descriptor": _described,
+    **dict.fromkeys(("load", "buffer_load", "masked_load"), _load),
+    **dict.fromkeys(("store", "buffer_store", "masked_store"), _store),
+    **dict.fromkeys(("atomic_rmw", "buffer_atomic_rmw"), _atomic),
+    **dict.fromkeys(("atomic_cas", "buffer_atomic_cas"), _compare_and_swap),
+    **dict.fromkeys(("descriptor_load", "descriptor_gather"), _descriptor_load),
+    **dict.fromkeys(("descriptor_store", "descriptor_scatter", "descriptor_reduce"), write_described),
+    "atomic_poll": _poll, "make_tensor_descriptor": _make_descriptor, "make_tensor_ptr": _make_block_pointer,
+    "advance": _advance, "global_scratch_alloc": _scratch, "tensormap_create": _tensormap,
+    "reinterpret_tensor_descriptor": _described,
 }  # fmt: skip

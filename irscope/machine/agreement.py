@@ -1,7 +1,8 @@
 """Whether two runs of a launch leave the same in memory, or differ by no more than rounding explains.
 
-The baseline is run again on inputs that are moved by one unit in the last place, up or down at random. A deviation that
-is a few times as large as those are is rounding; of integers, and of what the moved runs leave alone, only equal bits
+The baseline is run again on inputs that are moved by one unit in the last place, up or down at random, and with
+functions that hardware approximates moved by as much as their instructions may be off. A deviation that is a few times
+as large as those are is rounding; of integers, and of what the moved runs leave alone, only equal bits
 are the same.
 """
 
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.device.measurement import Agreement
-from irscope.machine.arithmetic import float_bits, is_float
+from irscope.machine.arithmetic import Arithmetic, float_bits, is_float
 from irscope.machine.captured import Inputs
+from irscope.machine.elementwise import reciprocal_root
 from irscope.machine.values import Array, unsigned
 
 MOVED_RUNS = 2
@@ -29,6 +31,35 @@ _NOISE_FACTOR = 4.0
 _WIDE_FLOOR_ULPS = 8.0
 """Units in the last place that a float32 or float64 may always be off; 1 of a narrower format."""
 _Wide = NDArray[np.float64]
+_ERRORS: Mapping[Callable[..., Any], Callable[[_Wide], _Wide]] = {
+    # ex2.approx: 2 units in the last place; before it the product with log2(e) is rounded.
+    np.exp: lambda y: y * (2.0**-22 + 2.0**-24 * np.abs(np.log(np.maximum(y, 1e-300)))),
+    np.exp2: lambda y: y * 2.0**-22,
+    # lg2.approx: an absolute error of 2^-22 for operands of 0.5 to 2, beyond a relative one.
+    np.log: lambda y: np.maximum(np.abs(y), 1) * 2.0**-22,
+    np.log2: lambda y: np.maximum(np.abs(y), 1) * 2.0**-22,
+    # sin.approx and cos.approx: an absolute error of 2^-20.5 up to pi.
+    np.sin: lambda y: np.full(y.shape, 2.0**-20.5),
+    np.cos: lambda y: np.full(y.shape, 2.0**-20.5),
+    reciprocal_root: lambda y: np.abs(y) * 2.0**-22.4,
+    np.sqrt: lambda y: np.abs(y) * 2.0**-23,
+}
+"""A function → how far the instruction of a GPU may be off, by its result. Source: "PTX ISA", section 9.7.3."""
+
+
+class _Approximations(Arithmetic):
+    """Ordinary arithmetic, with approximated functions as far off as they may be."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self._random = random
+
+    def approximated(self, function: Callable[..., Array], values: Array) -> Array:
+        error = _ERRORS.get(function)
+        if error is None or not is_float(values.dtype):
+            return values
+        wide = values.astype(np.float64)
+        sign = self._random.choice((-1.0, 1.0), wide.shape)
+        return np.where(np.isfinite(wide), wide + sign * error(wide), wide).astype(values.dtype)
 
 
 def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
@@ -44,12 +75,12 @@ def moved_by_one_ulp(values: Array, random: np.random.Generator) -> Array:
 
 
 def moved_runs(
-    run: Callable[[Inputs], dict[str, Array]], inputs: Callable[[], Inputs], seed: int
+    run: Callable[[Inputs, Arithmetic], dict[str, Array]], inputs: Callable[[], Inputs], seed: int
 ) -> list[dict[str, Array]]:
     """What a baseline leaves on inputs that are moved by one unit in the last place.
 
     Args:
-        run: runs the baseline on inputs, and returns its tensors.
+        run: runs the baseline on inputs in an arithmetic, and returns its tensors.
         inputs: makes the inputs, the same ones each time.
         seed: of the directions in which they are moved.
     """
@@ -59,7 +90,7 @@ def moved_runs(
         moved = inputs()
         for tensor in moved.tensors.values():
             tensor[...] = moved_by_one_ulp(tensor, random)
-        results.append(run(moved))
+        results.append(run(moved, _Approximations(random)))
     return results
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.machine.memory import GlobalMemory, OnAccess
-from irscope.machine.values import Array, poison, unsigned
+from irscope.machine.values import Array, narrow_float, poison, unsigned
 
-TF32_MASK = np.uint32(0xFFFFE000)
+_TF32_MASK = np.uint32(0xFFFFE000)
 """TF32 drops the last 13 bits of float32."""
 _MOST_ITERATIONS = 1 << 22
 """Of a loop without a bound: what is still running then waits for what never comes."""
@@ -72,6 +72,32 @@ _UNSIGNED_FOLDS = {"arith.maxui": np.maximum, "arith.minui": np.minimum}
 _UFUNCS_OF_EACH_TYPE = (np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 
 
+def rounded_to_tf32(values: Array) -> Array:
+    """To TF32's ten bits, the nearest; ties away from zero. Infinities and NaN stay."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x1000)) & _TF32_MASK
+    return np.where(np.isfinite(values), rounded, bits).astype(np.uint32).view(np.float32)
+
+
+def _rounded_to_bf16(values: Array) -> Array:
+    return values.astype(narrow_float("bfloat16")).astype(np.float32)
+
+
+_PARTS = {"tf32x3": (2, rounded_to_tf32), "bf16x3": (2, _rounded_to_bf16), "bf16x6": (3, _rounded_to_bf16)}
+"""Precision of a dot of float32 → into how many parts its operands are split, and how each is rounded.
+
+Source: Triton's lib/Dialect/TritonGPU/Transforms/F32DotTC.cpp.
+"""
+
+
+def _parts(values: Array, count: int, rounded: Callable[[Array], Array]) -> list[Array]:
+    parts = [rounded(values)]
+    while len(parts) < count:
+        values = values - parts[-1]
+        parts.append(rounded(values))
+    return parts
+
+
 class Arithmetic:
     """Ordinary arithmetic: a float is an element of its own NumPy type."""
 
@@ -106,6 +132,10 @@ class Arithmetic:
     def convert(self, values: Array, dtype: np.dtype[Any], rounding: str = "rtne") -> Array:
         """Floats in another format."""
         return convert_float(values, dtype, rounding)
+
+    def approximated(self, function: Callable[..., Array], values: Array) -> Array:
+        """What hardware may give in place of the exact values of a function."""
+        return values
 
     def multiply(self, left: Array, right: Array) -> Array:
         return left * right
@@ -148,11 +178,20 @@ class Arithmetic:
         if np.float64 in (left.dtype, right.dtype):
             total = np.matmul(left, right)
             return total if accumulator is None else total + accumulator
+        if precision in _PARTS and left.dtype == right.dtype == np.float32:
+            count, rounded = _PARTS[precision]
+            lefts, rights = (_parts(matrix, count, rounded) for matrix in (left, right))
+            total = np.zeros(1, np.float32) if accumulator is None else accumulator
+            # The least first.
+            for both in reversed(range(count)):
+                for place in range(both + 1):
+                    total = total + np.matmul(lefts[place], rights[both - place])
+            return convert_float(total, dtype)
         operands: list[Array] = []
         for matrix in (left, right):
             wide = np.ascontiguousarray(matrix.astype(np.float32, copy=False))
             if precision == "tf32" and matrix.dtype == np.float32:
-                wide = (wide.view(np.uint32) & TF32_MASK).view(np.float32)
+                wide = (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
             operands.append(wide)
         total = np.matmul(*operands)
         if accumulator is not None:

@@ -9,6 +9,7 @@ import base64
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any, Literal
 
@@ -183,11 +184,14 @@ def _drawn(one: Argument, random: np.random.Generator) -> Array:
 
 
 def sampled_programs(grid: tuple[int, int, int], most: int | None) -> Sequence[int] | None:
-    """At most so many numbers of programs, spread over a grid; None for all of them."""
+    """At most so many numbers of programs: the corners of a grid, and others spread over it; None for all of them."""
     count = prod(grid)
     if most is None or most >= count:
         return None
-    return [(count - 1) * number // max(most - 1, 1) for number in range(most)]
+    corners = sorted({x + grid[0] * (y + grid[1] * z) for x, y, z in product(*[{0, size - 1} for size in grid])})
+    others = [(count - 1) * number // max(most - 1, 1) for number in range(most)]
+    others = [one for one in others if one not in corners]
+    return sorted([*corners[:most], *others[: max(most - len(corners), 0)]])
 
 
 def run_text(

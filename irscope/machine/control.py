@@ -334,18 +334,17 @@ class Machine:
 
     # ── structured control flow ───────────────────────────────────────────────────────────────────────────────
 
-    def choose(self, condition: Array, frame: Bindings, sides: Sequence[Region]) -> Sequence[Held]:
-        """Run the first region where a condition holds, the second elsewhere; returns what they yield."""
-        if condition.all():
-            return self.region(sides[0], frame, ())
-        if not condition.any():
-            return self.region(sides[1], frame, ()) if len(sides) > 1 else ()
-        both: list[tuple[Sequence[Held], Array]] = []
-        for holds, side in zip((condition, ~condition), sides, strict=False):
-            index = np.flatnonzero(holds)
-            both.append((self.region(side, frame.part(index), ()), index))
-        counts = range(len(both[0][0]) if len(both) > 1 else 0)
-        return [merge([(values[place], index) for values, index in both], frame.count) for place in counts]
+    def choose(self, frame: Bindings, sides: Iterable[tuple[Array, Region]]) -> Sequence[Held]:
+        """Run each region for the programs for which it is chosen; returns what they yield."""
+        found: list[tuple[Sequence[Held], Array]] = []
+        for holds, side in sides:
+            if holds.all():
+                return self.region(side, frame, ())
+            if holds.any():
+                index = np.flatnonzero(holds)
+                found.append((self.region(side, frame.part(index), ()), index))
+        places = range(len(found[0][0]) if found else 0)
+        return [merge([(values[place], index) for values, index in found], frame.count) for place in places]
 
 
 class _Blocks:

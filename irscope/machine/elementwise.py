@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 
 from irscope.ir.mlir.attributes import Dense
-from irscope.machine.arithmetic import TF32_MASK, convert_float
+from irscope.machine.arithmetic import convert_float, rounded_to_tf32
 from irscope.machine.control import Bindings, Executor, Machine, Step, pure
-from irscope.machine.values import Array, Held, Undefined, merge, take, unsigned
+from irscope.machine.values import COMPARISONS, Array, Held, Undefined, merge, take, unsigned
 
 FloatFunction = Callable[..., Array]
 """A function of arrays of floats, known by its identity."""
@@ -113,27 +113,15 @@ def _add_extended(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     return (total, unsigned(total) < unsigned(left))
 
 
-_SIGNED: dict[str, Callable[..., Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_equal, "sgt": np.greater,
-    "sge": np.greater_equal,
-}  # fmt: skip
-_UNSIGNED: dict[str, Callable[..., Array]] = {
-    "ult": np.less, "ule": np.less_equal, "ugt": np.greater, "uge": np.greater_equal,
-}  # fmt: skip
-_ORDERED: dict[str, Callable[..., Array]] = {
-    "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
-}  # fmt: skip
-
-
 def _compare_integers(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate"))
-    if predicate in _UNSIGNED:
-        return (_UNSIGNED[predicate](unsigned(left), unsigned(right)),)
-    if left.dtype == np.bool_:
+    if predicate[0] == "u":
+        left, right = unsigned(left), unsigned(right)
+    elif left.dtype == np.bool_:
         # A set bit is -1.
         left, right = -left.astype(np.int8), -right.astype(np.int8)
-    return (_SIGNED[predicate](left, right),)
+    return (COMPARISONS[predicate[-2:]](left, right),)
 
 
 def _compare_floats(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -144,10 +132,8 @@ def _compare_floats(machine: Machine, step: Step, frame: Bindings) -> Sequence[H
         return (np.full(1, predicate == "true"),)
     if predicate in ("ord", "uno"):
         return (unordered if predicate == "uno" else ~unordered,)
-    if predicate[1:] == "ne":
-        return (np.not_equal(left, right) if predicate == "une" else np.not_equal(left, right) & ~unordered,)
-    holds = _ORDERED[predicate[1:]](left, right)
-    return (holds | unordered if predicate[0] == "u" else holds,)
+    holds = COMPARISONS[predicate[1:]](left, right)
+    return (holds | unordered if predicate[0] == "u" else holds & ~unordered,)
 
 
 # ── conversions ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -382,13 +368,6 @@ _TESTS: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 
-def rounded_to_tf32(values: Array) -> Array:
-    """To TF32's ten bits, the nearest; ties away from zero. Infinities and NaN stay."""
-    bits = values.astype(np.float32).view(np.uint32)
-    rounded = (bits + np.uint32(0x1000)) & TF32_MASK
-    return np.where(np.isfinite(values), rounded, bits).astype(np.uint32).view(np.float32)
-
-
 _INSTRUCTIONS = {
     "tanh.approx.f32": np.tanh, "ex2.approx.f32": np.exp2, "ex2.approx.ftz.f32": np.exp2, "lg2.approx.f32": np.log2,
     "rcp.approx.ftz.f32": reciprocal, "rcp.approx.f32": reciprocal, "sqrt.approx.f32": np.sqrt,
@@ -430,7 +409,18 @@ def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     operands = [frame.array(value) for value in step.operands]
     if function in _TESTS.values():
         return (function(operands[0]).astype(step.dtype),)
-    return (_wide(function)(*operands).astype(step.dtype, copy=False),)
+    found = machine.arithmetic.approximated(function, _wide(function)(*operands))
+    return (found.astype(step.dtype, copy=False),)
+
+
+def _approximate(function: Callable[..., Array]) -> Executor:
+    """A function that hardware approximates."""
+
+    def execute(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+        exact = _wide(function)(*[frame.array(value) for value in step.operands])
+        return (machine.arithmetic.approximated(function, exact),)
+
+    return execute
 
 
 def _float_arithmetic(function: Callable[..., Array]) -> Executor:
@@ -478,7 +468,7 @@ FLOAT_FUNCTIONS: Mapping[str, FloatFunction] = {
 ELEMENTWISE: Mapping[str, Executor] = {
     **{f"arith.{name}": pure(function) for name, function in _BINARY.items()},
     **{f"arith.{name}": _float_arithmetic(function) for name, function in _FLOAT.items()},
-    **{f"math.{name}": pure(_wide(function)) for name, function in _FUNCTIONS.items()},
+    **{f"math.{name}": _approximate(function) for name, function in _FUNCTIONS.items()},
     "arith.negf": pure(np.negative), "arith.select": _select, "arith.cmpi": _compare_integers,
     "arith.cmpf": _compare_floats, "arith.constant": _constant, "index.constant": _constant, "ub.poison": _poison,
     "arith.extsi": _resized(True), "arith.extui": _resized(False), "arith.trunci": _resized(True),

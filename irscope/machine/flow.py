@@ -87,7 +87,8 @@ def _while(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 def _if(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return machine.choose(frame.array(step.operands[0]), frame, step.operation.regions)
+    condition = frame.array(step.operands[0])
+    return machine.choose(frame, zip((condition, ~condition), step.operation.regions, strict=False))
 
 
 def _index_switch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -96,12 +97,7 @@ def _index_switch(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     default, *others = step.operation.regions
     cases = step.numbers("cases")
     sides = [*zip([index == case for case in cases], others, strict=True), (~np.isin(index, cases), default)]
-    found: list[tuple[Sequence[Held], Array]] = []
-    for holds, region in sides:
-        chosen = np.flatnonzero(holds)
-        if len(chosen):
-            found.append((machine.region(region, frame.part(chosen), ()), chosen))
-    return [merge([(values[at], chosen) for values, chosen in found], frame.count) for at in range(len(step.results))]
+    return machine.choose(frame, sides)
 
 
 def _execute_region(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -162,7 +158,8 @@ CONTROL: Mapping[str, Executor] = {
     "scf.for": _for, "scf.while": _while, "scf.if": _if, "scf.execute_region": _execute_region, "call": _call,
     "get_program_id": _program_id, "get_num_programs": _program_count, "print": _print,
     "assert": _assert, "cf.assert": _assert,
-    "scf.index_switch": _index_switch, "rocdl.workitem.id.x": _thread_id,
+    "scf.index_switch": _index_switch,
+    **dict.fromkeys(("rocdl.workitem.id.x", "warp_id", "to_linear_thread_id"), _thread_id),
     **dict.fromkeys(
         (
             "barrier", "fence", "fence_async_shared", "fence_mbarrier_init_release_cluster", "instruction_sched_hint",

@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irscope.ir.mlir.model import Value
-from irscope.machine.accesses import load_buffer, load_tile, masked_load, reduce_tile, store_tile
+from irscope.machine.accesses import combining, elements_of, load_described, masked_load, write_described
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.shared import form_of
 from irscope.machine.tensors import scaled_product
@@ -74,6 +73,31 @@ def _local_scatter(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     return ()
 
 
+def _local_atomic(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """Which of several updates of one element comes first is open: then nothing may use what stood there before."""
+    view, values = step.view(frame, "dst"), step.array(frame, "values")
+    after = machine.shared.read(view, frame.rows)
+    shape = step.operand_types[step.operands.index(step.group("values")[0])].shape
+    indices = full(step.array(frame, "indices"), shape, frame.count).astype(np.int64)
+    values, mask = full(values, shape, frame.count), step.optional(frame, "mask")
+    places: list[Array] = [*np.indices(indices.shape, sparse=True)]
+    places[step.number("axis") + 1] = indices
+    flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), after.shape)
+    chosen = np.broadcast_to(True if mask is None else mask, indices.shape)
+    if len(np.unique(flat[chosen])) < chosen.sum() and any(map(machine.is_used, step.results)):
+        raise step.not_run("several of its elements update one place, in an order that is open")
+    before = after.reshape(-1)[flat]
+    combine = combining(machine.arithmetic, str(step.attribute("atomic_rmw_op")), after.dtype)
+    if combine is None:
+        raise step.not_run("this atomic operation is not executed")
+    # One after another: NumPy's own form for repeated places is for plain ufuncs alone.
+    whole = after.reshape(-1)
+    for place, value in zip(flat[chosen].tolist(), values[chosen], strict=True):
+        whole[place : place + 1] = combine(whole[place : place + 1], value.reshape(1))
+    machine.shared.write(view, whole.reshape(after.shape), frame.rows)
+    return [before for _ in step.results]
+
+
 # ── views ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -99,12 +123,9 @@ def _strided(step: Step, frame: Bindings) -> MemoryView:
     return view
 
 
-def _subview(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return (_sliced(_strided(step, frame), step.arrays(frame, "offsets"), step.shape),)
-
-
 def _subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    return (_sliced(_strided(step, frame), step.numbers("offsets"), step.shape),)
+    offsets = step.arrays(frame, "offsets") or step.numbers("offsets")
+    return (_sliced(_strided(step, frame), offsets, step.shape),)
 
 
 def _tensor_subslice(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -158,8 +179,8 @@ def _reinterpreted(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
 
 
 def _begin_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view = step.view(frame, "result")
-    values = masked_load(machine, step, frame, "src", view.dtype)
+    view = step.view(frame, "result" if step.group("result") else "dest")
+    values = masked_load(machine, step, frame, "src" if step.group("src") else "ptr", view.dtype)
     machine.shared.copy(view, _spread(values, view), frame.rows)
     return (_TOKEN,)
 
@@ -167,12 +188,6 @@ def _begin_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
 def _spread(values: Array, view: MemoryView) -> Array:
     shaped = _shaped(values, view)
     return np.broadcast_to(shaped, (shaped.shape[0], *view.shape))
-
-
-def _begin_buffer_copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    view = step.view(frame, "dest")
-    machine.shared.copy(view, _spread(load_buffer(machine, step, frame, view.dtype), view), frame.rows)
-    return (_TOKEN,)
 
 
 def _copy_to_global(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -196,55 +211,32 @@ def _commit(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
 
 
 def _wait_for_groups(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    if step.operation.attribute_texts.get("num") is None:
-        return _wait_for_tokens(machine, step, frame)
-    machine.shared.wait(frame.rows, step.number("num"))
+    """Without a number it waits for the groups of its tokens, and those before."""
+    if step.operation.attribute_texts.get("num") is not None:
+        machine.shared.wait(frame.rows, step.number("num"))
+    else:
+        machine.shared.wait(frame.rows, 0, [int(frame.array(value).max()) for value in step.operands])
     return [_TOKEN] * len(step.results)
 
 
-def _wait_for_tokens(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    """Its number counts instructions: what it waits for are the groups of its tokens, and those before."""
-    groups = [int(frame.array(value).max()) for value in step.operands]
-    machine.shared.wait(frame.rows, 0, groups)
-    return [_TOKEN] * len(step.results)
-
-
-def _begin_tile(machine: Machine, step: Step, frame: Bindings, gathers: bool = False) -> Sequence[Held]:
-    """A copy of a tile by the tensor memory accelerator, which an mbarrier waits for."""
+def _begin_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """A copy of a tile of a tensor, which an mbarrier waits for, or a counter."""
     predicate = _predicate(step, frame)
     index = np.arange(frame.count) if predicate is None else np.flatnonzero(predicate)
-    if not len(index):
-        return ()
     part = frame if predicate is None else frame.part(index)
-    view, tensor = step.view(part, "result"), step.descriptor(part, "desc")
     if step.group("offsets"):
         raise step.not_run("an im2col copy is not executed")
-    if gathers:
-        offsets, rows = step.arrays(part, "y_offset"), step.array(part, "x_offsets")
-        values = load_tile(machine, tensor, offsets, part, view.shape, rows)
-    else:
-        values = load_tile(machine, tensor, step.arrays(part, "coord"), part, view.shape)
-    machine.shared.copy(view, values, part.rows, step.view(part, "barrier"))
-    return ()
+    if len(index):
+        view = step.view(part, "result")
+        barrier = step.view(part, "barrier") if step.group("barrier") else None
+        machine.shared.copy(view, load_described(machine, step, part, view.shape), part.rows, barrier)
+    return _commit(machine, step, frame) if step.results else ()
 
 
-def _store_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame)
-    return [_TOKEN] * len(step.results)
-
-
-def _scatter_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    rows = step.array(frame, "x_offsets")
-    store_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "y_offset"), values, frame, rows)
-    return ()
-
-
-def _reduce_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    values = machine.shared.read(step.view(frame, "src"), frame.rows)
-    reduce_tile(machine, step.descriptor(frame, "desc"), step.arrays(frame, "coord"), values, frame, step)
-    return [_TOKEN] * len(step.results)
+def _write_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    results = write_described(machine, step, frame)
+    _signal(machine, step, frame, None)
+    return results
 
 
 def _done(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -260,14 +252,9 @@ def _init_barrier(machine: Machine, step: Step, frame: Bindings) -> Sequence[Hel
     return ()
 
 
-def _expect(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    mask = _predicate(step, frame)
-    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, 1, step.number("size"), mask)
-    return ()
-
-
 def _arrive(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, step.number("count", 1), 0, _predicate(step, frame))
+    count, size = step.number("count", 1), step.number("size", 0)
+    machine.shared.arrive(step.view(frame, "alloc"), frame.rows, count, size, _predicate(step, frame))
     return [_TOKEN] * len(step.results)
 
 
@@ -295,6 +282,31 @@ def _signal(machine: Machine, step: Step, frame: Bindings, predicate: Array | No
         machine.shared.arrive(cast(MemoryView, frame.held(barrier)), frame.rows, 1, 0, mask)
 
 
+def _phase(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    return (machine.shared.phase(step.view(frame, "alloc"), frame.rows).astype(np.int32),)
+
+
+def _try_cancel(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """Cluster launch control: no launch is ever cancelled, since the machine runs each program by itself."""
+    views = (cast(MemoryView, frame.held(value)) for value in step.operands[:2])
+    # The answer has two integers, the barrier is one.
+    barrier, view = sorted(views, key=lambda one: one.shape)
+    nothing = np.zeros((1,) * (len(view.shape) + 1), view.dtype)
+    machine.shared.copy(view, np.broadcast_to(nothing, (1, *view.shape)), frame.rows, barrier)
+    return ()
+
+
+def _nothing_cancelled(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    return [np.zeros(1, np.bool_ if kind.bits == 1 else np.int32) for kind in step.types]
+
+
+def _ballot(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    if step.operand_types[1].shape:
+        raise step.not_run("its threads may differ")
+    mask, holds = (frame.array(value) for value in step.operands)
+    return (np.where(holds, mask, np.zeros(1, mask.dtype)),)
+
+
 def _commit_matrix(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     _signal(machine, step, frame, _predicate(step, frame))
     return ()
@@ -303,13 +315,8 @@ def _commit_matrix(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
 # ── matrix units ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _operand(machine: Machine, frame: Bindings, value: Value) -> Array:
-    held = frame.held(value)
-    return machine.shared.read(held, frame.rows) if isinstance(held, MemoryView) else cast(Array, held)
-
-
 def _matrices(machine: Machine, step: Step, frame: Bindings) -> tuple[Array, Array]:
-    left, right = (_operand(machine, frame, step.group(name)[0]) for name in ("a", "b"))
+    left, right = (elements_of(machine, step, frame, name) for name in ("a", "b"))
     return left, right
 
 
@@ -435,18 +442,23 @@ GPU_OPERATIONS: Mapping[str, Executor] = {
     "local_alloc": _allocate, "tmem_alloc": _allocate, "local_load": _local_load, "tmem_load": _local_load,
     "local_load_packed_tranposed": _local_load, "local_store": _local_store, "tmem_store": _local_store,
     "local_gather": _local_gather, "local_scatter": _local_scatter, "memdesc_index": _index,
-    "memdesc_subview": _subview, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
+    "memdesc_subview": _subslice, "memdesc_subslice": _subslice, "tmem_subslice": _tensor_subslice,
     "memdesc_trans": _transposed, "memdesc_reshape": _reshaped, "memdesc_reinterpret": _reinterpreted,
-    "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_buffer_copy,
-
+    "async_copy_global_to_local": _begin_copy, "buffer_load_to_local": _begin_copy,
     "async_copy_local_to_global": _copy_to_global, "tmem_copy": _copy_to_tensor_memory,
     "async_commit_group": _commit, "async_wait": _wait_for_groups, "async_tma_copy_global_to_local": _begin_tile,
-    "async_tma_gather": partial(_begin_tile, gathers=True), "async_tma_copy_local_to_global": _store_tile,
-    "async_tma_scatter": _scatter_tile, "async_tma_reduce": _reduce_tile, "init_barrier": _init_barrier,
-    "barrier_expect": _expect, "arrive_barrier": _arrive, "async_copy_mbarrier_arrive": _arrive_after_copies,
+    "async_tma_gather": _begin_tile, "async_tdm_copy_global_to_local": _begin_tile,
+    "async_tma_copy_local_to_global": write_described, "async_tma_scatter": write_described,
+    "async_tma_reduce": write_described, "async_tdm_copy_local_to_global": _write_tile,
+    "init_barrier": _init_barrier,
+    "barrier_expect": _arrive, "arrive_barrier": _arrive, "async_copy_mbarrier_arrive": _arrive_after_copies,
     "arrive_barrier_named": _arrive_named, "wait_barrier_named": _wait_named,
     "wait_barrier": _wait_barrier, "tc_gen5_commit": _commit_matrix, "warp_group_dot": _warp_group_dot,
     "tc_gen5_mma": _tensor_dot, "tc_gen5_mma_scaled": _tensor_dot_scaled, "warp_specialize": _specialize,
-    "mask": _masked, "predicate_stage": _stage_predicate,
+    "mask": _masked, "predicate_stage": _stage_predicate, "local_atomic_scatter_rmw": _local_atomic,
+    "async_tdm_wait": _wait_for_groups, "async_copy_lds_barrier_arrive": _arrive_after_copies,
+    "read_barrier_phase": _phase, "clc_try_cancel": _try_cancel, "vote_ballot_sync": _ballot,
+    "clc_load_result": _nothing_cancelled, "clc_read_result": _nothing_cancelled,
+    "clc_is_canceled": _nothing_cancelled, "clc_get_program_id": _nothing_cancelled,
     **dict.fromkeys(("local_dealloc", "inval_barrier", "async_tma_store_wait"), _done),
 }  # fmt: skip

@@ -153,7 +153,9 @@ def run(
 
     budget = None if limits.elements is None else ElementBudget(limits.elements)
     is_watched = observer is not None or on_access is not None or budget is not None
-    jobs = 1 if is_watched or any(map(_orders_programs, module.walk())) else limits.jobs
+    # Programs that may meet go one after another, and those that enlarge the memory.
+    is_ordered = any(_touches(one) or one.opcode == "global_scratch_alloc" for one in module.walk())
+    jobs = 1 if is_watched or is_ordered else limits.jobs
     parts = [chosen[begin : begin + at_once] for begin in range(0, len(chosen), at_once)]
     printed: list[str] = []
     ended = 0
@@ -187,11 +189,6 @@ def _mapped(run_part: Callable[[Array], list[str]], parts: Sequence[Array], jobs
             yield from pool.map(run_part, parts)
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _orders_programs(operation: Operation) -> bool:
-    """Whether programs that execute it must go one after another: they may meet, or it enlarges the memory."""
-    return _touches(operation) or operation.opcode == "global_scratch_alloc"
 
 
 @contextmanager

@@ -1,10 +1,9 @@
 """Loops of which some values are not known.
 
-Of an `scf.for` a few iterations are evaluated one by one; of many the first and last ones, and those between at once,
-with an unknown number of the iteration. That stands for all of them if each carried value is its first one plus that
-number times its growth (which is checked: the iteration must hand on just that, plus the growth), and if nothing but
-the place that an access begins at depends on the iteration. Where it begins at several places within a line, the
-iterations of each place are evaluated once. If not, every iteration is evaluated, or, of very many, a sample.
+The iterations of an `scf.for` that touch memory alike are run at once, with an unknown number of the iteration: each
+carried value is then its first one plus that number times its growth (which is checked: the iteration must hand on just
+that, plus the growth), and nothing but the place that an access begins at depends on the iteration. The last
+iterations, and those of other loops, are run one after another.
 """
 
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownMemberType=false
@@ -13,44 +12,41 @@ iterations of each place are evaluated once. If not, every iteration is evaluate
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from math import gcd
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.noted import LOST, NONE, AccessExecution, Contents, Evaluation, Held, Place
-from irscope.machine.numbers import FAR, Number, Source, add, atom, constant, merged, multiply
-from irscope.machine.symbolic import Interpreter, Programs, TooMuch
+from irscope.machine.numbers import FAR, Integers, Number, Source, add, atom, constant, merged, multiply
+from irscope.machine.programs import Programs, times_of
+from irscope.machine.symbolic import Interpreter, TooMuch
 
-_MOST_ITERATIONS = 512
-"""Iterations that are evaluated one after another."""
+_MOST_ITERATIONS = 1024
+"""Iterations that are run one after another."""
 _LAST_ITERATIONS = 4
-"""Iterations at the end of a loop that a pipeline treats differently."""
-_FEW_ITERATIONS = 8
-_SAMPLED_ITERATIONS = 16
-_MOST_PERIOD = 32
-_LINE_BYTES = 128
-"""The largest unit that accesses are counted in."""
+"""Iterations at the end of a loop that masks and pipelines treat differently."""
+_FEW_ITERATIONS = 4
 
 
-def grown(value: Number, growth: Number, index: Number) -> Number:
+def _grown(value: Number, growth: Number, index: Number) -> Number:
     """A carried value at the beginning of an iteration."""
     return add(value, multiply(growth, replace(index, bits=value.bits)))
 
 
-def growth_of(first: Held, second: Held, third: Held | None = None) -> Number | None:
+def _growth_of(first: Held, second: Held, third: Held | None = None) -> Number | None:
     """By what a carried value grows with each iteration; None if it is not known, or the next one does not agree."""
     if not isinstance(first, Number) or not isinstance(second, Number) or first.bits == 1:
         return None
     if first.ndim != second.ndim or first.bits != second.bits:
         return None
     growth = replace(add(second, first, -1), argument="")
-    return growth if third is None or grew(second, third, growth) else None
+    return growth if third is None or _grew(second, third, growth) else None
 
 
-def grew(before: Held, after: Held, growth: Number) -> bool:
+def _grew(before: Held, after: Held, growth: Number) -> bool:
     """Whether an iteration added just that."""
     if not isinstance(before, Number) or not isinstance(after, Number) or before.ndim != after.ndim:
         return False
@@ -93,7 +89,7 @@ class FollowedLoop:
     def carried(self, runner: Interpreter, growths: Sequence[Number | None], index: Number) -> list[Held]:
         """The carried values at the beginning of an iteration, by what they grow in each."""
         return [
-            grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
+            _grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
             for value, growth, lost in zip(self.first, growths, self.lost(runner), strict=True)
         ]
 
@@ -109,7 +105,7 @@ class FollowedLoop:
             before = self.carried(runner, growths, index)
             after = self.iteration(runner, index, before, place)
             confirmed = [
-                growth if growth is not None and grew(one, other, growth) else None
+                growth if growth is not None and _grew(one, other, growth) else None
                 for growth, one, other in zip(growths, before, after, strict=True)
             ]
             if [growth is None for growth in confirmed] == [growth is None for growth in growths]:
@@ -127,117 +123,11 @@ class FollowedLoop:
         low, high = (-(-bound // step) if abs(bound) < FAR >> 1 else bound for bound in way.bounds)
         return max(low, 0), max(min(high, FAR), 0)
 
-
-class _LoopRun:
-    def __init__(self, runner: Interpreter, loop: FollowedLoop) -> None:
-        self.runner, self.loop, self.place = runner, loop, loop.place
-
-    def run(self) -> list[Held]:
-        """Run the loop; returns its results."""
-        fewest, most = self.loop.iterations
-        if fewest == most <= _FEW_ITERATIONS:
-            return self._one_by_one(range(most), self.place)
-        return self._many(fewest, most) if most else self.loop.first
-
-    def _one_by_one(self, iterations: Iterable[int], place: Place) -> list[Held]:
-        carried = self.loop.first
-        for iteration in iterations:
-            carried = self.loop.iteration(self.runner, constant(iteration, 64), carried, place)
-        return carried
-
-    def _many(self, fewest: int, most: int) -> list[Held]:
-        executions, known = self.runner.executions, fewest == most
-        begun = len(executions)
-        second = self.loop.iteration(self.runner, constant(0, 64), self.loop.first, self.place)
-        third = self.loop.iteration(self.runner, constant(1, 64), second, self.place)
-        growths = [growth_of(*values) for values in zip(self.loop.first, second, third, strict=True)]
-        if known:
-            index = atom(self.loop.source, 64, low=2, high=most - _LAST_ITERATIONS - 1)
-            count = most - _LAST_ITERATIONS - 2
-            place = self.place.often((count, count))
-        else:
-            # The first two iterations only showed how the carried values grow.
-            del executions[begun:]
-            index = atom(self.loop.source, 64, low=0, high=min(most - 1, FAR))
-            place = self.place.often((fewest, most), merged((self.loop.start, self.loop.stop, self.loop.step)))
-        between = len(executions)
-        growths = self.loop.settled(self.runner, growths, index, place)
-        if not known:
-            return self.loop.lost(self.runner)
-        if not self._alike(between, growths, most - _LAST_ITERATIONS - 2):
-            del executions[begun:]
-            return self._each(most, growths)
-        after: list[Held] = []
-        for iteration in range(most - _LAST_ITERATIONS, most):
-            after = self._at(growths, constant(iteration, 64), self.place)
-        return [
-            held if growth is not None else lost
-            for held, growth, lost in zip(after, growths, self.loop.lost(self.runner), strict=True)
-        ]
-
-    def _alike(self, begun: int, growths: list[Number | None], iterations: int) -> bool:
-        """Whether the iterations between access memory alike; if need be, those that begin at one place in a line."""
-        executions = self.runner.executions
-        if any(self._varies(one) for one in executions[begun:]):
-            return False
-        period = max((self._period(one) for one in executions[begun:]), default=1)
-        if period == 1:
-            return True
-        if period > min(_MOST_PERIOD, iterations):
-            return False
-        del executions[begun:]
-        for rest in range(period):
-            count = len(range(rest, iterations, period))
-            index = multiply(atom(self.loop.source, 64, low=0, high=count - 1), constant(period, 64))
-            index = add(index, constant(2 + rest, 64))
-            self._at(growths, index, self.place.often((count, count)))
-        return all(self._period(one) == 1 for one in executions[begun:])
-
-    def _at(self, growths: Sequence[Number | None], index: Number, place: Place) -> list[Held]:
-        """Run one iteration, with the carried values that it begins with."""
-        return self.loop.iteration(self.runner, index, self.loop.carried(self.runner, growths, index), place)
-
-    def _each(self, most: int, growths: list[Number | None]) -> list[Held]:
-        """Run every iteration; some of very many."""
-        irregular = any(
-            growth is None and isinstance(value, Number) for value, growth in zip(self.loop.first, growths, strict=True)
-        )
-        if most <= _MOST_ITERATIONS // 4 or (irregular and most <= _MOST_ITERATIONS):
-            return self._one_by_one(range(most), self.place)
-        if irregular:
-            iterations = list(range(_MOST_ITERATIONS))
-        else:
-            iterations = sorted(
-                {(most - 1) * number // (_SAMPLED_ITERATIONS - 1) for number in range(_SAMPLED_ITERATIONS)}
-            )
-        self.runner.note(
-            f"{len(iterations)} of {most} iterations of the loop of line {self.loop.operation.first_line} were "
-            "evaluated"
-        )
-        place = replace(self.place, share=self.place.share * len(iterations) / most)
-        if irregular:
-            self._one_by_one(iterations, place)
-            return self.loop.lost(self.runner)
-        for iteration in iterations:
-            self._at(growths, constant(iteration, 64), place)
-        return self.loop.carried(self.runner, growths, constant(most, 64))
-
-    def _period(self, execution: AccessExecution) -> int:
-        """After how many iterations an access begins at the same place within a line again."""
-        if self.loop.source not in execution.addresses.sources:
-            return 1
-        return _LINE_BYTES // gcd(execution.addresses.step, _LINE_BYTES)
-
-    def _varies(self, execution: AccessExecution) -> bool:
-        """Whether iterations differ in more than the place that an access begins at."""
-        mask, addresses = execution.mask, execution.addresses
-        if self.loop.source in execution.sources or (mask is not None and self.loop.source in mask.sources):
-            return True
-        return self.loop.source in addresses.sources and not addresses.is_rigid
-
-
-_MOST_WHILE_ITERATIONS = 256
-"""Iterations of an `scf.while` that are evaluated."""
+    @property
+    def trip_count(self) -> int | None:
+        """How many iterations it has; None if that is not known."""
+        fewest, most = self.iterations
+        return most if fewest == most else None
 
 
 class Runner(Interpreter):
@@ -246,37 +136,164 @@ class Runner(Interpreter):
     def evaluation(self) -> Evaluation:
         """Run the kernel; returns what was noted."""
         is_ended = run_kernel(self, self.module)
-        noted = self.noted
-        return Evaluation(tuple(noted.executions), tuple(self.notes), is_ended, noted.work, tuple(self.unread.items()))
+        return Evaluation(
+            self.programs, tuple(self.executions), tuple(self.visits), tuple(self.notes), is_ended, self.noted.work,
+            tuple(self.unread.items()),
+        )  # fmt: skip
 
     def run_for(self, operation: Operation, place: Place) -> None:
         self.lose(operation)
-        self._give(operation.results, _LoopRun(self, FollowedLoop.of(self, operation, place)).run())
+        loop = FollowedLoop.of(self, operation, place)
+        iterations = self._iterations(loop)
+        if iterations is None:
+            low, high = times_of(loop.iterations)
+            with self.weighted(self.weight.often(low, high, merged((loop.start, loop.stop, loop.step)))):
+                self._at_once(loop, None)
+            return
+        self._give(operation.results, self._counted(loop, np.where(self.weight.high > 0, iterations, 0)))
+
+    def _iterations(self, loop: FollowedLoop) -> Integers | None:
+        """The iterations in each program; None if they depend on more than the program."""
+        known = [self.programs.values(number) for number in (loop.start, loop.stop, loop.step)]
+        values = [value for value in known if value is not None]
+        if len(values) < len(known) or int(values[2].min()) <= 0:
+            return None
+        return np.maximum(-((values[0] - values[1]) // values[2]), 0)
+
+    def _counted(self, loop: FollowedLoop, iterations: Integers) -> Sequence[Held]:
+        """Run a loop whose iterations are known in each program; returns what it gives."""
+        reached = iterations[np.broadcast_to(self.weight.high > 0, iterations.shape)]
+        if not reached.size or not reached.max():
+            return loop.first
+        least, most = int(reached.min()), int(reached.max())
+        head = least - _LAST_ITERATIONS
+        carried = self._head(loop, head) if head > _FEW_ITERATIONS else None
+        head = head if carried is not None else 0
+        if most - head > _MOST_ITERATIONS:
+            self.note(f"of the loop of line {loop.operation.first_line} one of {most} iterations was evaluated")
+            with self.weighted(self.weight.often(iterations, iterations)):
+                self._at_once(loop, None)
+            return loop.lost(self)
+        carried = carried if carried is not None else loop.first
+        growths: list[Number | None] = [None] * len(carried)
+        after = [self._scalar(value) for value in carried]
+        for iteration in range(head, most):
+            runs = iterations > iteration
+            with self.weighted(self.weight.where(runs)):
+                handed = loop.iteration(self, constant(iteration, 64), carried, loop.place)
+            after = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
+            if iteration == head:
+                growths = [_growth_of(*both) for both in zip(carried, handed, strict=True)]
+            growths = [
+                growth if growth is not None and _grew(old, new, growth) else None
+                for growth, old, new in zip(growths, carried, handed, strict=True)
+            ]
+            carried = handed
+        if least == most:
+            return carried
+        # Programs that end earlier hand on what they had then.
+        count = self.programs.named(iterations, 64)
+        return [
+            self.programs.named(values, value.bits)
+            if values is not None and isinstance(value, Number)
+            else _grown(value, growth, count)
+            if growth is not None and isinstance(value, Number) and not head
+            else lost
+            for value, values, growth, lost in zip(loop.first, after, growths, loop.lost(self), strict=True)
+        ]
+
+    def _scalar(self, value: Held) -> Integers | None:
+        return self.programs.values(value) if isinstance(value, Number) and value.shape == (1,) else None
+
+    def _head(self, loop: FollowedLoop, iterations: int) -> list[Held] | None:
+        """Run the first iterations at once; returns what is carried on, or None if they do not touch memory alike."""
+        mark = self.mark()
+        times = np.array([iterations])
+        with self.weighted(self.weight.often(times, times)):
+            growths, unknown = self._at_once(loop, iterations)
+        if any(self._depends(one, loop.source, unknown) for one in self.executions[mark[1] :]) or any(
+            loop.source in weight.sources for _, weight in self.visits[mark[0] :]
+        ):
+            self.forget(mark)
+            return None
+        return loop.carried(self, growths, constant(iterations, 64))
+
+    def _depends(self, execution: AccessExecution, source: Source, unknown: Set[int]) -> bool:
+        """Whether iterations differ in more than the place at which an access begins."""
+        addresses, mask = execution.addresses, execution.mask
+        if mask is not None and source in mask.sources:
+            return True
+        if source not in addresses.sources or self.programs.split(addresses) is not None:
+            return False
+        # Where one iteration by itself does not tell either, iterations one by one would not.
+        return execution.operation.first_line not in unknown
+
+    def _at_once(self, loop: FollowedLoop, iterations: int | None) -> tuple[list[Number | None], Set[int]]:
+        """Run one iteration with an unknown number for all.
+
+        Returns by what the carried values grow, and the lines whose places are not known in one iteration by itself.
+        """
+        mark, outer = self.mark(), self.iterations
+        try:
+            second = loop.iteration(self, constant(0, 64), loop.first, loop.place)
+            third = loop.iteration(self, constant(1, 64), second, loop.place)
+            growths = [_growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
+            tried = self.executions[mark[1] :]
+            unknown = {one.operation.first_line for one in tried if self.programs.split(one.addresses) is None}
+            most = loop.iterations[1] if iterations is None else iterations
+            index = atom(loop.source, 64, low=0, high=FAR if most >= FAR else most - 1)
+            if iterations is not None:
+                self.iterations = (*outer, (index.terms[0][0], iterations))
+            self.forget(mark)
+            return loop.settled(self, growths, index, loop.place), unknown
+        except (TooMuch, RecursionError):
+            # What was tried is not what is done.
+            self.forget(mark)
+            raise
+        finally:
+            self.iterations = outer
 
     def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
         carried = [self.value(value) for value in operation.operands]
-        unknown = Source("data", f"the number of iterations of the {operation.name} of line {operation.first_line}")
-        executions = len(self.executions)
-        for _ in range(_MOST_WHILE_ITERATIONS):
-            self._give(before.arguments, carried)
-            condition, *handed = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
-            holds = condition.value if isinstance(condition, Number) else None
-            if holds == 0:
-                self._give(operation.results, handed)
-                return
+        source = Source("data", f"the number of iterations of the {operation.name} of line {operation.first_line}")
+        given: list[Integers | None] = [np.zeros(1, np.int64) for _ in operation.results]
+        self.lose(operation, source)
+        weight, runs = self.weight, np.ones(1, np.bool_)
+        mark = self.mark()
+        for _ in range(_MOST_ITERATIONS):
+            with self.weighted(weight.where(runs)):
+                self._give(before.arguments, carried)
+                condition, *handed = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
+            holds = self.programs.values(condition) if isinstance(condition, Number) else None
             if holds is None:
                 break
-            self._give(after.arguments, handed)
-            carried = self._ended(self._block(after, place))
+            given = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
+            runs = runs & (holds != 0)
+            if not (runs & (weight.high > 0)).any():
+                for result, values, held in zip(operation.results, given, handed, strict=True):
+                    if values is not None and isinstance(held, Number):
+                        self._give((result,), (self.programs.named(values, held.bits),))
+                    elif self.programs.count == 1:
+                        self._give((result,), (held,))
+                return
+            with self.weighted(weight.where(runs)):
+                self._give(after.arguments, handed)
+                carried = self._ended(self._block(after, place))
         # One iteration stands for all, whose number is not known.
-        del self.executions[executions:]
-        self._give(before.arguments, [self.opaque(self.module.type_of(value), unknown) for value in before.arguments])
-        place = place.often((0, FAR), frozenset({unknown}))
-        _, *handed = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
-        self._give(after.arguments, handed)
-        self._block(after, place)
-        self.lose(operation, unknown)
+        self.forget(mark)
+        with self.weighted(weight.often(*times_of((0, FAR)), frozenset({source}))):
+            self._give(
+                before.arguments, [self.opaque(self.module.type_of(value), source) for value in before.arguments]
+            )
+            _, *last = self._ended(self._block(before, place)) or [self.opaque(NONE, LOST)]
+            self._give(after.arguments, last)
+            self._block(after, place)
+
+
+def _merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
+    """The values of a scalar after an iteration that only some programs make; None if they are not known."""
+    return None if new is None or old is None else np.where(runs, new, old)
 
 
 def run_kernel(runner: Runner, module: MlirModule) -> bool:

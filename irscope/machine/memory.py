@@ -132,12 +132,7 @@ class GlobalMemory:
 
         Programs go in their order, and so do the elements of each. What the hardware does in which order is open.
         """  # fmt: skip
-        places, mask = self._places("atomic", addresses, mask, dtype, rows)
-        shape = np.broadcast_shapes(places.shape, *[one.shape for one in values], (1,) if mask is None else mask.shape)
-        shape = (len(rows), *shape[1:])
-        chosen = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
-        flat = np.broadcast_to(places, shape).reshape(-1)[chosen]
-        operands = [np.broadcast_to(one, shape).reshape(-1)[chosen] for one in values]
+        flat, operands, chosen, shape = self._flat(addresses, values, mask, rows, dtype)
         old = np.zeros(len(flat), values[0].dtype)
         for turn in _turns(flat):
             here = flat[turn]
@@ -160,20 +155,26 @@ class GlobalMemory:
         if not isinstance(ufunc, np.ufunc):
             self.update(addresses, [values], mask, ufunc, rows, dtype)
             return
-        places, mask = self._places("atomic", addresses, mask, dtype, rows)
-        shape = np.broadcast_shapes(places.shape, values.shape, (1,) if mask is None else mask.shape)
-        shape = (len(rows), *shape[1:])
-        chosen = np.broadcast_to(True if mask is None else mask, shape).reshape(-1)
-        flat = np.broadcast_to(places, shape).reshape(-1)[chosen]
+        flat, (operand,), _, _ = self._flat(addresses, [values], mask, rows, dtype)
         if not len(flat):
             return
-        operand = np.broadcast_to(values, shape).reshape(-1)[chosen]
         order = np.argsort(flat, kind="stable")
         flat = flat[order]
         begins = np.flatnonzero(np.concatenate(([True], flat[1:] != flat[:-1])))
         sums = ufunc.reduceat(operand[order], begins)
         here = flat[begins]
         self._write(here, ufunc(self._read(here, dtype), sums), dtype)
+
+    def _flat(
+        self, addresses: Array, values: Sequence[Array], mask: Array | None, rows: Array, dtype: np.dtype[Any]
+    ) -> tuple[Array, list[Array], Array, tuple[int, ...]]:
+        """The indices and the values of the elements that an atomic operation updates, which they are, and of what."""
+        places, mask = self._places("atomic", addresses, mask, dtype, rows)
+        shape = np.broadcast_shapes(places.shape, *[one.shape for one in values], (1,) if mask is None else mask.shape)
+        shape = (len(rows), *shape[1:])
+        chosen = np.flatnonzero(np.broadcast_to(True if mask is None else mask, shape))
+        flat, *operands = (np.broadcast_to(one, shape).reshape(-1)[chosen] for one in (places, *values))
+        return flat, operands, chosen, shape
 
     def _read(self, places: Array, dtype: np.dtype[Any], mask: Array | None = None) -> Array:
         """The elements at indices; what is read where the mask does not hold is open."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import Type
 from irscope.machine.accesses import ACCESSES as MADE
-from irscope.machine.accesses import load_buffer, load_tile, masked_load, store_tile
+from irscope.machine.accesses import load_tile, masked_load, store_tile, tile_place
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.numbers import (
@@ -28,12 +28,14 @@ from irscope.machine.numbers import (
     add,
     as_number,
     constant,
+    merged,
     mixed,
     select,
     settled,
     unknown,
     wrapped,
 )
+from irscope.machine.programs import Programs, Weight
 from irscope.machine.values import Array, bits_of, dtype_of, full
 from irscope.machine.values import Held as Concrete
 
@@ -88,20 +90,11 @@ LOST = Source("operation", "a value that could not be read")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an evaluation stands: how often it comes there, and on what that depends."""
+    """Where a run stands."""
 
-    times: tuple[int, int] = (1, 1)
-    """The fewest and the most executions that are stood for."""
-    sources: frozenset[Source] = frozenset()
     warps: int = 4
-    share: float = 1.0
-    """The share of the iterations of the enclosing loops that is evaluated."""
     depth: int = 0
-
-    def often(self, times: tuple[int, int], sources: frozenset[Source] = frozenset()) -> Place:
-        """The same place, each time as often, or for something unknown."""
-        low, high = (min(a * b, FAR) for a, b in zip(self.times, times, strict=True))
-        return replace(self, times=(low, high), sources=self.sources | sources)
+    """Of calls and branches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,33 +144,39 @@ def _loaded_data(addresses: Number, bits: int, source: Source, key: int, content
 
 @dataclass(frozen=True, slots=True)
 class AccessExecution:
-    """One execution of an access, or many that touch memory alike."""
+    """One execution of an access by each of some programs, or many that touch memory alike."""
 
     operation: Operation
     addresses: Number
     """In bytes; without an axis of programs."""
     mask: Number | None
     element_bits: int
-    times: tuple[int, int]
-    """The fewest and the most executions that it stands for."""
-    share: float
-    """The share of the executions that was evaluated, if only some iterations of a loop were."""
-    sources: frozenset[Source]
-    """On what it depends how often it is executed."""
+    weight: Weight
+    """How often each program executes it."""
+    iterations: tuple[tuple[int, int], ...]
+    """(token of the iteration's number, iterations) of the loops around it whose iterations are run at once."""
     warps: int
     is_box: bool
     """Whether it is a block of a descriptor, which one thread asks for."""
 
+    @property
+    def sources(self) -> frozenset[Source]:
+        """On what it depends, and how often it is done."""
+        return merged([self.addresses] if self.mask is None else [self.addresses, self.mask]) | self.weight.sources
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What one evaluation found."""
+    """What some programs of a launch do."""
 
+    programs: Programs
     executions: tuple[AccessExecution, ...]
+    visits: tuple[tuple[Operation, Weight], ...]
+    """Each operation as it was come to, and how often each program executes it."""
     notes: tuple[str, ...] = ()
     """Why it is incomplete; empty if it is not."""
     is_ended: bool = False
-    """Whether it was ended before the kernel's end."""
+    """Whether it was ended before the kernel's end: nothing bounds what it would have done."""
     work: int = 0
     """How many operations it evaluated, an access as four."""
     unread: tuple[tuple[int, str], ...] = ()
@@ -199,9 +198,13 @@ class NotedMemory(GlobalMemory):
         self._fresh += 1
         return self._fresh
 
-    def begin(self, step: Step, frame: Bindings, place: Place, source: Source) -> None:
-        """Say which operation makes the accesses that follow, and what its data is."""
-        self._step, self._frame, self._place, self._source = step, frame, place, source
+    def begin(
+        self, step: Step, frame: Bindings, warps: int, weight: Weight, iterations: tuple[tuple[int, int], ...],
+        source: Source,
+    ) -> None:  # fmt: skip
+        """Say which operation makes the accesses that follow, how often, and what its data is."""
+        self._step, self._frame, self._source = step, frame, source
+        self._warps, self._weight, self._iterations = warps, weight, iterations
 
     def load(
         self, addresses: Array, mask: Array | None, other: Array | None, dtype: np.dtype[Any], rows: Array
@@ -244,7 +247,7 @@ class NotedMemory(GlobalMemory):
         return cast(Array, Opaque(self._step.types[0], self._source, self.fresh()))
 
     def _note(self, addresses: Number, mask: Array | None, dtype: np.dtype[Any]) -> None:
-        step, place = self._step, self._place
+        step = self._step
         is_box = step.opcode in _BOXES
         shape = addresses.shape[1:] if is_box else _shape_of_pointers(step)
         self.work += 3 + (addresses.known.size >> 8)
@@ -253,8 +256,8 @@ class NotedMemory(GlobalMemory):
             holds = select(as_number(step.array(self._frame, "pred")), holds, constant(0, 1))
         execution = AccessExecution(
             step.operation, _without_programs(addresses, shape),
-            None if holds is None else _without_programs(holds, shape), dtype.itemsize * 8, place.times, place.share,
-            place.sources, place.warps, is_box,
+            None if holds is None else _without_programs(holds, shape), dtype.itemsize * 8, self._weight,
+            self._iterations, self._warps, is_box,
         )  # fmt: skip
         self.executions.append(execution)
 
@@ -280,27 +283,20 @@ def _copy(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     name = "ptr" if step.group("ptr") else "src"
     pointer = step.operand_types[step.operands.index(step.group(name)[0])]
     element = pointer if pointer.form == "pointer" else cast(Type, pointer.element)
-    dtype = dtype_of(cast(Type, element.element))
-    if name == "ptr":
-        load_buffer(machine, step, frame, dtype)
-    else:
-        masked_load(machine, step, frame, name, dtype)
+    masked_load(machine, step, frame, name, dtype_of(cast(Type, element.element)))
     return ()
 
 
 def _copy_tile(machine: Machine, step: Step, frame: Bindings) -> Sequence[Concrete]:
     """A copy between a tile and shared memory."""
-    tensor = step.descriptor(frame, "desc")
-    offsets, rows = step.arrays(frame, "coord"), step.optional(frame, "x_offsets")
+    tensor, offsets, rows = tile_place(step, frame)
     if rows is not None:
-        offsets = step.arrays(frame, "y_offset")
         rows = full(rows, step.operand_types[step.operands.index(step.group("x_offsets")[0])].shape)
     if step.opcode in _PREDICATED:
         load_tile(machine, tensor, offsets, frame, tensor.block, rows)
     else:
         kind = step.operand_types[step.operands.index(step.group("src")[0])]
-        values = Opaque(kind, LOST, 0)
-        store_tile(machine, tensor, offsets, cast(Array, values), frame, rows)
+        store_tile(machine, tensor, offsets, cast(Array, Opaque(kind, LOST, 0)), frame, rows)
     return ()
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from irscope.ir.mlir.types import Type
 from irscope.machine.control import Step
-from irscope.machine.values import Array, bits_of
+from irscope.machine.values import COMPARISONS, Array, bits_of
 
 Integers = NDArray[np.int64]
 Tokens = NDArray[np.uint64]
@@ -395,7 +395,7 @@ _Truths = NDArray[np.bool_]
 def compared(predicate: str, one: Number, other: Number) -> Number:
     """Where a comparison holds, as an i1; unknown where the bounds do not decide it."""
     if one.tokens is None and other.tokens is None:
-        holds = _HOLDS[predicate[-2:]](one.known, other.known)
+        holds = COMPARISONS[predicate[-2:]](one.known, other.known)
         return Number(-holds.astype(np.int64), 1)
     key = f"cmpi {predicate}"
     if not fits(one, one.bits) or not fits(other, other.bits):
@@ -432,9 +432,6 @@ def _rounded(apart: Number, predicate: str) -> Number:
     return replace(apart, known=down if predicate in ("lt", "ge") else -(-apart.known // step * step))
 
 
-_HOLDS: dict[str, Callable[[Integers, Integers], _Truths]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
 _Bounds = Callable[[Integers, Integers], _Truths]
 _DECIDED: dict[str, tuple[_Bounds, _Bounds]] = {
     "eq": (lambda low, high: (low == 0) & (high == 0), lambda low, high: (low > 0) | (high < 0)),

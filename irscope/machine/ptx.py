@@ -11,7 +11,6 @@ an address, a branch or a wait, the run ends with NotRun. Source: "PTX ISA", cha
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.operands import parse_operand
 from irscope.ir.asm.readers import PtxFunction
-from irscope.machine.ptx_arithmetic import computed, cut
+from irscope.machine.ptx_arithmetic import ATOMICS, computed, cut
 from irscope.machine.ptx_matrices import matrix_accesses
 from irscope.machine.ptx_registers import CtaListener, CtaMemory, CtaRegisters, PtxStep, prepared
 
@@ -191,21 +190,32 @@ class PtxCta(CtaRegisters):
         return group.threads[~holds if text.startswith("@!") else holds]
 
     def _skip(self, step: PtxStep, group: _Group) -> bool:
-        """Go on behind a branch that is not known, if what it chooses between only computes."""
-        end, at = step.target, group.at
-        while at < end < len(self._steps):
-            inner = self._steps[at]
-            if inner.run is not None or (inner.target >= 0 and inner.target < group.at):
-                return False
-            if inner.name in ("ret", "exit", "trap"):
-                return False
-            end, at = max(end, inner.target), at + 1
-        if at != end:
-            return False
-        for inner in self._steps[group.at : end]:
-            self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
-        group.at = end
-        return True
+        """Go on where both ways of a branch that is not known meet, if one of them only computes until then."""
+        for begin, end in ((group.at, step.target), (step.target, group.at)):
+            computed = self._computing(begin, end)
+            if computed is not None:
+                for inner in computed:
+                    self._forget(inner.operands[:1] if inner.target < 0 else (), group.threads)
+                group.at = end
+                return True
+        return False
+
+    def _computing(self, begin: int, end: int) -> list[PtxStep] | None:
+        """The instructions between two, on all ways; None if they do more than compute."""
+        waiting, seen = [begin], {end}
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            inner = self._steps[at] if at < len(self._steps) else None
+            if inner is None or inner.run is not None or inner.name in ("ret", "exit", "trap"):
+                return None
+            seen.add(at)
+            if inner.target >= 0:
+                waiting.append(inner.target)
+            if inner.target < 0 or inner.item.predicate:
+                waiting.append(at + 1)
+        return [self._steps[at] for at in seen - {end}]
 
     def _branch(self, step: PtxStep, group: _Group, on: _Integers) -> bool:
         if len(on) == len(group.threads):
@@ -347,7 +357,7 @@ class PtxCta(CtaRegisters):
         opcode = ptx_opcode(step.item.opcode)
         size, operands = opcode.bits // 8, [one for one in step.operands if one.kind in ("name", "number", "vector")]
         given = operands[1:] if step.name == "atom" else operands
-        update = next((_ATOMICS[part] for part in opcode.modifiers if part in _ATOMICS), None)
+        update = next((ATOMICS[part] for part in opcode.modifiers if part in ATOMICS), None)
         names = [name for one in step.operands[1 if step.name == "atom" else 0 :] for name in one.names]
         is_float = opcode.types[-1].startswith(("f", "bf")) if opcode.types else True
         if update is None or opcode.vector > 1 or is_float or any(self._is_unknown(name, on) for name in names):
@@ -443,6 +453,8 @@ class PtxCta(CtaRegisters):
             self._listener.access(step.item, on[:1], np.array([address]), 4, True, "shared")
         elif what == "commit":
             self._arrive(step, on, "tensor matrix")
+        elif what.startswith("wait"):
+            self._listener.wait_tensor(on, "st" in what)
         elif what in ("ld", "st"):
             base = self._address(step, on)
             columns = next((int(part[1:]) for part in step.suffixes if part[:1] == "x" and part[1:].isdecimal()), 1)
@@ -574,17 +586,3 @@ class PtxCta(CtaRegisters):
         names = " ".join(step.item.operands)
         if not any(known in names for known in ("vprintf", "__assertfail", "printf")):
             raise NotRun(f"line {step.item.line} of the PTX calls a function")
-
-
-def _exchanged(old: int, value: int) -> int:
-    return value
-
-
-def _compared(old: int, expected: int, value: int) -> int:
-    return value if old == expected else old
-
-
-_ATOMICS: Mapping[str, Callable[..., int]] = {
-    "add": operator.add, "exch": _exchanged, "max": max, "min": min, "and": operator.and_, "or": operator.or_,
-    "cas": _compared,
-}  # fmt: skip

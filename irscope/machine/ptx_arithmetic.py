@@ -10,13 +10,16 @@ chapter 9.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from irscope.machine.values import COMPARISONS
+
 _Integers = NDArray[np.int64]
-_WARP = 32
+_WARP, _WAVE = 32, 64
 
 
 def computed(name: str, suffixes: list[str], operands: Sequence[_Integers]) -> _Integers | None:
@@ -134,8 +137,7 @@ def _permuted(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
 
 
 _COMPARED: Mapping[str, Callable[[_Integers, _Integers], NDArray[np.bool_]]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
+    **COMPARISONS, "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
 
 
@@ -156,6 +158,12 @@ def _shuffled(suffixes: list[str], parts: list[_Integers]) -> _Integers | None:
     sources = {"idx": by % _WARP, "bfly": lane ^ by, "up": lane - by, "down": lane + by}
     source = next((lanes for mode, lanes in sources.items() if mode in suffixes), lane)
     return value[warp + np.where((source >= 0) & (source < _WARP), source, lane)]
+
+
+def _read_of_lane(_: list[str], parts: list[_Integers]) -> _Integers:
+    """`readlane`, as AMD GPUs have it: the value of one lane, in all threads of a wave of 64."""
+    threads = np.arange(len(parts[0]))
+    return parts[0][np.minimum(threads // _WAVE * _WAVE + parts[1], len(threads) - 1)]
 
 
 _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None]] = {
@@ -185,5 +193,20 @@ _FUNCTIONS: Mapping[str, Callable[[list[str], list[_Integers]], _Integers | None
     "abs": lambda suffixes, parts: np.abs(_signed(parts[0], suffixes)),
     "selp": lambda _, parts: np.where(parts[2] != 0, parts[0], parts[1]),
     "shfl": _shuffled,
+    "readlane": _read_of_lane,
 }
 """Instruction → what it makes of its operands, before that is cut to its type."""
+
+
+def _exchanged(old: int, value: int) -> int:
+    return value
+
+
+def _compared(old: int, expected: int, value: int) -> int:
+    return value if old == expected else old
+
+
+ATOMICS: Mapping[str, Callable[..., int]] = {
+    "add": operator.add, "exch": _exchanged, "max": max, "min": min, "and": operator.and_, "or": operator.or_,
+    "cas": _compared,
+}  # fmt: skip

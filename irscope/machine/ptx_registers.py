@@ -185,6 +185,9 @@ class CtaListener:
     def wait(self, queue: str, threads: _Integers, pending: int) -> None:
         """Take a wait for all groups but the last ones."""
 
+    def wait_tensor(self, threads: _Integers, stores: bool) -> None:
+        """Take the end of the loads, or the stores, of tensor memory that threads began."""
+
     def bulk_load(self, item: Instruction, thread: int, spans: Spans, barrier: int, phase: int) -> None:
         """Take a copy that an mbarrier's phase waits for."""
 

@@ -19,7 +19,7 @@ polynomials of degree d give one and the same element with a probability of at m
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.errors import NotRun
-from irscope.machine.arithmetic import Arithmetic, is_float
+from irscope.machine.arithmetic import Arithmetic, is_float, rounded_to_tf32
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.elementwise import (
     ELEMENTWISE,
@@ -37,10 +37,9 @@ from irscope.machine.elementwise import (
     fused,
     reciprocal,
     reciprocal_root,
-    rounded_to_tf32,
 )  # fmt: skip
 from irscope.machine.memory import GlobalMemory, OnAccess
-from irscope.machine.values import Array, Held, dtype_of
+from irscope.machine.values import COMPARISONS, Array, Held, dtype_of
 
 PRIME = 2147483629
 _P = np.uint64(PRIME)
@@ -216,11 +215,6 @@ def _call_function(machine: Machine, step: Step, frame: Bindings) -> Sequence[He
     return (result if is_float(step.dtype) else result.astype(step.dtype),)
 
 
-_COMPARISONS: dict[str, Callable[..., Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
-}  # fmt: skip
-
-
 def _compare(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     left, right = (frame.array(value) for value in step.operands)
     predicate = str(step.attribute("predicate")).strip("_")
@@ -229,7 +223,7 @@ def _compare(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
     if predicate in ("ord", "uno"):
         unordered = (left == NAN) | (right == NAN)
         return (unordered if predicate == "uno" else ~unordered,)
-    return (_COMPARISONS[predicate[1:]](_signed(left), _signed(right)),)
+    return (COMPARISONS[predicate[1:]](_signed(left), _signed(right)),)
 
 
 def _convert(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:

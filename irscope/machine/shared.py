@@ -215,6 +215,11 @@ class SharedMemory:
             blocked = waits & ((barriers.phase[at] & 1) == (parity & 1))
         return not blocked.any()
 
+    def phase(self, view: MemoryView, rows: Array) -> Array:
+        """The parity of the phase that an mbarrier is in."""
+        barriers, at = self._barrier(view, rows)
+        return barriers.phase[at] & 1
+
     def _land_copies(self, memory: MemoryAllocation, rows: Array, places: Array) -> None:
         """Let the copies land that mbarriers wait for."""
         awaited = np.full(self.programs, -1, np.int64)

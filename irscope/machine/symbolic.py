@@ -1,7 +1,9 @@
-"""The machine on values of which some are not known: for one program, or for many that are alike.
+"""The machine on values of which some are not known, for one program or for many at once.
 
-Tensors of integers are the machine's arrays, or a `Number` where something of them is not known; floats, and what
-cannot be computed, are opaque. An access to global memory is noted, with its addresses, in place of being made.
+Scalars that depend on the program alone are known for every one of them, so that branches and trip counts that differ
+between programs are exact. Tensors of integers are the machine's arrays, or a `Number` where something of them is not
+known; floats, and what cannot be computed, are opaque. An access to global memory is noted, with its addresses, in
+place of being made.
 """
 
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownMemberType=false
@@ -10,11 +12,10 @@ cannot be computed, are opaque. An access to global memory is noted, with its ad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
-from itertools import product
 from math import prod
 from typing import TypeVar, cast
 
@@ -23,7 +24,7 @@ import numpy as np
 from irscope.errors import MissingTool, NotRun
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.types import Type
-from irscope.machine.control import Bindings, Machine, Step
+from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.launch import EXECUTORS
 from irscope.machine.noted import (
     ACCESSES,
@@ -36,90 +37,24 @@ from irscope.machine.noted import (
     Opaque,
     Place,
 )
-from irscope.machine.numbers import (
-    RULES,
-    Number,
-    Source,
-    add,
-    as_array,
-    as_number,
-    atom,
-    constant,
-    multiply,
-    select,
-)
+from irscope.machine.numbers import RULES, Integers, Number, Source, as_array, as_number, select
+from irscope.machine.programs import Programs, Weight
 from irscope.machine.values import Array, Descriptor, bits_of
 from irscope.machine.values import Held as Concrete
 
 _Side = TypeVar("_Side")
 
 
-@dataclass(frozen=True, slots=True)
-class Programs:
-    """The programs that an evaluation stands for: along each axis the first one and how many."""
-
-    first: tuple[int, int, int] = (0, 0, 0)
-    counts: tuple[int, int, int] = (1, 1, 1)
-    grid: tuple[int, int, int] | None = None
-    """All programs of the launch; None if that is not known."""
-    apart: tuple[int, int, int] = (1, 1, 1)
-    """The distance from one to the next along each axis."""
-
-    @property
-    def count(self) -> int:
-        """How many they are."""
-        return prod(self.counts)
-
-    def along(self, axis: int) -> Programs:
-        """Those along one axis, from the first one on."""
-        counts = [1, 1, 1]
-        counts[axis] = self.counts[axis]
-        return replace(self, counts=(counts[0], counts[1], counts[2]))
-
-    def parts(self, periods: Sequence[int]) -> list[Programs]:
-        """The same programs in parts: those of one remainder along each axis."""
-        sides = [
-            [
-                (first + rest * apart, len(range(rest, count, period)), apart * period)
-                for rest in range(min(period, count))
-            ]
-            for first, count, apart, period in zip(self.first, self.counts, self.apart, periods, strict=True)
-        ]
-        return [
-            Programs((x[0], y[0], z[0]), (x[1], y[1], z[1]), self.grid, (x[2], y[2], z[2]))
-            for x, y, z in product(*sides)
-        ]
-
-    def index(self, axis: int) -> Number:
-        """The program id along an axis."""
-        first, count, apart = self.first[axis], self.counts[axis], self.apart[axis]
-        source = Source("program", f"program {'xyz'[axis]}")
-        if self.grid is None:
-            return atom(source, 32, low=0)
-        if count == 1:
-            return constant(first, 32)
-        return add(constant(first, 32), multiply(atom(source, 32, low=0, high=count - 1), constant(apart, 32)))
-
-    def total(self, axis: int) -> Number:
-        """The number of programs along an axis."""
-        if self.grid is None:
-            return atom(Source("program", f"number of programs {'xyz'[axis]}"), 32, low=1)
-        return constant(self.grid[axis], 32)
+_PREDICATED = ("tc_gen5_mma", "tc_gen5_mma_scaled")
+"""Opcodes of dots of tensor memory, which a predicate may switch off."""
 
 
-def either(condition: Number, sides: Sequence[Held]) -> Held | None:
-    """What one of two branches gives; None if that is not computed."""
-    if len(sides) != 2:
-        return None
-    one, other = sides
-    if isinstance(one, Descriptor) or isinstance(other, Descriptor):
-        return one if one is other else None
-    if not isinstance(one, Number) or not isinstance(other, Number) or one.ndim != other.ndim:
-        return None
-    return select(condition, one, other)
+def predicate_of(operation: Operation) -> Value | None:
+    """The operand that says whether a dot of tensor memory is done; None of other operations, or if there is none."""
+    return operation.operand("pred") if operation.opcode in _PREDICATED else None
 
 
-def is_undefined(step: Step, operands: Sequence[Array | Number]) -> bool:
+def _is_undefined(step: Step, operands: Sequence[Array | Number]) -> bool:
     """Whether it divides by zero, which gives anything."""
     return step.opcode in _DIVISIONS and isinstance(operands[1], np.ndarray) and not operands[1].all()
 
@@ -175,17 +110,20 @@ def _prepared(module: MlirModule) -> tuple[dict[int, tuple[Step, ...]], dict[Ope
 class Interpreter(Machine):
     """Runs a kernel for some programs; what is unknown of them is held as such."""
 
-    most_work = 20_000
+    most_work = 100_000
     """Operations of one evaluation, an access as four; a thousand elements count as one more."""
 
     def __init__(self, module: MlirModule, arguments: Mapping[Value, Held], programs: Programs) -> None:
         super().__init__(module, EXECUTORS, NotedMemory(), np.zeros(1, np.int64), programs.grid or (1, 1, 1))
+        self.programs = programs
+        self.weight = Weight.once(programs.count)
+        self.iterations: tuple[tuple[int, int], ...] = ()
+        self.visits: list[tuple[Operation, Weight]] = []
         self.noted = cast(NotedMemory, self.memory)
         self.notes: dict[str, None] = {}
         self.unread: dict[int, str] = {}
         self.frame: Bindings = _Values(self)
         self._steps, self._lost = _prepared(module)
-        self._programs = programs
         self._give(arguments.keys(), arguments.values())
 
     @property
@@ -193,17 +131,13 @@ class Interpreter(Machine):
         """The accesses, as they were come to."""
         return self.noted.executions
 
-    def mark(self) -> tuple[int, ...]:
+    def mark(self) -> tuple[int, int]:
         """How much was noted so far."""
-        return (len(self.executions),)
+        return len(self.visits), len(self.executions)
 
-    def forget(self, mark: tuple[int, ...]) -> None:
+    def forget(self, mark: tuple[int, int]) -> None:
         """Drop what was noted since."""
-        del self.executions[mark[0] :]
-
-    def tightened(self, number: Number) -> Number:
-        """A scalar with all that is known of its values."""
-        return number
+        del self.visits[mark[0] :], self.executions[mark[1] :]
 
     def note(self, text: str) -> None:
         self.notes[text] = None
@@ -259,13 +193,22 @@ class Interpreter(Machine):
         self._give(block.arguments, given)
         return self._ended(self._block(block, place))
 
-    def where(self, condition: Number, side: bool) -> AbstractContextManager[None]:
-        """Within it runs what is done where a condition, whose value differs or is unknown, holds or does not."""
-        return nullcontext()
+    @contextmanager
+    def weighted(self, weight: Weight) -> Generator[None]:
+        """Within it runs what each program does so often."""
+        before, self.weight = self.weight, weight
+        try:
+            yield
+        finally:
+            self.weight = before
 
     def _sides(self, condition: Number, sides: Iterable[_Side]) -> Iterator[_Side]:
+        """What is done where a condition, whose value differs or is unknown, holds, and where it does not."""
+        values = self.programs.values(condition)
         for side, holds in zip(sides, (True, False), strict=False):
-            with self.where(condition, holds):
+            weight = self.weight
+            weight = weight.perhaps(condition.sources) if values is None else weight.where((values != 0) == holds)
+            with self.weighted(weight):
                 yield side
 
     def run_function(self, function: Operation, given: Sequence[Held], place: Place) -> list[Held]:
@@ -292,8 +235,8 @@ class Interpreter(Machine):
             if condition is None or condition.value is not None:
                 block = targets[-1 if condition is not None and not condition.value else 0]
                 continue
-            perhaps = self._perhaps(place, condition.sources)
-            found = [self._from(target, blocks, perhaps) for target in self._sides(condition, targets)]
+            deeper = self._deeper(place)
+            found = [self._from(target, blocks, deeper) for target in self._sides(condition, targets)]
             source = next(iter(condition.sources), LOST)
             return [self.opaque(NONE, source) for _ in found[0]]
 
@@ -320,11 +263,14 @@ class Interpreter(Machine):
     def block(self, block: Block, frame: Bindings, arguments: Sequence[Concrete], keeps: bool = False) -> Step | None:
         """Run a block that combines elements."""
         outer, self.frame = self.frame, frame
+        mark = self.mark()
         try:
             self._give(block.arguments, cast("Sequence[Held]", arguments))
             return self._block(block, Place())
         finally:
             self.frame = outer
+            # How often elements are combined is no matter of the launch.
+            self.forget(mark)
 
     def yields(self, end: Step | None, frame: Bindings) -> Sequence[Concrete]:
         outer, self.frame = self.frame, frame
@@ -335,6 +281,7 @@ class Interpreter(Machine):
 
     def _run(self, step: Step, place: Place) -> None:
         operation, opcode = step.operation, step.opcode
+        self.visits.append((operation, self._predicated(operation)))
         if opcode in ACCESSES:
             self._access(step, place)
         elif opcode in _CONTROL:
@@ -349,6 +296,15 @@ class Interpreter(Machine):
         else:
             self.lose(operation)
 
+    def _predicated(self, operation: Operation) -> Weight:
+        """How often each program does what a predicate may switch off."""
+        value = predicate_of(operation)
+        if value is None:
+            return self.weight.perhaps(frozenset({LOST})) if operation.opcode in _PREDICATED else self.weight
+        condition = self.number(value)
+        holds = self.programs.values(condition)
+        return self.weight.perhaps(condition.sources) if holds is None else self.weight.where(holds != 0)
+
     def operands(self, step: Step) -> list[Array | Number]:
         """What an operation computes with."""
         return [self.integers(value) for value in step.operands]
@@ -358,7 +314,7 @@ class Interpreter(Machine):
         if not step.is_of_integers or (step.types and prod(step.shape) > MOST_ELEMENTS):
             raise ValueError("no integers")
         operands, rule = self.operands(step), RULES.get(step.opcode)
-        if rule is not None and (any(isinstance(one, Number) for one in operands) or is_undefined(step, operands)):
+        if rule is not None and (any(isinstance(one, Number) for one in operands) or _is_undefined(step, operands)):
             found: Sequence[Held] = (rule(step, [as_number(one) for one in operands]),)
         elif step.execute is None or (step.attribute("allow_reorder") is not None and step.opcode == "reshape"):
             raise ValueError("not executed")
@@ -369,13 +325,38 @@ class Interpreter(Machine):
         self.noted.work += (
             sum(one.known.size if isinstance(one, Number) else cast(Array, one).size for one in found) >> 10
         )
+        one = found[0]
+        if isinstance(one, Number) and one.shape == (1,) and step.opcode.startswith("arith."):
+            return (self._settled(step, one, operands),)
         return found
+
+    def _settled(self, step: Step, number: Number, operands: Sequence[Array | Number]) -> Number:
+        """A scalar with the values that it has in the programs in place of what is unknown of it."""
+        frame = Bindings(self.frame.rows, self.frame)
+        for value, operand in zip(step.operands, map(as_number, operands), strict=True):
+            values = self.programs.values(operand)
+            if values is None:
+                return number
+            frame.assign((value,), (cast(Array, as_array(Number(values, operand.bits))),))
+        if _is_undefined(step, [frame.array(value) for value in step.operands]):
+            return number
+        self.noted.work += self.programs.count >> 13
+        return self._tightened(number, as_number(cast(Executor, step.execute)(self, step, frame)[0]).known)
+
+    def tightened(self, number: Number) -> Number:
+        """A scalar with the values that it has in the programs, where these are known."""
+        values = self.programs.values(number)
+        return number if values is None else self._tightened(number, values)
+
+    def _tightened(self, held: Number, values: Integers) -> Number:
+        linear, named = self.programs.values(held), self.programs.named(values, held.bits)
+        if named.tokens is None or linear is None or not np.array_equal(linear, values):
+            return named
+        base = int(held.known[0])
+        return replace(held, low=int(values.min()) - base, high=int(values.max()) - base)
 
     def _ended(self, end: Step | None) -> list[Held]:
         return [self.value(value) for value in end.operands] if end is not None else []
-
-    def _perhaps(self, place: Place, sources: frozenset[Source]) -> Place:
-        return self._deeper(place.often((0, 1), sources))
 
     def _deeper(self, place: Place) -> Place:
         if place.depth >= _DEEPEST:
@@ -385,7 +366,7 @@ class Interpreter(Machine):
     def _access(self, step: Step, place: Place) -> None:
         source = Source("data", f"data of {step.operation.name}, line {step.operation.first_line}")
         self.lose(step.operation, source)
-        self.noted.begin(step, self.frame, place, source)
+        self.noted.begin(step, self.frame, place.warps, self.weight, self.iterations, source)
         try:
             self._make_integers(step)
             if any(not isinstance(self.held(value), Descriptor) for value in step.group("desc")):
@@ -411,13 +392,28 @@ class Interpreter(Machine):
             taken = regions[0] if condition.value else next(iter(regions[1:]), None)
             self._give(operation.results, self._region(taken, place))
             return
-        perhaps = self._perhaps(place, condition.sources)
-        found = [self._region(region, perhaps) for region in self._sides(condition, regions)]
+        deeper = self._deeper(place)
+        found = [self._region(region, deeper) for region in self._sides(condition, regions)]
         self.lose(operation, next(iter(condition.sources), LOST))
         for number, result in enumerate(operation.results):
             sides = [side[number] for side in found if number < len(side)]
-            if (chosen := either(condition, sides)) is not None:
+            if (chosen := self._either(condition, sides)) is not None:
                 self._give((result,), (chosen,))
+
+    def _either(self, condition: Number, sides: Sequence[Held]) -> Held | None:
+        """What one of two branches gives; None if that is not computed."""
+        if len(sides) != 2:
+            return None
+        one, other = sides
+        if isinstance(one, Descriptor) or isinstance(other, Descriptor):
+            return one if one is other else None
+        if not isinstance(one, Number) or not isinstance(other, Number) or one.ndim != other.ndim:
+            return None
+        known = [self.programs.values(side) for side in (condition, one, other)]
+        values = [row for row in known if row is not None]
+        if len(values) < len(known) or one.shape != (1,):
+            return select(condition, one, other)
+        return self.programs.named(np.where(values[0] != 0, *values[1:]), one.bits)
 
     def _region(self, region: Region | None, place: Place) -> list[Held]:
         """Run a region of one block; returns what it yields."""
@@ -449,18 +445,13 @@ class Interpreter(Machine):
             ],
         )
 
-    def program_axis(self, operation: Operation) -> int:
-        return "xyz".index(str(operation.attribute("axis")))
-
-    def run_program_id(self, operation: Operation, _: Place) -> None:
-        self._give(operation.results, (self._programs.index(self.program_axis(operation)),))
-
-    def run_num_programs(self, operation: Operation, _: Place) -> None:
-        self._give(operation.results, (self._programs.total(self.program_axis(operation)),))
+    def run_program(self, operation: Operation, _: Place) -> None:
+        read = self.programs.index if operation.opcode == "get_program_id" else self.programs.total
+        self._give(operation.results, (read("xyz".index(str(operation.attribute("axis")))),))
 
 
 _CONTROL: dict[str, str] = {
     "scf.for": "run_for", "scf.while": "run_while", "scf.if": "run_if", "call": "run_call", "func.call": "run_call",
-    "get_program_id": "run_program_id", "get_num_programs": "run_num_programs",
+    "get_program_id": "run_program", "get_num_programs": "run_program",
 }  # fmt: skip
 """Opcode → the method that runs the operation."""

@@ -230,31 +230,18 @@ def _dot_scaled(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]
     return (scaled_product(machine.arithmetic, operands, kinds, scales, accumulator, step.dtype),)
 
 
-def _fp4_to_fp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    arithmetic = machine.arithmetic
-    values = _unpacked(arithmetic, step.full(frame, 0), "e2m1", step.number("axis") + 1)
+def _upcast(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
+    """Elements of a microscaling format in a wider one, times their scales where it has some."""
+    arithmetic, opcode = machine.arithmetic, step.opcode
+    kind = "e2m1" if "fp4" in opcode else str(step.attribute("fp_type"))
+    axis = len(step.operand_types[0].shape) if opcode == "upcast_mxfp" else step.number("axis", 0) + 1
+    values = _unpacked(arithmetic, step.full(frame, 0), kind, axis)
+    if len(step.operands) > 1:
+        factors = _factors(arithmetic, step.full(frame, 1))
+        if opcode == "upcast_mxfp":
+            factors = np.repeat(factors, values.shape[-1] // factors.shape[-1], axis=-1)
+        values = arithmetic.multiply(values, factors)
     return (arithmetic.convert(values, step.dtype),)
-
-
-def _upcast_mxfp(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    arithmetic, kind = machine.arithmetic, str(step.attribute("fp_type"))
-    values = _unpacked(arithmetic, step.full(frame, 0), kind, len(step.operand_types[0].shape))
-    factors = _scales(arithmetic, step.full(frame, 1), values.shape[-1])
-    return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
-
-
-def _upcast_fp4(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    arithmetic = machine.arithmetic
-    values = _unpacked(arithmetic, step.full(frame, 0), "e2m1", step.number("axis") + 1)
-    factors = _factors(arithmetic, frame.array(step.operands[1]))
-    return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
-
-
-def _upcast_fp8(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
-    arithmetic = machine.arithmetic
-    values = arithmetic.convert(frame.array(step.operands[0]), np.dtype(np.float32))
-    factors = _factors(arithmetic, frame.array(step.operands[1]))
-    return (arithmetic.convert(arithmetic.multiply(values, factors), step.dtype),)
 
 
 def _add_pointer(machine: Machine, step: Step, frame: Bindings) -> Sequence[Held]:
@@ -272,9 +259,9 @@ TENSORS: Mapping[str, Executor] = {
     "make_range": _make_range, "splat": _splat, "unsplat": _unsplat, "expand_dims": _expand_dims,
     "reshape": _reshape, "trans": _transpose, "join": _join, "split": _split, "cat": _concatenate,
     "concat": _concatenate, "extract_slice": _extract_slice, "reduce": _reduce, "scan": _scan,
-    "histogram": _histogram, "gather": _gather, "dot": _dot, "dot_scaled": _dot_scaled, "fp4_to_fp": _fp4_to_fp,
-    "upcast_mxfp": _upcast_mxfp,
-    "scaled_upcast_fp4": _upcast_fp4, "scaled_upcast_fp8": _upcast_fp8, "addptr": _add_pointer, "int_to_ptr": _same,
+    "histogram": _histogram, "gather": _gather, "dot": _dot, "dot_scaled": _dot_scaled, "fp4_to_fp": _upcast,
+    "upcast_mxfp": _upcast,
+    "scaled_upcast_fp4": _upcast, "scaled_upcast_fp8": _upcast, "addptr": _add_pointer, "int_to_ptr": _same,
     "ptr_to_int": _same,
     **dict.fromkeys(
         (

@@ -9,7 +9,7 @@ may have the size 1: a splat or a broadcast takes no memory, and what does not d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Union, cast
@@ -21,6 +21,9 @@ from irscope.errors import MissingTool, NotRun, installing
 from irscope.ir.mlir.types import Type
 
 Array = NDArray[Any]
+COMPARISONS: Mapping[str, Callable[..., Array]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32}
 _NARROW_FLOATS = {

@@ -12,7 +12,6 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,41 +86,23 @@ class SharedWorks:
         self._uses = uses
         has_shared = any(machine.count(use.line, *_SHARED_ACTIONS) for use in uses.operations)
         if machine.text_stage == "ptx" and has_shared:
-            ptx = capture.text("ptx")
-            self._instructions = _read_shared_instructions(ptx, capture.name, self._threads, capture.target)
+            functions = [one for one in parse_ptx(capture.text("ptx")) if one.name == capture.name]
+            for function in functions[:1]:
+                values = _Registers(function, function.threads or self._threads)
+                rows = (_counted(instruction, values, capture.target) for instruction in function.instructions)
+                self._instructions = {row.line: row for row in rows if row is not None}
 
     def of(self, use: OperationUse) -> _SharedWork | None:
         """What an operation does; None where that is not known."""
         if not self._machine.by_operation and self._users[self._uses.chain_of(use)] != 1:
             return None
         lines = [row.line for row in self._machine.instructions_at(use.line) if row.action in _SHARED_ACTIONS]
-        if any(line not in self._instructions for line in lines):
+        rows = [self._instructions[line] for line in lines if line in self._instructions]
+        known = [row.wavefronts for row in rows if row.wavefronts is not None]
+        if not lines or len(known) < len(lines):
             return None
-        return _shared_work([self._instructions[line] for line in lines], self._threads)
-
-
-def _read_shared_instructions(ptx: str, kernel: str, threads: int, target: Target) -> dict[int, _SharedInstruction]:
-    """The shared accesses of a kernel, by their line in the PTX.
-
-    Args:
-        threads: of a CTA, where the PTX does not have them.
-        target: whose lanes and banks.
-    """
-    function = next((item for item in parse_ptx(ptx) if item.name == kernel), None)
-    if function is None:
-        return {}
-    values = _Registers(function, function.threads or threads)
-    rows = (_counted(instruction, values, target) for instruction in function.instructions)
-    return {row.line: row for row in rows if row is not None}
-
-
-def _shared_work(instructions: Iterable[_SharedInstruction], threads: int) -> _SharedWork | None:
-    """The sum of some accesses; None if there is none, or the addresses of one are not known."""
-    rows = list(instructions)
-    known = [row.wavefronts for row in rows if row.wavefronts is not None]
-    if not rows or len(known) < len(rows):
-        return None
-    return _SharedWork(len(rows), sum(known), sum(row.minimum_wavefronts for row in rows), max(threads // _WARP, 1))
+        least = sum(row.minimum_wavefronts for row in rows)
+        return _SharedWork(len(rows), sum(known), least, max(self._threads // _WARP, 1))
 
 
 def _counted(instruction: Instruction, values: _Registers, target: Target) -> _SharedInstruction | None:

@@ -14,7 +14,7 @@ from typing import Any
 from irscope.analysis.roofline import MEMORY, OperationWork, Roofline, UnitWork, mark
 from irscope.errors import UsageError
 from irscope.memory.access import MOST
-from irscope.memory.programs.footprint import SECTOR_BYTES
+from irscope.memory.addresses.footprint import SECTOR_BYTES
 from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
@@ -236,7 +236,7 @@ def _spans(value: object, names: str) -> dict[str, Any]:
 
 
 def _span(span: Sequence[float] | None) -> dict[str, float | None] | None:
-    return span and {"least": span[0], "most": None if span[1] >= MOST else span[1]}
+    return {"least": span[0], "most": None if span[1] >= MOST else span[1]} if span is not None else None
 
 
 def _count_text(value: float) -> str:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +25,7 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import Type
 from irscope.layout.computed import computed_map
 from irscope.machine.arithmetic import is_float
-from irscope.machine.captured import captured_inputs, run_text
+from irscope.machine.captured import captured_inputs, run_text, sampled_programs
 from irscope.machine.control import Bindings, Executor, Machine, Step
 from irscope.machine.elementwise import FLOAT_FUNCTIONS
 from irscope.machine.gpu_operations import GPU_OPERATIONS
@@ -34,9 +33,7 @@ from irscope.machine.ring import RingArithmetic, RingMemory, first_difference, h
 from irscope.machine.tensors import TENSORS
 from irscope.machine.values import Array, Held, dtype_of
 from irscope.model.capture import Capture
-from irscope.verify.meaning import DEFAULT_PROGRAMS, compare_captures, last_text, sampled
-
-__all__ = ["BitsVerdict", "verify_bits"]
+from irscope.verify.meaning import DEFAULT_PROGRAMS, compare_captures, last_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +52,7 @@ class BitsVerdict:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --bits --json`."""
-        return {
-            "answer": self.answer, "detail": self.detail, "place": self.place,
-            "orders": list(self.orders) if self.orders else None, "programs": self.programs,
-            "all_programs": self.all_programs,
-        }  # fmt: skip
+        return asdict(self)
 
 
 def verify_bits(left: Capture, right: Capture, *, programs: int | None = DEFAULT_PROGRAMS) -> BitsVerdict:
@@ -332,8 +325,8 @@ class _Expressions(RingArithmetic):
 def _run(capture: Capture, programs: int | None) -> RingMemory:
     arithmetic = _Expressions(1)
     grid = capture.launch.grid or (1, 1, 1)
-    chosen = sampled(grid, programs) if programs is not None else range(prod(grid))
-    run_text(last_text(capture), grid, captured_inputs(capture), programs=list(chosen), arithmetic=arithmetic)
+    chosen = sampled_programs(grid, programs)
+    run_text(last_text(capture), grid, captured_inputs(capture), programs=chosen, arithmetic=arithmetic)
     if arithmetic.result is None:
         raise NotRun("nothing was run")
     return arithmetic.result

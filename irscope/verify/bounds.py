@@ -14,9 +14,7 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.machine.captured import Inputs
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.memory import GlobalMemory
-from irscope.verify.trace import Observed
-
-__all__ = ["Arguments", "Bounds", "Outside"]
+from irscope.verify.trace import ElementAccess, Listener, Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +25,6 @@ class _Tensor:
     storage: int
     offset_bytes: int
     storage_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """An element that is accessed outside of the storage of its argument."""
-
-    operation: Operation
-    program: int
-    element: tuple[int, ...]
-    address: int
-    path: str
-    """The argument."""
-    detail: str
 
 
 class Arguments:
@@ -79,13 +64,13 @@ class Arguments:
         return ""
 
 
-class Bounds:
+class Bounds(Listener):
     """Checks each access against the storages of the arguments that its pointer may come from."""
 
     def __init__(self, module: MlirModule, arguments: Arguments) -> None:
         self._module, self._arguments = module, arguments
         self._allowed: dict[int, tuple[_Tensor, ...]] = {}
-        self.found: dict[int, Outside] = {}
+        self.found: dict[int, ElementAccess] = {}
         self.unknown: set[str] = set()
         """Operations whose pointer comes from no argument, such as an address that was loaded."""
         self.touched: set[tuple[int, int]] = set()
@@ -95,10 +80,9 @@ class Bounds:
         self._mapped = [value for operation in maps for value in operation.operand_group("global_address")]
 
     def begin(self, memory: GlobalMemory) -> None:
-        """Take the memory of the launch."""
         self._memory = memory
 
-    def check(self, observed: Observed) -> None:
+    def observe(self, observed: Observed) -> None:
         """Note the first element of an operation that is outside."""
         key = id(observed.operation)
         if not observed.addresses.size or self._memory is None:
@@ -124,7 +108,7 @@ class Bounds:
         self.found[key] = self._outside(observed, int(outside[0]), outside.size, allowed[0], self._memory)
 
     @staticmethod
-    def _outside(observed: Observed, at: int, count: int, tensor: _Tensor, memory: GlobalMemory) -> Outside:
+    def _outside(observed: Observed, at: int, count: int, tensor: _Tensor, memory: GlobalMemory) -> ElementAccess:
         address = int(observed.addresses[at])
         begin = memory.address(tensor.storage)
         distance = address - begin
@@ -137,10 +121,7 @@ class Bounds:
             f"{observed.kind} of {observed.element_bytes} bytes {where}, which has {size} bytes; "
             f"{count} element{'s' if count > 1 else ''} of this execution {'are' if count > 1 else 'is'} outside"
         )
-        element = tuple(int(index) for index in np.unravel_index(int(observed.elements[at]), observed.shape or (1,)))
-        program = int(observed.programs[at])
-        own = element if observed.shape else ()
-        return Outside(observed.operation, program, own, address, tensor.path, detail)
+        return observed.element_at(at, tensor.path, detail)
 
     def origins(self, operation: Operation) -> tuple[_Tensor, ...]:
         """The tensors that the pointer operands of an operation may come from."""

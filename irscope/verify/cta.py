@@ -1,4 +1,4 @@
-"""Verifies shared and tensor memory of single CTAs of a launch, by thread, in the PTX that was compiled."""
+"""Verifies shared and tensor memory of single CTAs of a launch, by thread, in the PTX or LLVM IR that was compiled."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # numpy's own types leave those of its methods partly unknown.
@@ -12,9 +12,10 @@ from math import prod
 
 import numpy as np
 
-from irscope.errors import NotRun
-from irscope.ir.asm.control_flow import read_control_flow
+from irscope.errors import DAMAGE, NotRun
+from irscope.ir.asm.control_flow import control_flow_of
 from irscope.ir.asm.instructions import Instruction
+from irscope.ir.asm.llvm_threads import llvm_threads
 from irscope.ir.asm.opcodes import ptx_opcode
 from irscope.ir.asm.readers import PtxFunction, parse_ptx
 from irscope.ir.locations.model import line_text, place_of
@@ -28,11 +29,9 @@ from irscope.machine.ptx import DivergentBarrier, PtxCta, StuckThreads
 from irscope.machine.ptx_registers import CtaMemory
 from irscope.machine.values import Array
 from irscope.memory.machine import read_machine
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, StageKind
 from irscope.verify.shared import RaceKind, SharedOrder, SharedRace
 from irscope.verify.verdict import KERNEL, AccessWitness, Violation, ViolationKind
-
-__all__ = ["DEFAULT_INSTRUCTIONS", "CtaVerifier", "uses_shared"]
 
 DEFAULT_INSTRUCTIONS = 40_000
 """Executed of each CTA unless all programs are asked for: some seconds."""
@@ -42,6 +41,7 @@ _DETAILS: Mapping[RaceKind, str] = {
     "no barrier": "no barrier and no mbarrier wait lies between them",
     "copy not awaited": "the asynchronous copy was not waited for",
     "matrix instruction not awaited": "no wait for the asynchronous matrix instruction",
+    "tensor access not awaited": "the thread did not execute tcgen05.wait for the first",
     "no proxy fence": "the second uses the asynchronous proxy, and no fence.proxy.async lies between them",
 }
 _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
@@ -49,11 +49,22 @@ _WAITS: Mapping[RaceKind, tuple[str, ...]] = {
     "matrix instruction not awaited": ("warp_group_dot_wait", "wait_barrier"),
 }
 """What a kind of race lacks → the operations that wait for it."""
+_IN_LLVM = {
+    "ld": "load", "st": "store", "bar": "llvm.amdgcn.s.barrier", "atom": "atomicrmw", "cp": "load.async.lds",
+}  # fmt: skip
+"""An instruction as it is executed → as the LLVM IR of AMD GPUs writes it."""
+
+
+def code_of_threads(capture: Capture) -> tuple[str, StageKind] | None:
+    """The text that says what each thread does: the PTX, of AMD GPUs the LLVM IR; None if there is none."""
+    stages: Mapping[str, StageKind] = {"ptx": "ptx"} if capture.target.backend == "cuda" else {"llir": "llvm"}
+    return next(((text, kind) for stage, kind in stages.items() if (text := capture.texts.get(stage))), None)
 
 
 def uses_shared(capture: Capture) -> bool:
-    """Whether the PTX accesses shared memory, or waits for threads, at all."""
-    return any(word in capture.texts.get("ptx", "") for word in (".shared", "bar.", "barrier."))
+    """Whether the code accesses shared memory, or waits for threads, at all."""
+    code = code_of_threads(capture)
+    return code is not None and any(word in code[0] for word in (".shared", "bar.", "barrier.", "addrspace(3)"))
 
 
 @dataclass(eq=False)
@@ -69,18 +80,28 @@ class CtaVerifier:
     """Names of the tensors that the kernel stores to, other than by atomic operations."""
     module: MlirModule
     """The TTGIR."""
+    code: tuple[str, StageKind]
+    """As `code_of_threads` gives it."""
 
     @cached_property
     def _function(self) -> PtxFunction:
-        functions = [one for one in parse_ptx(self.capture.texts["ptx"]) if one.name == self.capture.name]
-        if not functions:
-            raise NotRun("the PTX has no kernel of the capture's name")
-        return functions[0]
+        text, kind = self.code
+        if kind == "ptx":
+            function = next((one for one in parse_ptx(text) if one.name == self.capture.name), None)
+        else:
+            warps = int(self.capture.launch.option("num_warps", 4) or 4)
+            try:
+                function = llvm_threads(text, self.capture.name, warps * self.capture.target.warp_size)
+            except (*DAMAGE, StopIteration) as error:
+                raise NotRun(f"the LLVM IR is not followed ({error})") from error
+        if function is None:
+            raise NotRun("the code has no kernel of the capture's name")
+        return function
 
     @cached_property
     def _places(self) -> dict[int, str]:
-        text = self.capture.texts["ptx"]
-        locations = capture_locations(self.capture, text, "ptx")
+        text, kind = self.code
+        locations = capture_locations(self.capture, text, kind)
         file = self.capture.launch.kernel.file
         chains = ((line, locations.chain_at(line)) for line in range(1, text.count("\n") + 2))
         return {line: line_text(place_of(chain, file)) for line, chain in chains if chain}
@@ -115,7 +136,10 @@ class CtaVerifier:
             [16, *(one.bits // 8 // one.vector for one in opcodes if one.space == "shared" and one.bits >= 8)]
         )
         used = self.capture.resources.shared_bytes
-        order = SharedOrder(threads, max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES), granule)
+        # "AMD Instinct MI300 ISA": the LDS instructions of a wave are executed in order.
+        in_order = self.capture.target.warp_size if self.code[1] == "llvm" else 1
+        size = max(used or 0, _MOST_SHARED_BYTES // 4 if used else _MOST_SHARED_BYTES)
+        order = SharedOrder(threads, size, granule, in_order)
         x, y, _ = self.grid
         place = (program % x, program // x % y, program // (x * y))
         cta = PtxCta(
@@ -178,7 +202,8 @@ class CtaVerifier:
     def _witness(self, item: Instruction, thread: int | None, program: tuple[int, int, int]) -> AccessWitness:
         lanes = max(self.capture.target.warp_size, 1)
         warp, lane = (None, None) if thread is None else divmod(thread, lanes)
-        return AccessWitness(item.opcode, self._places.get(item.line, ""), item.line, program, (), warp, lane)
+        written = _IN_LLVM.get(item.opcode.partition(".")[0], item.opcode) if self.code[1] == "llvm" else item.opcode
+        return AccessWitness(written, self._places.get(item.line, ""), item.line, program, (), warp, lane)
 
     def _tile_of(self, item: Instruction) -> int | None:
         return self._tiles.get(item.line)
@@ -220,11 +245,11 @@ class CtaVerifier:
     @cached_property
     def _reads_first(self) -> bool:
         """Whether all that the launch reads stood there before it: of its only program, no read follows a store."""
-        flows = read_control_flow(self.capture.texts["ptx"], "ptx")
+        flow = control_flow_of(self._function)
         parted = any(operation.opcode == "warp_specialize" for operation in self.module.walk())
-        if prod(self.grid) > 1 or len(flows) != 1 or parted:
+        if prod(self.grid) > 1 or parted or any(block.calls for block in flow.blocks):
             return False
-        blocks = {block.number: block.instructions for block in flows[0].blocks}
+        blocks = {block.number: block.instructions for block in flow.blocks}
         begun: set[int] = set()
         """Blocks that a store may come before."""
         waiting: list[int] = []
@@ -235,7 +260,7 @@ class CtaVerifier:
                     return False
                 is_stored = is_stored or _touches(item, item.effect.writes)
             if is_stored:
-                waiting += [jump.target for jump in flows[0].jumps if jump.source == number]
+                waiting += [jump.target for jump in flow.jumps if jump.source == number]
         while waiting:
             number = waiting.pop()
             if number in begun or number not in blocks:
@@ -243,7 +268,7 @@ class CtaVerifier:
             begun.add(number)
             if any(_touches(item, item.effect.reads) for item in blocks[number]):
                 return False
-            waiting += [jump.target for jump in flows[0].jumps if jump.source == number]
+            waiting += [jump.target for jump in flow.jumps if jump.source == number]
         return True
 
 
@@ -258,7 +283,6 @@ class _Contents(CtaMemory):
         """Whether an atomic operation changed an unknown place."""
 
     def load(self, addresses: Array, size: int) -> tuple[Array, Array]:
-        """See `CtaMemory`."""
         known = np.zeros(len(addresses), np.bool_)
         for begin, end in () if self._is_lost else self._known:
             known |= (addresses >= begin) & (addresses + size <= end)
@@ -271,7 +295,6 @@ class _Contents(CtaMemory):
         return values, known
 
     def store(self, address: int, size: int, value: int | None) -> None:
-        """See `CtaMemory`."""
         if address < 0:
             self._is_lost = True
         else:

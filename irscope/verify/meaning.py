@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import product
 from math import prod
 from typing import Any, Literal
 
@@ -22,18 +21,13 @@ from irscope.device.measurement import Agreement
 from irscope.errors import NotRun, UsageError, WrongProgram
 from irscope.machine.agreement import agreement_of, moved_runs
 from irscope.machine.arithmetic import is_float
-from irscope.machine.captured import Inputs, captured_inputs, run_text
+from irscope.machine.captured import Inputs, captured_inputs, run_text, sampled_programs
 from irscope.machine.launch import HostDescriptor, Pointer
 from irscope.machine.ring import PRIME, RingArithmetic, RingDifference, RingMemory, first_difference
 from irscope.machine.values import Array
-from irscope.model.capture import Capture, PassSnapshot
+from irscope.model.capture import Capture
 
-__all__ = [
-    "DEFAULT_PROGRAMS", "Difference", "MeaningAnswer", "MeaningVerdict", "PassMeaning", "compare_captures",
-    "compare_texts", "last_text", "sampled", "verify_passes",
-]  # fmt: skip
-
-MeaningAnswer = Literal["same", "changed", "not decided"]
+_MeaningAnswer = Literal["same", "changed", "not decided"]
 DEFAULT_PROGRAMS = 9
 """Programs that are run unless all are asked for: the corners of the grid, and what lies between."""
 _VARIATIONS = 4
@@ -74,7 +68,7 @@ class PassMeaning:
 
     label: str
     """`ttgir:pipeline`; of a comparison, what is compared."""
-    answer: MeaningAnswer
+    answer: _MeaningAnswer
     detail: str = ""
     """Why it is not decided, or what is different; of `same`, in which arithmetic."""
     difference: Difference | None = None
@@ -100,7 +94,7 @@ class MeaningVerdict:
     all_programs: int = 0
 
     @property
-    def answer(self) -> MeaningAnswer:
+    def answer(self) -> _MeaningAnswer:
         """`changed` if any pass changed it, `same` if each is known not to have."""
         if self.culprit is not None:
             return "changed"
@@ -207,15 +201,11 @@ def _texts(capture: Capture) -> Iterator[tuple[str, str]]:
     if text is None:
         return
     yield capture.begun_from, text
-    for snapshot in _passes(capture):
-        after = capture.text_after(snapshot)
+    for snapshot in capture.passes():
+        after = capture.text_after(snapshot) if snapshot.stage in _STAGES else None
         if after is not None and after != text:
             yield snapshot.label, after
             text = after
-
-
-def _passes(capture: Capture) -> Iterator[PassSnapshot]:
-    return (snapshot for snapshot in capture.passes() if snapshot.stage in _STAGES)
 
 
 def last_text(capture: Capture) -> str:
@@ -230,20 +220,6 @@ def _constants(capture: Capture) -> dict[str, Any]:
 
 def _named(capture: Capture) -> str:
     return f"{capture.name} ({capture.target}{f', {capture.plan}' if capture.plan else ''})"
-
-
-def sampled(grid: tuple[int, int, int], most: int | None) -> list[int]:
-    """Numbers of programs: the corners of a grid, and others spread over it."""
-    count = prod(grid)
-    if most is None or most >= count:
-        return list(range(count))
-    corners = {
-        x + grid[0] * (y + grid[1] * z)
-        for x, y, z in product(*[{0, size - 1} for size in grid])
-    }  # fmt: skip
-    others = [(count - 1) * number // max(most - 1, 1) for number in range(most)]
-    others = [one for one in others if one not in corners]
-    return sorted([*sorted(corners)[:most], *others[: max(most - len(corners), 0)]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +240,7 @@ class _Comparison:
         self._capture, self._values = capture, values
         self._other = other or capture
         self._grids = [one.launch.grid or (1, 1, 1) for one in (capture, self._other)]
-        self._programs = [sampled(grid, programs) for grid in self._grids]
+        self._programs = [sampled_programs(grid, programs) or range(prod(grid)) for grid in self._grids]
         self.all_programs, self.count = prod(self._grids[0]), len(self._programs[0])
         self._inputs = captured_inputs(capture, values)
         self._other_inputs = self._inputs
@@ -394,7 +370,7 @@ class _Comparison:
         baseline = self._run(before, 0, programs[0], number)
         found = self._run(after, 1, programs[1], number)
         moved = moved_runs(
-            lambda inputs: run_text(before, self._grids[0], inputs, programs=programs[0]),
+            lambda inputs, _: run_text(before, self._grids[0], inputs, programs=programs[0]),
             partial(self._varied, 0, number), 0,
         )  # fmt: skip
         agreement = agreement_of(baseline, baseline, moved, found, "runs on inputs moved by one unit")

@@ -15,15 +15,13 @@ from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.verify.trace import Listener, Observed, places_of
 
-__all__ = ["Moved", "ReadsFrom", "moved_load"]
-
 _VERSIONS = 1 << 32
 Key = tuple[Any, ...]
 """Where an operation comes from: its chain of Python locations."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class _Moved:
     """A load that reads another write than before."""
 
     operation: Operation
@@ -43,13 +41,11 @@ class ReadsFrom(Listener):
         self.operations: dict[Key, Operation] = {}
 
     def begin(self, memory: GlobalMemory) -> None:
-        """See `Listener`."""
         begin, end = memory.extent
         self.first_address = begin
         self._versions = np.zeros(places_of(end - begin, self._granule), np.int32)
 
     def observe(self, observed: Observed) -> None:
-        """See `Listener`."""
         places = (observed.addresses - self.first_address) // self._granule
         places = places[(places >= 0) & (places < self._versions.size)]
         if observed.kind == "load":
@@ -65,7 +61,7 @@ class ReadsFrom(Listener):
         return np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
 
 
-def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> Moved | None:
+def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> _Moved | None:
     """The first load of `after` that reads a write which its counterpart in `before` does not; None without one."""
     for key, operation in after.operations.items():
         if key not in before.reads:
@@ -77,5 +73,5 @@ def moved_load(before: ReadsFrom, after: ReadsFrom, granule: int) -> Moved | Non
         if others.size:
             place, version = divmod(int(others[0]), _VERSIONS)
             stated = int(other[np.searchsorted(places, place, "right") - 1]) % _VERSIONS
-            return Moved(operation, before.first_address + place * granule, stated, version)
+            return _Moved(operation, before.first_address + place * granule, stated, version)
     return None

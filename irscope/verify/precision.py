@@ -8,8 +8,6 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.types import Type
 
-__all__ = ["lowered_precision"]
-
 _COMPUTING = ("arithmetic", "dot", "reduction", "scan", "atomic")
 _INPUTS = ("ieee", "bf16x6", "tf32x3", "bf16x3", "tf32")
 """How a dot reads float32, from the most precise (MLIR's `InputPrecisionAttr` of Triton)."""

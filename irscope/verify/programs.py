@@ -19,8 +19,6 @@ from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.verify.terms import AccessTerm, NamedTerm, Term, Terms, Unread, accesses, ask, element_of
 from irscope.verify.trace import is_of_cta
 
-__all__ = ["ProgramsProof", "prove_programs"]
-
 _EFFORT = 10_000_000
 """Of the solver for one question."""
 _MOST_ACCESSES = 48
@@ -35,14 +33,6 @@ class ProgramsProof:
     """Why it is not proved; empty where it is."""
     suspects: tuple[int, ...] = ()
     """Programs that may do what the proof could not rule out."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    """The numbers of a launch."""
-
-    scalars: Mapping[str, Term]
-    extents: Mapping[str, Term]
 
 
 @dataclass(slots=True)
@@ -66,7 +56,7 @@ class _Prover:
     module: MlirModule
     grid: tuple[int, int, int]
     tensors: Mapping[str, Argument]
-    launch: _Launch
+    scalars: Mapping[str, Term]
     place_of: Callable[[Operation], str]
     reasons: list[str] = field(default_factory=list)
     suspects: set[int] = field(default_factory=set)
@@ -93,7 +83,7 @@ class _Prover:
         rows: list[_Access] = []
         for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
             # Anew for each: that another loop has an iteration is no fact here.
-            terms = Terms(self.z3, self.launch, self.module, grid, f"{name}{len(rows)} ")
+            terms = Terms(self.z3, self.scalars, self.tensors, self.module, grid, f"{name}{len(rows)} ")
             terms.facts += [
                 own == self.z3.Int(f"{name}program {axis}") for own, axis in zip(terms.programs, "xyz", strict=True)
             ]
@@ -119,13 +109,11 @@ class _Prover:
         begin, size = self._bytes(one)
         end = self.tensors[one.found.path].storage_bytes or 0
         self._ask([*one.facts, self.z3.Or(begin < 0, begin + size > end)], f"whether {self._named(one)} is in bounds")
-        for operation, term in one.terms.narrow:
+        for operation, named, wraps in one.terms.wraps():
             if id(operation) not in self._wrapping:
-                bits = element_of(operation.result_types[0]).bits
-                wraps = self.z3.Or(term >= 1 << (bits - 1), term < -(1 << (bits - 1)))
                 # Whatever the mask is: it may be of what wraps.
                 before = len(self.reasons)
-                what = f"whether the {bits}-bit {operation.name} at {self.place_of(operation)} wraps"
+                what = f"whether {named} at {self.place_of(operation)} wraps"
                 self._ask([*one.terms.facts, *one.conditions[:-1], wraps], what)
                 if len(self.reasons) > before:
                     self._wrapping.add(id(operation))
@@ -192,8 +180,7 @@ def prove_programs(
         if one.kind == "scalar" and isinstance(one.value, int) and not isinstance(one.value, bool)
     }
     tensors = {one.path: one for one in record.arguments if one.kind != "scalar"}
-    launch = _Launch(numbers, {path: z3.IntVal(0) for path in tensors})
-    prover = _Prover(z3, module, grid, tensors, launch, place_of)
+    prover = _Prover(z3, module, grid, tensors, numbers, place_of)
     try:
         return prover.prove()
     except Unread as unread:

@@ -12,7 +12,7 @@ value of one argument alone is that argument.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from itertools import combinations_with_replacement, product
 from math import prod
@@ -27,10 +27,8 @@ from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.telling import divisor_of
 from irscope.verify.safety import verify_launch
-from irscope.verify.terms import NamedTerm, Term, Terms, Unread, accesses, ask, element_of
+from irscope.verify.terms import NamedTerm, Term, Terms, Unread, accesses, ask
 from irscope.verify.verdict import Violation
-
-__all__ = ["ArgumentsVerdict", "prove_bounds"]
 
 _MOST_ELEMENTS = 1 << 30
 """Of a tensor: beyond, 32-bit addresses wrap in most kernels, which is a note and no counterexample."""
@@ -67,14 +65,8 @@ class ArgumentsVerdict:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --for-all-arguments --json`."""
-        return {
-            "answer": self.answer,
-            "assumed": list(self.assumed),
-            "arguments": dict(self.arguments),
-            "violations": [violation.as_json() for violation in self.violations],
-            "undecided": list(self.undecided),
-            "notes": list(self.notes),
-        }
+        violations = [violation.as_json() for violation in self.violations]
+        return asdict(self) | {"arguments": dict(self.arguments), "violations": violations}
 
 
 def prove_bounds(capture: Capture) -> ArgumentsVerdict:
@@ -304,7 +296,7 @@ class _Proof:
         for operation, path in accesses(kernel.regions[0].blocks if kernel is not None else ()):
             where = f"{operation.name} at {self._place(operation)}"
             # Anew for each: that another loop has an iteration is no fact here.
-            terms = Terms(self.z3, self.launch, self.module, grid)
+            terms = Terms(self.z3, self.launch.scalars, self.launch.extents, self.module, grid)
             try:
                 conditions = [terms.holds(step) for step in path]
                 question = self._question(terms, operation)
@@ -402,13 +394,11 @@ class _Proof:
 
     def _note_wraps(self, terms: Terms, base: list[Term], sizes: list[Term]) -> None:
         """Say where a 32-bit operation may wrap: the proof holds below."""
-        for operation, term in terms.narrow:
-            bits = element_of(operation.result_types[0]).bits
-            wraps = self.z3.Or(term >= 1 << (bits - 1), term < -(1 << (bits - 1)))
+        for operation, named, wraps in terms.wraps():
             if self._ask([*base, *sizes, wraps]) is not None:
                 self.notes.append(
-                    f"the {bits}-bit {operation.name} at {self._place(operation)} may wrap for large arguments: the "
-                    "answer holds where it does not"
+                    f"{named} at {self._place(operation)} may wrap for large arguments: the answer holds where it does "
+                    "not"
                 )
                 return
 

@@ -25,10 +25,10 @@ from irscope.machine.launch import run
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
 from irscope.verify.bounds import Arguments, Bounds
-from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, uses_shared
+from irscope.verify.cta import DEFAULT_INSTRUCTIONS, CtaVerifier, code_of_threads, uses_shared
 from irscope.verify.order import ReadsFrom, moved_load
 from irscope.verify.programs import ProgramsProof, prove_programs
-from irscope.verify.texts import AddressWatch, BoundsAnd, ExecutedText
+from irscope.verify.texts import AddressWatch, ExecutedText, Listeners
 from irscope.verify.threads import Barriers, Owners, ThreadConflict, ThreadConflicts, stays_in_thread
 from irscope.verify.trace import (
     Conflict,
@@ -41,8 +41,6 @@ from irscope.verify.trace import (
     sync_operations,
 )
 from irscope.verify.verdict import KERNEL, AccessWitness, SafetyVerdict, Violation
-
-__all__ = ["DEFAULT_ELEMENTS", "QUICK_ELEMENTS", "verify_launch"]
 
 DEFAULT_ELEMENTS = 1 << 24
 """Accesses of elements that are followed unless all programs are asked for: some seconds."""
@@ -159,7 +157,7 @@ class _Verifier:
         arguments = Arguments(text.module, inputs, self._paths())
         bounds = Bounds(text.module, arguments)
         unwritten = UnwrittenReads(self._unwritten(arguments) if text is self._front else ())
-        tracer = Tracer(text.module, text.slices, BoundsAnd(bounds, listener, unwritten))
+        tracer = Tracer(text.module, text.slices, Listeners(bounds, listener, unwritten))
         try:
             self._execute(text, inputs, tracer, programs)
         except OutOfBounds as error:
@@ -173,7 +171,9 @@ class _Verifier:
         except (NotRun, UsageError):
             raise
         except (ValueError, TypeError, IndexError) as error:
-            raise NotRun(f"the machine fails at line {_line(tracer.step)} of the IR: {error}") from error
+            raise NotRun(
+                f"the machine fails at line {tracer.step.first_line if tracer.step else 0} of the IR: {error}"
+            ) from error
         self._tell_data(text, inputs, arguments, bounds)
         for outside in bounds.found.values():
             witness = self._witness(text, outside.operation, outside.program, outside.element)
@@ -392,8 +392,10 @@ class _Verifier:
 
     def _check_shared(self) -> None:
         texts = self.capture.texts
-        if "ptx" not in texts or "ttgir" not in texts:
-            self.shared = "not checked: the capture has no PTX"
+        code = code_of_threads(self.capture)
+        if code is None or "ttgir" not in texts:
+            wanted = "PTX" if self.capture.target.backend == "cuda" else "LLVM IR"
+            self.shared = f"not checked: the capture has no {wanted}"
             return
         if not uses_shared(self.capture):
             self.shared = "not used"
@@ -408,7 +410,7 @@ class _Verifier:
             writes = any(effect.space == "global" and effect.kind == "writes" for effect in operation.effects)
             if writes and operation.kind != "atomic":
                 written.update(tensor.path for tensor in bounds.origins(operation) or arguments.tensors)
-        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module)
+        verifier = CtaVerifier(self.capture, self.grid, inputs, paths, frozenset(written), text.module, code)
         programs, most = [0], DEFAULT_INSTRUCTIONS
         if self.elements is not None and self.elements <= QUICK_ELEMENTS:
             most //= 8
@@ -420,7 +422,7 @@ class _Verifier:
                 break
         several = f"{len(programs)} of {self.all_programs} programs"
         which = f"program {self._program(0)}" if len(programs) == 1 else several
-        self.shared = f"{which}, by thread in the PTX"
+        self.shared = f"{which}, by thread in the {'PTX' if code[1] == 'ptx' else 'LLVM IR'}"
 
     def _reads(self, text: ExecutedText, programs: Sequence[int]) -> ReadsFrom:
         reads = ReadsFrom(text.granule, text.origin)
@@ -554,10 +556,6 @@ def _chosen(count: int, each: int, most: int | None) -> Sequence[int]:
 def _spread(count: int, most: int) -> list[int]:
     """At most so many numbers below a count, evenly, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int)).tolist()
-
-
-def _line(operation: Operation | None) -> int:
-    return operation.first_line if operation is not None else 0
 
 
 def _sentence(error: Exception) -> str:

@@ -12,7 +12,7 @@ tensor memory accelerator read only behind a proxy fence: a second table of time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,13 +22,16 @@ from irscope.errors import NotRun
 from irscope.ir.asm.instructions import Instruction
 from irscope.machine.ptx_registers import CtaListener, Spans
 from irscope.machine.values import Array
+from irscope.verify.trace import Numbering
 
-__all__ = ["SharedOrder", "SharedRace"]
-
-RaceKind = Literal["no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited"]
-_MOST_UNITS = 160
+RaceKind = Literal[
+    "no barrier", "copy not awaited", "no proxy fence", "matrix instruction not awaited", "tensor access not awaited"
+]
+_MOST_UNITS = 192
 _MOST_BYTES = 1 << 30
 """Of the tables of clocks."""
+_PENDING = 1 << 30
+"""The time of a load or a store of tensor memory until its thread waits for it: later than anyone knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,9 @@ class _Places:
 class SharedOrder(CtaListener):
     """Finds races among the accesses of one CTA."""
 
-    def __init__(self, threads: int, shared_bytes: int, granule: int) -> None:
-        """`granule`: bytes of the smallest access."""
-        self.threads = threads
+    def __init__(self, threads: int, shared_bytes: int, granule: int, in_order: int = 1) -> None:
+        """`granule`: bytes of the smallest access; `in_order`: threads whose accesses are in order with one another."""
+        self.threads, self._in_order = threads, in_order
         self.found: dict[tuple[int, int, RaceKind], SharedRace] = {}
         self._units: dict[tuple[str, int], int] = {}
         self._clocks = threads + _MOST_UNITS
@@ -81,12 +84,13 @@ class SharedOrder(CtaListener):
         own = np.arange(threads)
         self._known[own, own] = 1
         self._spaces = {"shared": _Places(places, self._clocks, granule)}
-        self._items: list[Instruction] = []
-        self._numbers: dict[int, int] = {}
-        self._begun: dict[tuple[str, int], int] = {}
+        self._items = Numbering()
+        self._begun: Counter[tuple[str, int]] = Counter()
         """Of each queue of each thread: groups that were committed."""
-        self._released: dict[int, tuple[Array, Array]] = {}
-        self._completed: dict[int, tuple[Array, Array]] = {}
+        self._released: dict[int, Array] = {}
+        self._completed: dict[int, Array] = {}
+        self._pending: dict[bool, list[tuple[Array, Array]]] = {False: [], True: []}
+        """Loads, and stores, of tensor memory that are not waited for: places and threads."""
 
     # ── clocks ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -99,7 +103,6 @@ class SharedOrder(CtaListener):
         return self._units[key]
 
     def barrier(self, threads: Array) -> None:
-        """See `CtaListener`."""
         self._known[threads] = self._known[threads].max(axis=0)
         self._visible[threads] = self._visible[threads].max(axis=0)
         self._tick(threads)
@@ -108,40 +111,29 @@ class SharedOrder(CtaListener):
         self._known[threads, threads] += 1
 
     def fence(self, threads: Array) -> None:
-        """See `CtaListener`."""
         self._visible[threads] = self._known[threads]
         self._tick(threads)
 
     def arrive(self, threads: Array, barrier: int, queue: str = "") -> None:
-        """See `CtaListener`."""
-        known, visible = self._released.setdefault(
-            barrier, (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
-        )
+        known, visible = self._released.setdefault(barrier, np.zeros((2, self._known.shape[1]), np.int32))
+        for thread in threads.tolist() if queue else ():
+            clock = self._clocks + thread if queue == "copy" else self._unit(queue, thread)
+            self._begun[queue, thread] += 1
+            known[clock] = max(known[clock], self._begun[queue, thread])
         if queue == "tensor matrix":
-            for thread in threads.tolist():
-                unit = self._unit(queue, thread)
-                known[unit] = max(known[unit], self._begun.get((queue, thread), 0) + 1)
-                self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
             return
         np.maximum(known, self._known[threads].max(axis=0), out=known)
         np.maximum(visible, self._visible[threads].max(axis=0), out=visible)
-        if queue == "copy":
-            for thread in threads.tolist():
-                known[self._clocks + thread] = self._begun.get((queue, thread), 0) + 1
-                self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
         self._tick(threads)
 
     def complete(self, barrier: int, phase: int) -> None:
-        """See `CtaListener`."""
-        empty = (np.zeros(self._known.shape[1], np.int32), np.zeros(self._known.shape[1], np.int32))
-        known, visible = self._released.pop(barrier, empty)
+        released = self._released.pop(barrier, np.zeros((2, self._known.shape[1]), np.int32))
         unit = self._units.get(("tile", barrier))
         if unit is not None:
-            known[unit] = phase + 1
-        self._completed[barrier] = (known, visible)
+            released[0, unit] = phase + 1
+        self._completed[barrier] = released
 
     def waited(self, threads: Array, barrier: int) -> None:
-        """See `CtaListener`."""
         if barrier not in self._completed:
             # The phase before the first one.
             return
@@ -151,63 +143,76 @@ class SharedOrder(CtaListener):
         self._tick(threads)
 
     def commit(self, queue: str, threads: Array) -> None:
-        """See `CtaListener`."""
-        for thread in self._owners(queue, threads):
-            self._begun[queue, thread] = self._begun.get((queue, thread), 0) + 1
+        owners = np.unique(threads // 128 * 128) if queue == "matrix" else threads
+        for thread in owners.tolist():
+            self._begun[queue, thread] += 1
 
     def wait(self, queue: str, threads: Array, pending: int) -> None:
-        """See `CtaListener`."""
         for thread in threads.tolist():
             owner = thread // 128 * 128 if queue == "matrix" else thread
             clock = self._clocks + owner if queue == "copy" else self._units.get((queue, owner))
             if clock is None:
                 # Nothing was begun.
                 continue
-            done = self._begun.get((queue, owner), 0) - pending
+            done = self._begun[queue, owner] - pending
             self._known[thread, clock] = max(self._known[thread, clock], done)
 
-    @staticmethod
-    def _owners(queue: str, threads: Array) -> Sequence[int]:
-        return np.unique(threads // 128 * 128).tolist() if queue == "matrix" else threads.tolist()
+    def wait_tensor(self, threads: Array, stores: bool) -> None:
+        left: list[tuple[Array, Array]] = []
+        places = self._of("tensor")
+        for where, who in self._pending[stores]:
+            done = np.isin(who, threads)
+            at, own = where[done], who[done]
+            times = self._known[own, own]
+            if stores:
+                mine = (places.writer[at] == own) & (places.written[at] == _PENDING)
+                places.written[at[mine]] = times[mine]
+            else:
+                mine = places.read[at, own] == _PENDING
+                places.read[at[mine], own[mine]] = times[mine]
+            if not done.all():
+                left.append((where[~done], who[~done]))
+        self._pending[stores] = left
 
     # ── accesses ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def access(self, item: Instruction, threads: Array, addresses: Array, size: int, writes: bool, space: str) -> None:
-        """See `CtaListener`."""
         places = self._of(space)
         count = max(size // places.granule, 1)
         where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
         who = np.repeat(threads, count)
-        number = self._number(item)
+        number = self._items.of(item)
         self._check(places, where, who, self._known[who], item, writes, space)
+        times = self._known[who, who]
+        if space == "tensor":
+            times = np.full(len(who), _PENDING, np.int32)
+            self._pending[writes].append((where, who))
         if writes:
-            self._write(places, where, who, self._known[who, who], number)
+            self._write(places, where, who, times, number)
             lost = np.flatnonzero(places.writer[where] != who)
             if lost.size:
                 # Several threads write one place at once: of copies, or of the same value.
-                self._write(places, where[lost], who[lost], self._known[who[lost], who[lost]], number)
+                self._write(places, where[lost], who[lost], times[lost], number)
         else:
-            places.read[where, who] = self._known[who, who]
+            places.read[where, who] = times
             places.read_item[where], places.is_read[where] = number, True
 
     def copy(self, item: Instruction, threads: Array, addresses: Array, size: int) -> None:
-        """See `CtaListener`."""
         places = self._of("shared")
         count = max(size // places.granule, 1)
         where = (addresses[:, None] // places.granule + np.arange(count)).reshape(-1)
         who = np.repeat(threads, count)
         clock = self._clocks + who
         self._check(places, where, who, self._known[who], item, True, "shared", clock)
-        begun = np.array([self._begun.get(("copy", thread), 0) + 1 for thread in threads.tolist()])
-        self._write(places, where, clock, np.repeat(begun, count), self._number(item))
+        begun = np.array([self._begun["copy", thread] + 1 for thread in threads.tolist()])
+        self._write(places, where, clock, np.repeat(begun, count), self._items.of(item))
 
     def queue(self, item: Instruction, queue: str, threads: Array, reads: Spans, writes: Spans, tensor: Any) -> None:
-        """See `CtaListener`."""
         owner = int(threads[0]) // 128 * 128 if queue == "matrix" else int(threads[0])
-        unit, time = self._unit(queue, owner), self._begun.get((queue, owner), 0) + 1
+        unit, time = self._unit(queue, owner), self._begun[queue, owner] + 1
         known = self._known[threads].min(axis=0)
         visible = self._visible[threads].min(axis=0)
-        number = self._number(item)
+        number = self._items.of(item)
         self._take(item, number, "shared", self._where(reads), int(threads[0]), known, visible, unit, time, False)
         for access in tensor or ():
             lanes, columns = np.array(access.lanes), np.arange(access.column, access.column + access.columns)
@@ -222,12 +227,9 @@ class SharedOrder(CtaListener):
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
     def bulk_load(self, item: Instruction, thread: int, spans: Spans, barrier: int, phase: int) -> None:
-        """See `CtaListener`."""
-        unit = self._unit("tile", barrier)
-        self._take(
-            item, self._number(item), "shared", self._where(spans), thread, self._known[thread], None, unit, phase + 1,
-            True,
-        )  # fmt: skip
+        unit, where = self._unit("tile", barrier), self._where(spans)
+        number, known = self._items.of(item), self._known[thread]
+        self._take(item, number, "shared", where, thread, known, None, unit, phase + 1, True)
 
     def _take(
         self, item: Instruction, number: int, space: str, where: Array, thread: int, known: Array,
@@ -254,13 +256,6 @@ class SharedOrder(CtaListener):
         read = where[places.is_read[where]]
         places.read[read], places.is_read[read] = 0, False
 
-    def _number(self, item: Instruction) -> int:
-        number = self._numbers.get(id(item))
-        if number is None:
-            number = self._numbers[id(item)] = len(self._items)
-            self._items.append(item)
-        return number
-
     # ── races ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _check(
@@ -273,7 +268,11 @@ class SharedOrder(CtaListener):
             raise NotRun(f"line {item.line} of the PTX accesses shared memory beyond its end")
         before = places.writer[where]
         rows = np.arange(len(where))
-        open_ = (before >= 0) & (before != own) & (known[rows, before] < places.written[where])
+        # A store of tensor memory is not in order with its own thread until it is waited for.
+        other = (before != own) | (places.written[where] == _PENDING)
+        open_ = (before >= 0) & other & (known[rows, before] < places.written[where])
+        if self._in_order > 1:
+            open_ &= before // self._in_order != own // self._in_order
         if open_.any():
             at = int(np.flatnonzero(open_)[0])
             self._report(
@@ -299,7 +298,9 @@ class SharedOrder(CtaListener):
         late = times > known[read][:, : self._clocks]
         # A thread, or a unit, is in order with itself.
         inside = own[read] < self._clocks
-        late[np.flatnonzero(inside), own[read][inside]] = False
+        for place in range(self._in_order):
+            together = own[read][inside] // self._in_order * self._in_order + place
+            late[np.flatnonzero(inside), together] = False
         if late.any():
             row, reader = (int(index[0]) for index in np.nonzero(late))
             at = int(read[row])
@@ -309,11 +310,14 @@ class SharedOrder(CtaListener):
         self, places: _Places, place: int, clock: int, items: Array, first_writes: bool, item: Instruction, thread: int,
         writes: bool, space: str, kind: RaceKind | None = None,
     ) -> None:  # fmt: skip
-        first = self._items[int(items[place])]
+        first = self._items.items[int(items[place])]
         owner: int | None = clock if clock < self.threads else None
         if kind is None:
             kind = "no barrier"
-            if clock >= self._clocks:
+            if clock < self.threads and space == "tensor":
+                times = places.written[place] if first_writes else places.read[place, clock]
+                kind = "tensor access not awaited" if times == _PENDING else kind
+            elif clock >= self._clocks:
                 # Once it was waited for by its own thread, a barrier is missing.
                 owner = clock - self._clocks
                 is_done = self._known[owner, clock] >= places.written[place]

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
 
-__all__ = ["AddressSlice", "address_slice"]
-
 _DATA = {
     "store": ("value", "src"),
     "atomic": ("value", "val", "src"),

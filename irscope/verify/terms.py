@@ -6,29 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Value
 from irscope.ir.mlir.types import Type
 
 Term = Any
 """An expression of z3."""
-
-
-class _Launched(Protocol):
-    """What terms need of a launch."""
-
-    @property
-    def scalars(self) -> Mapping[str, Term]:
-        """The values of integer arguments."""
-        ...
-
-    @property
-    def extents(self) -> Mapping[str, Term]:
-        """Tensor → one past the greatest element that it has."""
-        ...
 
 
 class Unread(Exception):
@@ -67,10 +53,12 @@ class Terms:
     """The values of a kernel's TTIR as terms, each at an index of an element."""
 
     def __init__(
-        self, z3: Any, launch: _Launched, module: MlirModule, grid: tuple[NamedTerm, ...], name: str = ""
-    ) -> None:
-        """`name`: begins the names of its symbols, where two programs are compared."""
-        self.z3, self.launch, self.module, self.grid, self._name = z3, launch, module, grid, name
+        self, z3: Any, scalars: Mapping[str, Term], tensors: Container[str], module: MlirModule,
+        grid: tuple[NamedTerm, ...], name: str = "",
+    ) -> None:  # fmt: skip
+        """`scalars`: the values of integer arguments; `name`: begins its symbols, where two programs are compared."""
+        self.z3, self.scalars, self.tensors = z3, scalars, tensors
+        self.module, self.grid, self._name = module, grid, name
         # A GPU takes no more programs.
         self.facts: list[Term] = [size.term < 1 << 31 for size in grid]
         """What holds of the symbols that stand for ids, iterations, quotients and remainders."""
@@ -138,10 +126,10 @@ class Terms:
         name = value.name.lstrip("%")
         kind = self.module.type_of(value)
         if kind.form == "pointer":
-            if name not in self.launch.extents:
+            if name not in self.tensors:
                 raise Unread(f"{name} is no tensor of the launch")
             return _Pointer(name, self.z3.IntVal(0))
-        known = self.launch.scalars.get(name)
+        known = self.scalars.get(name)
         return known if known is not None else self.fresh(kind)
 
     # ── control flow ──────────────────────────────────────────────────────────────────────────────────────────
@@ -259,6 +247,13 @@ class Terms:
         if 1 < element_of(operation.result_types[0]).bits <= 32:
             self.narrow.append((operation, term))
         return term
+
+    def wraps(self) -> Iterator[tuple[Operation, str, Term]]:
+        """Each such operation, which it is, and when its result is too large."""
+        for operation, term in self.narrow:
+            bits = element_of(operation.result_types[0]).bits
+            half = 1 << (bits - 1)
+            yield operation, f"the {bits}-bit {operation.name}", self.z3.Or(term >= half, term < -half)
 
     def divided(self, left: Term, right: Term) -> tuple[Term, Term]:
         """Quotient and remainder of what is not negative by what is positive; of others nothing is known."""

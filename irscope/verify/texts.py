@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from irscope.ir.locations.mlir import read_mlir
@@ -16,36 +14,32 @@ from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture
-from irscope.verify.bounds import Arguments, Bounds
+from irscope.verify.bounds import Arguments
 from irscope.verify.slices import AddressSlice, address_slice
-from irscope.verify.trace import Listener, Observed, UnwrittenReads, granule_bytes
-
-__all__ = ["AddressWatch", "BoundsAnd", "ExecutedText"]
+from irscope.verify.trace import Listener, Observed, granule_bytes
 
 
-@dataclass(slots=True)
-class BoundsAnd(Listener):
-    """Listens for conflicts, and checks bounds."""
+class Listeners(Listener):
+    """Several listeners as one."""
 
-    bounds: Bounds
-    listener: Listener
-    unwritten: UnwrittenReads
+    def __init__(self, *each: Listener) -> None:
+        self._each = each
 
     def begin(self, memory: GlobalMemory) -> None:
-        self.bounds.begin(memory)
-        self.listener.begin(memory)
-        self.unwritten.begin(memory)
+        for one in self._each:
+            one.begin(memory)
 
     def order(self, programs: Array) -> None:
-        self.listener.order(programs)
+        for one in self._each:
+            one.order(programs)
 
     def observe(self, observed: Observed) -> None:
-        self.bounds.check(observed)
-        self.listener.observe(observed)
-        self.unwritten.observe(observed)
+        for one in self._each:
+            one.observe(observed)
 
     def synchronise(self, programs: Array, addresses: Array) -> None:
-        self.listener.synchronise(programs, addresses)
+        for one in self._each:
+            one.synchronise(programs, addresses)
 
 
 class AddressWatch(Listener):
@@ -63,9 +57,7 @@ class AddressWatch(Listener):
     def observe(self, observed: Observed) -> None:
         distance = self._address - observed.addresses
         for at in np.flatnonzero((distance >= 0) & (distance < observed.element_bytes)):
-            element = np.unravel_index(int(observed.elements[at]), observed.shape or (1,))
-            own = tuple(int(index) for index in element) if observed.shape else ()
-            self.seen.append((observed.operation, int(observed.programs[at]), own))
+            self.seen.append((observed.operation, int(observed.programs[at]), observed.element(at)))
 
 
 class ExecutedText:

@@ -21,15 +21,14 @@ from irscope.ir.asm.instructions import Instruction
 from irscope.ir.locations.model import place_of
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.types import Type
 from irscope.layout.computed import computed_map
 from irscope.layout.maps import ThreadMap
 from irscope.machine.memory import GlobalMemory
 from irscope.machine.values import Array
 from irscope.model.capture import Capture, StageKind
 from irscope.model.layout import LinearLayout
-from irscope.verify.trace import Listener, Observed, places_of
-
-__all__ = ["Barriers", "Owners", "ThreadConflict", "ThreadConflicts", "stays_in_thread"]
+from irscope.verify.trace import Listener, Numbering, Observed, places_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +61,16 @@ class Owners:
         if not shape:
             return np.zeros(1, np.int64), True
         kinds = [*operation.operand_types, *operation.result_types]
-        texts = [kind.encoding for kind in kinds if kind.form == "tensor" and kind.shape == shape and kind.encoding]
-        if not texts:
+        kind = next((kind for kind in kinds if kind.form == "tensor" and kind.shape == shape and kind.encoding), None)
+        if kind is None:
             return None
-        text = self._module.resolve(texts[0])
-        key = (text, shape)
+        key = (self._module.resolve(kind.encoding), shape)
         if key not in self._known:
-            self._known[key] = self._read(text, shape)
+            self._known[key] = self._read(kind)
         return self._known[key]
 
-    def _read(self, text: str, shape: tuple[int, ...]) -> tuple[Array, bool] | None:
-        layout = self._layout(text, shape)
+    def _read(self, kind: Type) -> tuple[Array, bool] | None:
+        layout = self._layout(kind)
         if layout is None:
             return None
         threads = ThreadMap.of(layout)
@@ -84,16 +82,13 @@ class Owners:
         first[elements[::-1]] = owner[::-1]
         return first, bool((first[elements] != owner).any())
 
-    def _layout(self, text: str, shape: tuple[int, ...]) -> LinearLayout | None:
-        stored = self._maps.get((text, shape))
+    def _layout(self, kind: Type) -> LinearLayout | None:
+        stored = self._maps.get((self._module.resolve(kind.encoding), kind.shape))
         if stored is not None:
             return stored.layout
-        kinds = [kind for operation in self._module.walk() for kind in operation.result_types]
-        encoding = next(
-            (self._module.encoding_of(kind) for kind in kinds if self._module.resolve(kind.encoding) == text), None
-        )
+        encoding = self._module.encoding_of(kind)
         try:
-            computed = computed_map(encoding, shape) if encoding is not None else None
+            computed = computed_map(encoding, kind.shape) if encoding is not None else None
         except (UsageError, KeyError, TypeError, ValueError):
             return None
         return computed.layout if computed is not None else None
@@ -111,12 +106,11 @@ class ThreadConflicts(Listener):
         self._granule, self._owners = granule, owners
         self._barriers = np.ones(programs, np.int32)
         """Of each program, their number so far: a write before the last one is ordered."""
-        self._operations: list[Operation] = []
+        self._operations = Numbering()
         self.found: dict[tuple[int, int], ThreadConflict] = {}
         self.without_layout: set[str] = set()
 
     def begin(self, memory: GlobalMemory) -> None:
-        """See `Listener`."""
         begin, end = memory.extent
         self._first = begin
         places = places_of(end - begin, self._granule)
@@ -127,11 +121,9 @@ class ThreadConflicts(Listener):
         self._operation = np.zeros((2, places), np.int16)
 
     def order(self, programs: Array) -> None:
-        """See `Listener`."""
         self._barriers[programs] += 1
 
     def observe(self, observed: Observed) -> None:
-        """See `Listener`."""
         if observed.kind == "atomic" or observed.is_volatile:
             return
         owners = self._owners.of(observed.operation, observed.shape)
@@ -144,13 +136,13 @@ class ThreadConflicts(Listener):
         threads = threads + observed.programs.astype(np.int64) * _MOST_THREADS
         places = (observed.addresses - self._first) // self._granule
         inside = (places >= 0) & (places < self._thread.shape[1])
-        places, threads, elements = places[inside], threads[inside], observed.elements[inside]
-        number = self._number(observed.operation)
+        places, threads, entries = places[inside], threads[inside], np.flatnonzero(inside)
+        number = self._operations.of(observed.operation)
         # A store of copies is done by the first thread; a load by each that holds the element.
         several = is_copied and not is_store
-        self._check(0, observed, number, places, threads, elements, several)
+        self._check(0, observed, number, places, threads, entries, several)
         if is_store:
-            self._check(1, observed, number, places, threads, elements, several)
+            self._check(1, observed, number, places, threads, entries, several)
         row = 0 if is_store else 1
         self._thread[row, places] = threads + 1
         self._copied[row, places] = several
@@ -164,7 +156,7 @@ class ThreadConflicts(Listener):
         number: int,
         places: Array,
         threads: Array,
-        elements: Array,
+        entries: Array,
         several: bool,
     ) -> None:
         """`several`: whether other threads do it too, which hold copies of the element."""
@@ -185,20 +177,11 @@ class ThreadConflicts(Listener):
         if key in self.found and not self.found[key].by_copies:
             return
         owner = int(before[at[0]])
-        element = np.unravel_index(int(elements[at[0]]), observed.shape or (1,))
         self.found[key] = ThreadConflict(
-            self._operations[first], max(owner - 1, 0) % _MOST_THREADS, observed.operation,
-            int(threads[at[0]]) % _MOST_THREADS, tuple(int(index) for index in element) if observed.shape else (),
+            self._operations.items[first], max(owner - 1, 0) % _MOST_THREADS, observed.operation,
+            int(threads[at[0]]) % _MOST_THREADS, observed.element(int(entries[at[0]])),
             self._first + int(places[at[0]]) * self._granule, int(own[at[0]]), by_copies,
         )  # fmt: skip
-
-    def _number(self, operation: Operation) -> int:
-        if not self._operations or self._operations[-1] is not operation:
-            for number, known in enumerate(self._operations):
-                if known is operation:
-                    return number
-            self._operations.append(operation)
-        return len(self._operations) - 1
 
 
 def stays_in_thread(module: MlirModule, operation: Operation) -> bool:

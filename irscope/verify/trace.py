@@ -25,15 +25,23 @@ from irscope.machine.memory import GlobalMemory, ObservedAccess
 from irscope.machine.values import Array, Held, dtype_of
 from irscope.verify.slices import AddressSlice
 
-__all__ = [
-    "Conflict", "Conflicts", "Listener", "Observed", "Tracer", "UnwrittenRead", "UnwrittenReads", "granule_bytes",
-    "is_of_cta", "places_of", "reaches_output", "sync_operations",
-]  # fmt: skip
-
 _MOST_PLACES = 1 << 28
 """Of the shadow: a launch of more memory is not decided."""
 _MOST_CLOCKS = 4096
 """Programs that are followed through atomic operations: each has a clock for each other one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementAccess:
+    """An element that one program accesses."""
+
+    operation: Operation
+    program: int
+    element: tuple[int, ...]
+    address: int
+    path: str
+    """The argument."""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +61,30 @@ class Observed:
     """Of the operation's tensor; empty for a scalar."""
     element_bytes: int
 
+    def element(self, at: int) -> tuple[int, ...]:
+        """The index of an entry in the operation's tensor; empty for a scalar."""
+        return tuple(int(index) for index in np.unravel_index(int(self.elements[at]), self.shape)) if self.shape else ()
+
+    def element_at(self, at: int, path: str, detail: str = "") -> ElementAccess:
+        """One entry."""
+        program, address = int(self.programs[at]), int(self.addresses[at])
+        return ElementAccess(self.operation, program, self.element(at), address, path, detail)
+
+
+class Numbering:
+    """Numbers of operations, in the order in which they are first asked for."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self._of: dict[int, int] = {}
+
+    def of(self, item: object) -> int:
+        """The number of an operation."""
+        if id(item) not in self._of:
+            self._of[id(item)] = len(self.items)
+            self.items.append(item)
+        return self._of[id(item)]
+
 
 class Listener:
     """Takes what is observed; each method does nothing here."""
@@ -70,17 +102,6 @@ class Listener:
         """Take an atomic operation on a single place, after it was done; by program, in the order of execution."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnwrittenRead:
-    """An element that is read where no program of the launch wrote before, of memory that nothing was written to."""
-
-    operation: Operation
-    program: int
-    element: tuple[int, ...]
-    address: int
-    path: str
-
-
 class UnwrittenReads(Listener):
     """Finds reads of memory that `torch.empty` allocated, and that neither the host nor the launch wrote before.
 
@@ -90,16 +111,14 @@ class UnwrittenReads(Listener):
     def __init__(self, tensors: Sequence[tuple[str, int, int]]) -> None:
         """`tensors`: the name, the number of the storage, and the bytes of each that is not written."""
         self._tensors = tensors
-        self.found: dict[int, UnwrittenRead] = {}
+        self.found: dict[int, ElementAccess] = {}
 
     def begin(self, memory: GlobalMemory) -> None:
-        """See `Listener`."""
         self._written = [
             (path, memory.address(storage), np.zeros(size, np.bool_)) for path, storage, size in self._tensors
         ]
 
     def observe(self, observed: Observed) -> None:
-        """See `Listener`."""
         for path, begin, written in self._written:
             places = observed.addresses - begin
             inside = (places >= 0) & (places + observed.element_bytes <= written.size)
@@ -110,11 +129,7 @@ class UnwrittenReads(Listener):
                 fresh = np.flatnonzero(~written[bytes_].all(axis=1))
                 if fresh.size:
                     at = int(np.flatnonzero(inside)[fresh[0]])
-                    element = np.unravel_index(int(observed.elements[at]), observed.shape or (1,))
-                    own = tuple(int(index) for index in element) if observed.shape else ()
-                    self.found[id(observed.operation)] = UnwrittenRead(
-                        observed.operation, int(observed.programs[at]), own, int(observed.addresses[at]), path
-                    )
+                    self.found[id(observed.operation)] = observed.element_at(at, path)
             if observed.kind != "load":
                 written[bytes_] = True
 
@@ -281,15 +296,13 @@ class Conflicts(Listener):
         self.lost_clocks = with_clocks and not self._with_clocks
         """Whether atomic operations may order what is found, and there are too many programs to follow them."""
         self._clocks: _Clocks | None = None
-        self._operations: list[Operation] = []
-        self._numbers: dict[int, int] = {}
+        self._operations = Numbering()
         self.found: dict[tuple[int, int], Conflict] = {}
         self.elements = 0
         self.own: set[int] = set()
         """Programs that read places which they write themselves."""
 
     def begin(self, memory: GlobalMemory) -> None:
-        """See `Listener`."""
         begin, end = memory.extent
         places = places_of(end - begin, self._granule)
         self._begin, self._places = begin, places
@@ -301,12 +314,10 @@ class Conflicts(Listener):
             self._clocks = _Clocks(self._programs, places)
 
     def synchronise(self, programs: Array, addresses: Array) -> None:
-        """See `Listener`."""
         if self._clocks is not None:
             self._clocks.synchronise(programs, addresses)
 
     def observe(self, observed: Observed) -> None:
-        """See `Listener`."""
         self.elements += observed.addresses.size
         if is_of_cta(observed.operation):
             # To other programs it is a plain write.
@@ -323,7 +334,7 @@ class Conflicts(Listener):
     def _take(self, observed: Observed, places: Array, programs: Array) -> None:
         if not places.size:
             return
-        operation = self._number(observed.operation)
+        operation = self._operations.of(observed.operation)
         if observed.kind != "load":
             self._note_own(self._reader[places], programs)
         if observed.kind != "atomic":
@@ -393,16 +404,9 @@ class Conflicts(Listener):
             return
         at = int(np.argmax(before != 0))
         self.found[key] = Conflict(
-            self._operations[first], int(before[at]) - 1, self._operations[second], int(programs[at]) - 1,
+            self._operations.items[first], int(before[at]) - 1, self._operations.items[second], int(programs[at]) - 1,
             self._begin + int(places[at]) * self._granule, places.size,
         )  # fmt: skip
-
-    def _number(self, operation: Operation) -> int:
-        number = self._numbers.get(id(operation))
-        if number is None:
-            number = self._numbers[id(operation)] = len(self._operations)
-            self._operations.append(operation)
-        return number
 
 
 class _Clocks:

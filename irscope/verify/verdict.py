@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os.path import basename
 from typing import Any, Literal
-
-__all__ = ["CODES", "TITLES", "AccessWitness", "Answer", "SafetyVerdict", "Violation", "ViolationKind"]
 
 Answer = Literal["safe", "wrong", "not decided"]
 ViolationKind = Literal[
     "out-of-bounds", "program-race", "thread-race", "lost-order", "never-ends", "failed-assertion", "misaligned",
     "shared-race", "proxy-fence", "divergent-barrier", "uninitialised-read",
 ]  # fmt: skip
-CODES: Mapping[ViolationKind, str] = {
+_CODES: Mapping[ViolationKind, str] = {
     "out-of-bounds": "IRS901",
     "program-race": "IRS902",
     "thread-race": "IRS903",
@@ -28,7 +26,7 @@ CODES: Mapping[ViolationKind, str] = {
     "uninitialised-read": "IRS911",
 }
 """The code of each kind of violation, as docs/verify.md lists them."""
-TITLES: Mapping[ViolationKind, str] = {
+_TITLES: Mapping[ViolationKind, str] = {
     "out-of-bounds": "access out of bounds",
     "program-race": "race between programs",
     "thread-race": "race between threads of a program",
@@ -104,12 +102,12 @@ class Violation:
     @property
     def code(self) -> str:
         """`IRS901`."""
-        return CODES[self.kind]
+        return _CODES[self.kind]
 
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return TITLES[self.kind]
+        return _TITLES[self.kind]
 
     @property
     def place(self) -> tuple[tuple[str, int], ...]:
@@ -187,13 +185,5 @@ class SafetyVerdict:
 
     def as_json(self) -> dict[str, Any]:
         """The form of `irscope verify --json`."""
-        return {
-            "answer": self.answer,
-            "programs": self.programs,
-            "all_programs": self.all_programs,
-            "violations": [violation.as_json() for violation in self.violations],
-            "undecided": list(self.undecided),
-            "notes": list(self.notes),
-            "shared": self.shared,
-            "proved": self.proved,
-        }
+        violations = [violation.as_json() for violation in self.violations]
+        return {"answer": self.answer, **asdict(self), "violations": violations}

@@ -257,3 +257,77 @@ def test_descriptors_of_several_ranks_are_followed_by_their_sizes_and_strides():
     other = HostDescriptor(Pointer(memory), (2, 5), (8, 1))
     run(parse_mlir(text), (1, 1, 1), [one, other, Pointer(out.view(np.uint8))])
     assert out.tolist() == [5]
+
+
+_MEMORY = """#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @kernel(%p: !tt.ptr<i32>) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %true = arith.constant true
+    %range = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %base = tt.splat %p : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %at = tt.addptr %base, %range : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %x = tt.load %at : tensor<8x!tt.ptr<i32>>
+BODY
+    tt.return
+  }
+}
+"""
+
+
+def in_memory(body: str, values: list[int]) -> list[int]:
+    """What a kernel makes of eight integers, which it loads as `%x`."""
+    array = np.array(values, np.int32)
+    run(parse_mlir(_MEMORY.replace("BODY", body)), (1, 1, 1), [Pointer(array.view(np.uint8))])
+    return array.tolist()
+
+
+def test_updates_of_shared_memory_that_meet_are_all_made():
+    body = """    %ones = arith.constant dense<1> : tensor<8xi32>
+    %zeros = arith.constant dense<0> : tensor<8xi32>
+    %m = ttg.local_alloc %zeros : (tensor<8xi32>) -> !ttg.memdesc<8xi32, #s, #smem, mutable>
+    %old = ttg.local_atomic_scatter_rmw add, %m[%x], %ones {axis = 0 : i32} : tensor<8xi32>
+    %sum = ttg.local_load %m : !ttg.memdesc<8xi32, #s, #smem, mutable> -> tensor<8xi32>
+    tt.store %at, WHAT : tensor<8x!tt.ptr<i32>>"""
+    assert in_memory(body.replace("WHAT", "%sum"), [5, 1, 5, 0, 1, 5, 7, 7]) == [1, 2, 0, 0, 0, 3, 0, 2]
+    # What stood there is open where several meet.
+    assert in_memory(body.replace("WHAT", "%old"), [7, 6, 5, 4, 3, 2, 1, 0]) == [0] * 8
+    with pytest.raises(NotRun, match="in an order that is open"):
+        in_memory(body.replace("WHAT", "%old"), [5, 5, 0, 1, 2, 3, 4, 6])
+
+
+def test_a_launch_is_not_cancelled_by_another_program():
+    body = """    %b = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>
+    %r = ttg.local_alloc : () -> !ttg.memdesc<2xi64, #s, #smem, mutable>
+    ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #s, #smem, mutable>
+    ttng.barrier_expect %b, 16, %true : !ttg.memdesc<1xi64, #s, #smem, mutable>
+    ttng.clc_try_cancel %r, %b : !ttg.memdesc<2xi64, #s, #smem, mutable>, !ttg.memdesc<1xi64, #s, #smem, mutable>
+    ttng.wait_barrier %b, %c0 : !ttg.memdesc<1xi64, #s, #smem, mutable>
+    %answer = ttng.clc_load_result %r : !ttg.memdesc<2xi64, #s, #smem, mutable> -> i128
+    %is = ttng.clc_is_canceled %answer : i128 -> i1
+    %wide = arith.extui %is : i1 to i32
+    tt.store %p, %wide : !tt.ptr<i32>"""
+    assert in_memory(body, [9] * 8)[0] == 0
+
+
+def test_a_poll_sees_what_was_stored_or_never_ends():
+    body = """    %seen = tt.atomic_poll acquire, gpu, %p, %c1 : (!tt.ptr<i32>, i32) -> i1
+    %ballot = ttng.vote_ballot_sync %c1, %seen : i32, i1 -> i32
+    %next = tt.addptr %p, %c1 : !tt.ptr<i32>, i32
+    tt.store %next, %ballot : !tt.ptr<i32>"""
+    assert in_memory(body, [1, 5, 0, 0, 0, 0, 0, 0])[:2] == [1, 1]
+    with pytest.raises(NeverEnds):
+        in_memory(body, [2] * 8)
+
+
+def test_a_tile_is_copied_by_an_amd_gpu_once_it_is_waited_for():
+    body = """    %size = arith.constant 6 : i32
+    %one = arith.constant 1 : i64
+    %two = arith.constant 2 : i32
+    %d = tt.make_tensor_descriptor %p, [%size], [%one] : <i32>, <4xi32>
+    %m = ttg.local_alloc : () -> !ttg.memdesc<4xi32, #s, #smem, mutable>
+    %t = amdg.async_tdm_copy_global_to_local %d[%two] into %m, pred = %c1 : !tt.tensordesc<4xi32> -> !ttg.memdesc<4xi32, #s, #smem, mutable>
+    %w = amdg.async_tdm_wait {num = 0 : i32}
+    amdg.async_tdm_copy_local_to_global %d[%c0] from %m : !ttg.memdesc<4xi32, #s, #smem, mutable> -> !tt.tensordesc<4xi32>"""  # noqa: E501
+    assert in_memory(body, [10, 11, 12, 13, 14, 15, 16, 17]) == [12, 13, 14, 15, 14, 15, 16, 17]

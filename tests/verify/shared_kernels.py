@@ -38,6 +38,14 @@ def specialised_products(a_desc, b_desc, c_desc, K, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def rescaled(a_desc, b_desc, c_desc, K, BLOCK: tl.constexpr):
+    accumulator = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in tl.range(0, K, BLOCK):
+        accumulator = tl.dot(a_desc.load([0, k]), b_desc.load([k, 0]), accumulator * 0.5)
+    c_desc.store([0, 0], accumulator.to(tl.float16))
+
+
+@triton.jit
 def normalised(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets)
@@ -112,6 +120,7 @@ def main() -> None:
     products[(1,)](halves(size, depth), halves(depth, size), halves(size, size), depth, BLOCK=size)
     three = [described(one) for one in (halves(size, depth), halves(depth, size), halves(size, size))]
     described_products[(1,)](*three, depth, BLOCK=size)
+    rescaled[(1,)](*three, depth, BLOCK=size)
     normalised[(2,)](floats(2048), floats(2048), BLOCK=1024)
     scanned[(1,)](floats(1024), floats(1024), BLOCK=1024)
     whole = torch.zeros(1024, dtype=torch.int32, device="cuda")

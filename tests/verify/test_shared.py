@@ -1,4 +1,4 @@
-"""Races in shared memory that were planted in the PTX are found; what the compiler wrote is safe."""
+"""Races in shared memory that were planted in the PTX, or in LLVM IR, are found; what the compiler wrote is safe."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ def later(match: re.Match[str]) -> str:
     return f"{match[1]}{int(match[2]) + 8}"
 
 
-# What is taken out of the PTX → its lines, what they become, and the kind of the race.
+# What is taken out of the code → its lines, what they become, and the kind of the race.
 FAULTS: dict[str, tuple[str, Change, str]] = {
     "barrier": (r"^\s*bar(?:rier)?\.sync\s+0;", lambda _: "", "shared-race"),
     "cp.async": (r"^(\s*cp\.async\.wait_group\s+)(\d+)", later, "shared-race"),
     "wgmma": (r"^(\s*wgmma\.wait_group\.sync\.aligned\s+)(\d+)", later, "shared-race"),
     "mbarrier": (r"^\s*mbarrier\.try_wait\S* complete,[^;]*;", lambda _: "mov.pred complete, 1;", "shared-race"),
     "fence": (r"^\s*fence\.proxy\.async\S*;", lambda _: "", "proxy-fence"),
+    "s_barrier": (r"^  tail call void @llvm\.amdgcn\.s\.barrier\(\).*", lambda _: "  ", "shared-race"),
+    "asyncmark": (r"^(  tail call void @llvm\.amdgcn\.wait\.asyncmark\(i16 )(\d+)", later, "shared-race"),
+    "tcgen05": (r"^\s*tcgen05\.wait::(?:ld|st)\S*;", lambda _: "", "shared-race"),
 }
 # Kernel, target, fault: each is in that kernel, and nothing else makes it right.
 PLANTED = (
@@ -44,7 +47,11 @@ PLANTED = (
     ("described_products", "cuda:90", "fence"), ("described_products", "cuda:100", "mbarrier"),
     ("specialised_products", "cuda:100", "mbarrier"), ("normalised", "cuda:80", "barrier"),
     ("scanned", "cuda:80", "barrier"), ("counted", "cuda:80", "barrier"), ("transposed", "cuda:80", "barrier"),
-    ("copied_through_shared", "cuda:80", "barrier"),
+    ("copied_through_shared", "cuda:80", "barrier"), ("products", "hip:gfx942", "s_barrier"),
+    ("described_products", "hip:gfx942", "s_barrier"), ("normalised", "hip:gfx942", "s_barrier"),
+    ("scanned", "hip:gfx942", "s_barrier"), ("counted", "hip:gfx942", "s_barrier"),
+    ("transposed", "hip:gfx942", "s_barrier"), ("products", "hip:gfx950", "s_barrier"),
+    ("products", "hip:gfx950", "asyncmark"), ("rescaled", "cuda:100", "tcgen05"),
 )  # fmt: skip
 
 
@@ -54,35 +61,41 @@ def captures(target: str) -> dict[str, Capture]:
     return {capture.name: capture for capture in recorded}
 
 
-def with_ptx(capture: Capture, text: str) -> Capture:
-    artifacts = tuple(replace(one, data=text) if one.stage == "ptx" else one for one in capture.artifacts)
+def stage_of(capture: Capture) -> str:
+    return "ptx" if capture.target.backend == "cuda" else "llir"
+
+
+def with_code(capture: Capture, text: str) -> Capture:
+    stage = stage_of(capture)
+    artifacts = tuple(replace(one, data=text) if one.stage == stage else one for one in capture.artifacts)
     return capture.with_(artifacts=artifacts)
 
 
 def single_faults(capture: Capture, pattern: str, change: Change) -> Iterator[Capture]:
     """The capture with each of the lines changed, one at a time."""
-    lines = capture.text("ptx").split("\n")
+    lines = capture.text(stage_of(capture)).split("\n")
     for place, line in enumerate(lines):
         if re.match(pattern, line):
-            yield with_ptx(capture, "\n".join([*lines[:place], re.sub(pattern, change, line), *lines[place + 1 :]]))
+            yield with_code(capture, "\n".join([*lines[:place], re.sub(pattern, change, line), *lines[place + 1 :]]))
 
 
-@pytest.mark.parametrize("target", ["cuda:80", "cuda:90", "cuda:100"])
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90", "cuda:100", "hip:gfx942", "hip:gfx950"])
 def test_what_the_compiler_wrote_is_safe(target: str) -> None:
     for name, capture in captures(target).items():
         if capture.failure is None and not name.startswith("barrier_of"):
             verdict = verify_launch(capture)
             assert (name, verdict.answer, verdict.undecided) == (name, "safe", ())
-            assert verdict.shared == "program (0, 0, 0), by thread in the PTX"
+            code = "PTX" if capture.target.backend == "cuda" else "LLVM IR"
+            assert verdict.shared == f"program (0, 0, 0), by thread in the {code}"
 
 
 @pytest.mark.parametrize(("kernel", "target", "fault"), PLANTED)
 def test_a_race_that_was_planted_is_found(kernel: str, target: str, fault: str) -> None:
     pattern, change, kind = FAULTS[fault]
     capture = captures(target)[kernel]
-    text, count = re.subn(pattern, change, capture.text("ptx"), flags=re.MULTILINE)
+    text, count = re.subn(pattern, change, capture.text(stage_of(capture)), flags=re.MULTILINE)
     assert count
-    verdict = verify_launch(with_ptx(capture, text))
+    verdict = verify_launch(with_code(capture, text))
     assert verdict.answer == "wrong", verdict
     violation = next(one for one in verdict.violations if one.kind == kind)
     lines = text.split("\n")
@@ -116,7 +129,7 @@ def test_what_is_read_after_a_store_is_not_taken_for_what_the_capture_holds() ->
     text = re.sub(
         load, r"st.global.b32 [ %rd2 + 0 ], { %r40 };\n\g<0>", capture.text("ptx"), count=1, flags=re.MULTILINE
     )
-    verdict = verify_launch(with_ptx(capture, text))
+    verdict = verify_launch(with_code(capture, text))
     assert verdict.answer == "not decided"
     assert "depends on what is not computed" in verdict.undecided[0]
 
@@ -124,7 +137,7 @@ def test_what_is_read_after_a_store_is_not_taken_for_what_the_capture_holds() ->
 def test_a_check_shows_the_race_with_its_accesses() -> None:
     capture = captures("cuda:80")["products"]
     pattern, change, _ = FAULTS["cp.async"]
-    wrong = with_ptx(capture, re.sub(pattern, change, capture.text("ptx"), flags=re.MULTILINE))
+    wrong = with_code(capture, re.sub(pattern, change, capture.text("ptx"), flags=re.MULTILINE))
     assert not Safe().breaches(Subject(capture))
     breach = Safe().breaches(Subject(wrong))[0]
     assert breach.text.startswith("IRS908 shared-race: an asynchronous unit writes")

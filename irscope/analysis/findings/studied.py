@@ -98,17 +98,18 @@ class Studied:
     def executed(self) -> frozenset[int]:
         """The lines of the accesses that a program of the launch may come to, all programs evaluated at once."""
         from irscope.machine.loops import evaluate
-        from irscope.machine.symbolic import Programs
+        from irscope.machine.programs import Programs
         from irscope.memory.addresses.arguments import read_arguments
+        from irscope.memory.addresses.parts import MOST_PROGRAMS
 
         module, grid = self.module, self.capture.launch.grid
         if module.kernel is None or (grid is not None and min(grid) < 1):
             return frozenset()
-        programs = Programs((0, 0, 0), grid, grid) if grid is not None else Programs()
+        programs = Programs() if grid is None or prod(grid) > MOST_PROGRAMS else Programs.all(grid)
         found = evaluate(module, read_arguments(module.kernel, self.capture.launch).held, programs)
         if found.is_ended:
             return frozenset(self.operations)
-        lines = (one.operation.first_line for one in found.executions if one.times[1])
+        lines = (one.operation.first_line for one in found.executions if one.weight.span[1])
         return frozenset(lines) | {line for line, _ in found.unread}
 
     @cached_property

@@ -52,7 +52,7 @@ def work_findings(studied: Studied, model: Model) -> Iterator[Finding]:
 def _repeated(studied: Studied) -> Iterator[Finding]:
     """The arguments of which a CTA in the middle of the grid reads each byte several times."""
     from irscope.memory.addresses.arguments import read_arguments
-    from irscope.memory.programs.footprint import footprint_of
+    from irscope.memory.addresses.footprint import footprint_of
 
     launch, kernel = studied.capture.launch, studied.module.kernel
     grid, record = launch.grid, launch.record

@@ -15,7 +15,7 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.loops import run_kernel
-from irscope.machine.symbolic import Programs
+from irscope.machine.programs import Programs
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.model.capture import Capture, Launch
 
@@ -42,7 +42,7 @@ def follow(
     grid, program = launch.grid, None
     if grid is not None and min(grid) > 0:
         program = (0, 0, 0) if is_first else (grid[0] - 1, grid[1] - 1, grid[2] - 1)
-    programs = Programs(program, (1, 1, 1), grid) if program is not None else Programs()
+    programs = Programs.at(program, grid) if program is not None else Programs()
     held = read_arguments(kernel, launch).held
     if specialised is None:
         follower = Follower(module, held, programs, loop, place_at)

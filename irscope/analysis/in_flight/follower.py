@@ -23,8 +23,8 @@ from irscope.machine.control import Step
 from irscope.machine.loops import FollowedLoop, Runner
 from irscope.machine.noted import Held, Opaque, Place
 from irscope.machine.numbers import bits_of, constant
-from irscope.machine.symbolic import Programs, TooMuch
-from irscope.memory.programs.runner import predicate_of
+from irscope.machine.programs import Programs
+from irscope.machine.symbolic import TooMuch, predicate_of
 
 _MOST_ITERATIONS = 512
 """Iterations that are followed one by one."""
@@ -197,7 +197,7 @@ class Follower(Runner):
             loop.iteration(self, constant(0, 64), loop.first, place)
 
     def _followed(self, loop: FollowedLoop) -> Sequence[Held]:
-        count, carried = _trip_count(loop), loop.first
+        count, carried = loop.trip_count, loop.first
         for number in range(min(count, _MOST_ITERATIONS) if count is not None else _UNKNOWN_ITERATIONS):
             self.log.iteration = number
             carried = loop.iteration(self, constant(number, 64), carried, loop.place)
@@ -207,11 +207,6 @@ class Follower(Runner):
         self.iterations, self.is_done, self.is_ended = count, True, count is None
         self.log.iteration += 1
         return carried
-
-
-def _trip_count(loop: FollowedLoop) -> int | None:
-    fewest, most = loop.iterations
-    return most if fewest == most else None
 
 
 _MOST_OF_PARTITION = 96
@@ -266,12 +261,9 @@ class SpecialisedFollower(Follower):
         if self.items is not None:
             self.items.append(one)
         elif not self.is_ended:
-            self._note_held(one)
+            if self.log.is_held(one):
+                self._stop(f"nothing is known to arrive for the wait in line {one.operation.first_line} of the TTGIR")
             self.log.do(one)
-
-    def _note_held(self, one: Doing) -> None:
-        if self.log.is_held(one):
-            self._stop(f"nothing is known to arrive for the wait in line {one.operation.first_line} of the TTGIR")
 
     def _stop(self, why: str) -> None:
         self.note(why)
@@ -353,7 +345,7 @@ class SpecialisedFollower(Follower):
             return super().run_for(operation, place)
         self.lose(operation)
         loop = FollowedLoop.of(self, operation, place)
-        count, carried, has_steps = _trip_count(loop), loop.first, _has_steps(operation)
+        count, carried, has_steps = loop.trip_count, loop.first, _has_steps(operation)
         is_innermost = not any(one.name in _LOOPS for one in operation.walk() if one is not operation)
         unknown = _UNKNOWN_ITERATIONS if self.depth else self.unknown_iterations
         self.depth += 1

@@ -443,7 +443,8 @@ class Log:
         if self.steps[number].is_off:
             # It keeps its place in a group, but nothing is on its way.
             self._land([number], number)
-        is_async = kind == "dot" and _is_async(one.operation)
+        is_async = one.operation.attribute("isAsync") is True or "is_async" in one.operation.attribute_texts
+        is_async = kind == "dot" and is_async
         if is_async and (self.is_specialised or not one.barriers):
             self._open.dots.append(number)
         if kind == "load":
@@ -502,10 +503,6 @@ class Log:
             ring = kept.index(step.buffer) if step.buffer in kept else None
             self.steps[at] = replace(step, buffer=ring, slot=step.slot if ring is not None else None)
         return tuple(self.buffers[number].ring(self.steps) for number in kept)
-
-
-def _is_async(operation: Operation) -> bool:
-    return operation.attribute("isAsync") is True or "is_async" in operation.attribute_texts
 
 
 def _written_places(operation: Operation) -> list[int]:

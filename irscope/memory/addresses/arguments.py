@@ -49,6 +49,12 @@ class LaunchArguments:
     """Name → what it held, of those that the kernel does not write to."""
 
 
+def pointer_steps(arguments: LaunchArguments) -> dict[str, int]:
+    """Pointer → what divides where it begins, of which its known part is told apart."""
+    pointers = [one.base if isinstance(one, Descriptor) else one for one in arguments.held.values()]
+    return {one.argument: one.step for one in pointers if isinstance(one, Number) and one.argument}
+
+
 @dataclass(frozen=True, slots=True)
 class _Parameter:
     value: Value

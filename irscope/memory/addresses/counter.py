@@ -393,7 +393,7 @@ class Counter:
     """Line → the traffic of its first execution."""
 
     def traffic(self, execution: AccessExecution) -> Traffic:
-        """The traffic of all executions that one stands for."""
+        """The traffic of one execution by one program."""
         addresses, mask = execution.addresses, execution.mask
         begin = int(addresses.known.flat[0])
         key = (
@@ -426,8 +426,7 @@ class Counter:
                     least = most
             self.known[key] = Traffic.between(least, most)
             self.each.setdefault(execution.operation.first_line, self.known[key])
-        found = self.known[key].often(execution.times)
-        return found.scaled(1 / execution.share) if execution.share < 1 else found
+        return self.known[key]
 
     def shape(self, operation: Operation) -> _InstructionShape:
         """How the instructions of an operation are."""

@@ -1,8 +1,8 @@
 """The accesses of a launch: of its first, an inner and its last program, and of all programs together.
 
-All programs are counted at once where possible: with unknown program ids, evaluated for the inner programs of each axis
-and for its last one, an access touches as much in each of them if its mask is known and only the place that it begins
-at depends on the ids. What is left is counted program by program, or for a sample of them.
+All programs are counted at once where possible: an access touches as much in each of them, and in each iteration of a
+loop, if its mask is known and it begins at the same place within a line. What is left is counted program by program, or
+for a sample of them.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import gcd, prod
 
 import numpy as np
@@ -22,11 +21,12 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.layout.maps import ThreadMap
 from irscope.machine.loops import evaluate
 from irscope.machine.noted import AccessExecution, Evaluation
-from irscope.machine.numbers import FAR, Number, Source
-from irscope.machine.symbolic import Programs
-from irscope.memory.access import Certainty, GlobalAccess, Traffic
-from irscope.memory.addresses.arguments import LaunchArguments
+from irscope.machine.numbers import Source
+from irscope.machine.programs import Programs, Weight
+from irscope.memory.access import Certainty, GlobalAccess, Span, Traffic
+from irscope.memory.addresses.arguments import LaunchArguments, pointer_steps
 from irscope.memory.addresses.counter import Counter, Hardware
+from irscope.memory.addresses.parts import MOST_PROGRAMS, AccessPlace, active_parts, parts_of, place_of
 from irscope.memory.machine import ACCESSES
 
 _SAMPLE_WORK = 30_000
@@ -35,8 +35,6 @@ _LEAST_SAMPLE, _MOST_SAMPLE = 4, 256
 """How many of them; if the work does not allow the least, the first, an inner and the last one are the sample."""
 _CERTAINTIES: tuple[Certainty, ...] = ("range", "sampled", "exact")
 """The least certain first."""
-_MOST_PARTS = 32
-"""Into how many parts the programs are divided whose accesses begin at different places within a line."""
 
 
 def accesses_of(
@@ -79,6 +77,7 @@ class _Launch:
         self.work = 0
         self.evaluations: list[Evaluation] = []
         self._programs: dict[tuple[int, int, int], dict[int, Traffic]] = {}
+        self._steps = pointer_steps(arguments)
 
     def accesses(self) -> list[GlobalAccess]:
         grid = self.grid or (1, 1, 1)
@@ -98,16 +97,57 @@ class _Launch:
 
     def _program(self, index: tuple[int, int, int]) -> dict[int, Traffic]:
         if index not in self._programs:
-            self._programs[index] = _by_line(self._evaluated(Programs(index, (1, 1, 1), self.grid)), self.counter)
+            arguments = self.arguments
+            found = evaluate(self.module, arguments.held, Programs.at(index, self.grid), arguments.contents)
+            self._programs[index] = self._counted(found, set())
         return self._programs[index]
 
-    def _evaluated(self, programs: Programs) -> Sequence[AccessExecution]:
-        found = evaluate(self.module, self.arguments.held, programs, contents=self.arguments.contents)
+    def _counted(self, found: Evaluation, differs: set[int]) -> dict[int, Traffic]:
+        """The traffic of each line; `differs` gets those in which programs differ in more than is counted."""
         if not self.arguments.is_recorded:
             found = replace(found, executions=tuple(map(_whole, found.executions)))
         self.evaluations.append(found)
         self.work = max(self.work, found.work)
-        return found.executions
+        traffic: dict[int, list[Traffic]] = {}
+        for execution in found.executions:
+            parts = [*self._traffic(found.programs, execution)]
+            line = execution.operation.first_line
+            traffic.setdefault(line, []).extend(parts)
+            is_known = found.programs.count == 1 or all(part.is_known for part in parts)
+            if not is_known and _differs(found.programs, execution):
+                differs.add(line)
+        return {line: Traffic.sum(parts) for line, parts in traffic.items()}
+
+    def _traffic(self, programs: Programs, execution: AccessExecution) -> Iterator[Traffic]:
+        """What all programs ask for, by the mask and the place within a line that the access begins at."""
+        place = place_of(programs, execution)
+        for mask, weight in active_parts(programs, execution) or [(execution.mask, execution.weight)]:
+            one = replace(execution, mask=mask)
+            if place is None:
+                yield self.counter.traffic(one).often(weight.span)
+                continue
+            step = self._steps.get(place.argument, 1)
+            for begin, times in self._begins(place, weight).items():
+                moved = replace(one.addresses, known=one.addresses.known + begin, step=step)
+                yield self.counter.traffic(replace(one, addresses=moved)).often(times)
+
+    def _begins(self, place: AccessPlace, weight: Weight) -> dict[int, Span]:
+        """Place within a line of memory → how often the access begins there, in all programs and iterations."""
+        size = self.counter.hardware.line_bytes
+        shifts = np.broadcast_to(place.shifts % size, weight.count)
+        begins = {begin: weight.span_of(shifts == begin) for begin in np.unique(shifts).tolist()}
+        for apart, count in place.iterations:
+            period = size // gcd(apart, size)
+            moved: dict[int, Span] = {}
+            for begin, (low, high) in begins.items():
+                for first in range(min(period, count)):
+                    # The weight has the iterations already.
+                    share = len(range(first, count, period))
+                    at = (begin + first * apart) % size
+                    before = moved.get(at, (0, 0))
+                    moved[at] = before[0] + low * share // count, before[1] + high * share // count
+            begins = moved
+        return begins
 
     def _totals(self, lines: Sequence[int], one: Mapping[int, Traffic]) -> dict[int, _Total]:
         grid = self.grid
@@ -115,85 +155,32 @@ class _Launch:
             return {line: self._judged(line, one.get(line), "one program: no launch was recorded") for line in lines}
         if prod(grid) == 1:
             return {line: self._judged(line, one.get(line), "the only program") for line in lines}
-        totals = self._alike(lines, grid)
+        totals = self._at_once(lines, grid) if prod(grid) <= MOST_PROGRAMS else {}
         if len(totals) < len(lines):
             totals |= self._one_by_one([line for line in lines if line not in totals], grid)
         return totals
+
+    def _at_once(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
+        """The lines of which all programs are counted at once."""
+        differs: set[int] = set()
+        counted = [self._counted(part, differs) for part in parts_of(self.module, self.arguments, grid)]
+        if any(found.is_ended for found in self.evaluations):
+            return {}
+        basis = "programs differ only in where they begin"
+        return {
+            line: self._judged(line, Traffic.sum(part[line] for part in counted if line in part), basis)
+            for line in lines
+            if line not in differs
+        }
 
     def _judged(self, line: int, traffic: Traffic | None, basis: str) -> _Total:
         unread = any(line == other for found in self.evaluations for other, _ in found.unread)
         if unread or (traffic is None and any(found.is_ended for found in self.evaluations)):
             return _Total(Traffic.unknown(), "range", "its addresses are not known")
         traffic = traffic or Traffic()
-        if line in self._sampled():
-            return _Total(traffic, "sampled", f"{basis}, some iterations of a loop")
+        if any(found.is_ended for found in self.evaluations):
+            return _Total(traffic, "sampled", f"{basis}, as far as it was followed")
         return _Total(traffic, "exact" if traffic.is_known else "range", basis)
-
-    def _sampled(self) -> set[int]:
-        """The lines of which only some executions were evaluated."""
-        return {
-            one.operation.first_line
-            for found in self.evaluations
-            for one in found.executions
-            if one.share < 1 or found.is_ended
-        }
-
-    def _alike(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
-        """The lines whose traffic is the same in all inner programs, and in all last ones, of each axis."""
-        found: dict[int, list[Traffic]] = {line: [] for line in lines}
-        for programs in _boxes(grid):
-            if not (begin := self._count_alike(programs, found)):
-                continue
-            # Programs of one remainder along each axis begin at one place within a line.
-            periods = [self._period(programs.along(axis), begin) for axis in range(3)]
-            if prod(periods) > _MOST_PARTS:
-                for line in begin:
-                    del found[line]
-                continue
-            others = {line: parts for line, parts in found.items() if line not in begin}
-            divided = {line: found[line] for line in begin}
-            for part in programs.parts(periods):
-                for line in self._count_alike(part, divided):
-                    del divided[line]
-            found = others | divided
-        basis = "programs differ only in where they begin"
-        return {line: self._judged(line, Traffic.sum(parts), basis) for line, parts in found.items()}
-
-    def _count_alike(self, programs: Programs, found: dict[int, list[Traffic]]) -> set[int]:
-        """Count some programs at once, and give up the lines in which they differ.
-
-        Returns the lines that are not counted because the programs begin at several places within a line of memory.
-        """
-        executions = self._evaluated(programs)
-        if self.evaluations[-1].is_ended:
-            found.clear()
-        counted: dict[int, list[Traffic]] = {line: [] for line in found}
-        begin: set[int] = set()
-        for execution in executions:
-            line = execution.operation.first_line
-            if line not in found:
-                continue
-            if _differs(execution):
-                del found[line]
-                continue
-            traffic = self.counter.traffic(execution)
-            if not traffic.is_known and self._period_of(execution) > 1:
-                begin.add(line)
-            counted[line].append(traffic.often((programs.count, programs.count)))
-        for line in found.keys() - begin:
-            found[line] += counted[line]
-        return begin & found.keys()
-
-    def _period(self, programs: Programs, lines: set[int]) -> int:
-        """After how many programs the places repeat where they begin within a line of memory."""
-        if programs.count == 1:
-            return 1
-        executions = [one for one in self._evaluated(programs) if one.operation.first_line in lines]
-        return max(map(self._period_of, executions), default=1)
-
-    def _period_of(self, execution: AccessExecution) -> int:
-        line_bytes = self.counter.hardware.line_bytes
-        return line_bytes // gcd(execution.addresses.step, line_bytes) if _varies(execution.addresses) else 1
 
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
         count = prod(grid)
@@ -226,7 +213,7 @@ class _Launch:
         said += [why for found in self.evaluations for other, why in found.unread if other == line]
         if total.traffic.executions[1] and executions and not shape.strides and executions[0].addresses.shape:
             said.append("the layout has no map")
-        if line in self._sampled():
+        if total.certainty != "exact":
             said += [note for found in self.evaluations for note in found.notes]
         programs = [self._judged(line, found.get(line), "") for found in (first, inner, last)]
         return GlobalAccess(
@@ -252,7 +239,7 @@ class _Launch:
         )
 
     def _assumed(self, executions: Iterable[AccessExecution], is_exact: bool) -> tuple[str, ...]:
-        sources = dict.fromkeys(source for one in executions for source in _sources(one))
+        sources = dict.fromkeys(source for one in executions for source in one.sources)
         if is_exact:
             # What was loaded is known program by program, or makes no difference.
             sources = {source: None for source in sources if source.kind != "data"}
@@ -270,24 +257,13 @@ def _words(source: Source) -> str:
     return f"{source.text} is not evaluated" if source.kind == "operation" else ""
 
 
-def _sources(execution: AccessExecution) -> frozenset[Source]:
-    mask = execution.mask.sources if execution.mask is not None else frozenset[Source]()
-    return execution.addresses.sources | mask | execution.sources
-
-
 def _whole(execution: AccessExecution) -> AccessExecution:
     """An execution of a launch that was not recorded: masks that only sizes decide hold, loops have one iteration."""
-    mask, times = execution.mask, execution.times
+    mask, weight = execution.mask, execution.weight
     if mask is not None and mask.tokens is not None and not any(one.kind == "data" for one in mask.sources):
         mask = replace(mask, known=np.where(mask.tokens == 0, mask.known, -1), tokens=None)
-    return replace(execution, mask=mask, times=(1, 1) if times[1] >= FAR else times)
-
-
-def _by_line(executions: Iterable[AccessExecution], counter: Counter) -> dict[int, Traffic]:
-    found: dict[int, list[Traffic]] = {}
-    for execution in executions:
-        found.setdefault(execution.operation.first_line, []).append(counter.traffic(execution))
-    return {line: Traffic.sum(parts) for line, parts in found.items()}
+    is_endless = weight.span[1] >= Weight.most
+    return replace(execution, mask=mask, weight=Weight.once(1) if is_endless else weight)
 
 
 def _corners(grid: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
@@ -295,21 +271,15 @@ def _corners(grid: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
     return (0, 0, 0), (x // 2, y // 2, z // 2), (x - 1, y - 1, z - 1)
 
 
-def _boxes(grid: tuple[int, int, int]) -> Iterator[Programs]:
-    """The programs of a launch in parts: along each axis all but the last one, and the last one."""
-    sides = [[(0, size - 1), (size - 1, 1)] if size > 1 else [(0, 1)] for size in grid]
-    for x, y, z in product(*sides):
-        yield Programs((x[0], y[0], z[0]), (x[1], y[1], z[1]), grid)
-
-
-def _differs(execution: AccessExecution) -> bool:
-    """Whether the programs that it was evaluated for differ in more than where an access begins."""
-    if any(source.kind == "program" for source in execution.sources):
+def _differs(programs: Programs, execution: AccessExecution) -> bool:
+    """Whether programs differ in more than what is counted of an access."""
+    mask = execution.mask
+    if _varies(execution.weight.sources) or (
+        _varies(execution.addresses.sources) and not place_of(programs, execution)
+    ):
         return True
-    if execution.mask is not None and _varies(execution.mask):
-        return True
-    return _varies(execution.addresses) and not execution.addresses.is_rigid
+    return mask is not None and _varies(mask.sources) and active_parts(programs, execution) is None
 
 
-def _varies(number: Number) -> bool:
-    return any(source.kind == "program" for source in number.sources)
+def _varies(sources: frozenset[Source]) -> bool:
+    return any(source.kind == "program" for source in sources)

@@ -14,7 +14,7 @@ from irscope.machine.control import Step
 from irscope.machine.loops import Runner
 from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import Number, Source, as_number, atom, bits_of, constant
-from irscope.machine.symbolic import Programs
+from irscope.machine.programs import Programs
 from irscope.machine.values import Array
 from irscope.memory.addresses.counter import strides_of, widest_vector
 
@@ -119,10 +119,7 @@ class Limits:
         execution = self._as_told.get(operation.first_line)
         if execution is None or not (aligned or ones or factors):
             return self._as_told
-        sources = execution.sources | execution.addresses.sources
-        if execution.mask is not None:
-            sources |= execution.mask.sources
-        own = {source.text for source in sources if source.kind == "argument"}
+        own = {source.text for source in execution.sources if source.kind == "argument"}
         return self._with(aligned & own | self._loose - own, ones & own, factors)
 
     def _with(

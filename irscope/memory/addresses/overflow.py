@@ -25,8 +25,9 @@ from irscope.machine.control import Step
 from irscope.machine.loops import Runner, evaluate
 from irscope.machine.noted import AccessExecution, Held
 from irscope.machine.numbers import EXACT_BITS, FAR, Number, as_number, bits_of, truncated
-from irscope.machine.symbolic import Programs
+from irscope.machine.programs import Programs
 from irscope.machine.values import Array
+from irscope.memory.addresses.parts import MOST_PROGRAMS
 
 _BITS = 32
 _LIMIT = 1 << (_BITS - 1)
@@ -77,7 +78,9 @@ def overflows_of(module: MlirModule, held: Mapping[Value, Held], grid: tuple[int
 
 
 def _may_overflow(module: MlirModule, held: Mapping[Value, Held], grid: tuple[int, int, int]) -> bool:
-    runner = _Exact(module, held, Programs((0, 0, 0), grid, grid))
+    if prod(grid) > MOST_PROGRAMS:
+        return True
+    runner = _Exact(module, held, Programs.all(grid))
     runner.evaluation()
     return bool(runner.overflowed)
 
@@ -94,7 +97,7 @@ def _others(grid: tuple[int, int, int], last: tuple[int, int, int]) -> Iterator[
 def _of_program(
     module: MlirModule, held: Mapping[Value, Held], grid: tuple[int, int, int], program: tuple[int, int, int]
 ) -> Iterator[Overflow]:
-    programs = Programs(program, (1, 1, 1), grid)
+    programs = Programs.at(program, grid)
     exact = _Exact(module, held, programs)
     exact.evaluation()
     if not exact.overflowed:

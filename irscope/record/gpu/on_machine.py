@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.errors import NotRun, UsageError, WrongProgram
 from irscope.machine.agreement import MOVED_RUNS, agreement_of, moved_runs
+from irscope.machine.arithmetic import Arithmetic
 from irscope.machine.captured import (
     Inputs,
     StageOfRun,
@@ -189,16 +190,17 @@ class MachineSession:
         before = self._inputs()
         elements = {name: tensor.copy() for name, tensor in before.tensors.items()}
         reference = self._left_by(self._text, before)
-        moved = moved_runs(lambda inputs: self._left_by(self._text, inputs), self._inputs, self._run.seed)
+        moved = moved_runs(partial(self._left_by, self._text), self._inputs, self._run.seed)
         return elements, reference, moved
 
     def _inputs(self) -> Inputs:
         return captured_inputs(self.baseline, seed=self._run.seed, limits=self._run.limits)
 
-    def _left_by(self, text: str, inputs: Inputs) -> dict[str, Array]:
+    def _left_by(self, text: str, inputs: Inputs, arithmetic: Arithmetic | None = None) -> dict[str, Array]:
         return run_text(
-            text, self._grid, inputs, programs=self._programs, on_progress=self._tell, limits=self._run.limits
-        )
+            text, self._grid, inputs, programs=self._programs, on_progress=self._tell, limits=self._run.limits,
+            arithmetic=arithmetic,
+        )  # fmt: skip
 
     def _tell(self, ended: int, programs: int) -> None:
         if self._progress is not None:

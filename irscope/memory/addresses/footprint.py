@@ -1,32 +1,25 @@
-"""The footprint of a launch: how often its operations are executed, and how many distinct bytes it reads and writes.
-
-Where programs differ in more than the place at which an access begins, they are divided (those in which a scalar has
-its least value, its greatest one, and the others) and each part is run by itself, until nothing is left open or a bound
-is reached.
-"""
+"""The footprint of a launch: how often its operations are executed, and how many distinct bytes it reads and writes."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # numpy's own types leave those of its methods partly unknown.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.machine.noted import AccessExecution
+from irscope.machine.noted import AccessExecution, Evaluation
 from irscope.machine.numbers import Integers, Number, Source
-from irscope.machine.values import Descriptor
+from irscope.machine.programs import Programs, Weight
 from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.arguments import LaunchArguments
+from irscope.memory.addresses.arguments import LaunchArguments, pointer_steps
+from irscope.memory.addresses.parts import AccessPlace, active_parts, parts_of, place_of
 from irscope.memory.machine import ACCESSES
-from irscope.memory.programs.runner import ProgramsRun, Touch, Vectors, Weight, run_programs
 
 _MOST = 1 << 23
 """Intervals of one set, before those that touch are joined."""
@@ -177,12 +170,6 @@ def _joined(starts: Integers, ends: Integers) -> Intervals:
 SECTOR_BYTES = 32
 """The least that is moved to or from DRAM: a sector of NVIDIA's L2, and the smaller of the two sizes of a request that
 AMD's L2 sends to memory ("MI300 and MI200 Series performance counters", ROCm documentation, TCC_EA_RDREQ_32B)."""
-MOST_PROGRAMS = 1 << 22
-_AT_ONCE = 1 << 20
-"""Programs of one run."""
-_MOST_PREDICATES = 4
-_MOST_RUNS, _MOST_WORK = 48, 200_000
-
 _READS = ("load", "copy")
 
 
@@ -225,91 +212,14 @@ def footprint_of(
     """The footprint of a launch.
 
     Args:
-        grid: the programs of the launch, at most `MOST_PROGRAMS`.
+        grid: the programs of the launch, at most `irscope.memory.addresses.parts.MOST_PROGRAMS`.
         room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
         chosen: the programs that are looked at; None for all.
     """
-    found = _Found(room, _steps(arguments))
-    count = prod(grid)
-    waiting = [np.arange(first, min(first + _AT_ONCE, count)) for first in range(0, count, _AT_ONCE)]
-    if chosen is not None:
-        waiting = [np.array(chosen)]
-    runs = work = 0
-    while waiting:
-        programs = waiting.pop()
-        run = run_programs(module, arguments.held, Vectors(programs, grid))
-        runs, work = runs + 1, work + run.work
-        if runs + len(waiting) < _MOST_RUNS and work < _MOST_WORK and (parts := _divided(run)) is not None:
-            waiting += parts
-            continue
-        found.take(run)
+    found = _Found(room, pointer_steps(arguments))
+    for part in parts_of(module, arguments, grid, None if chosen is None else np.array(chosen)):
+        found.take(part)
     return found.footprint(module)
-
-
-def _steps(arguments: LaunchArguments) -> dict[str, int]:
-    """Pointer → what divides where it begins, of which its known part is told apart."""
-    pointers = [one.base if isinstance(one, Descriptor) else one for one in arguments.held.values()]
-    return {one.argument: one.step for one in pointers if isinstance(one, Number) and one.argument}
-
-
-def _divided(run: ProgramsRun) -> list[Integers] | None:
-    """The programs in parts, by the scalar that leaves most accesses open; None if none does."""
-    wanted: Counter[Source] = Counter()
-    for touch in run.touches:
-        if touch.weight.span[1] and (_place(run, touch) is None or _active(run, touch) is None):
-            mask = touch.execution.mask
-            sources = touch.execution.addresses.sources | (mask.sources if mask is not None else frozenset())
-            wanted.update(sources)
-    # In a fixed order, whatever the order of a set is.
-    for source, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0].text)):
-        if (values := run.vectors.of_source(source)) is not None:
-            least, greatest = values == values.min(), values == values.max()
-            parts = [run.vectors.programs[chosen] for chosen in (least, greatest, ~(least | greatest))]
-            return [part for part in parts if part.size]
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an access lies: how far each program and each iteration moves it."""
-
-    argument: str
-    shifts: Integers
-    """One for all programs or one for each."""
-    iterations: tuple[tuple[int, int], ...]
-    """(bytes, how many) of each loop around it."""
-
-
-def _place(run: ProgramsRun, touch: Touch) -> _Place | None:
-    """Where an access lies; None if that is not known."""
-    addresses = touch.execution.addresses
-    found = run.vectors.split(addresses)
-    if found is None or not addresses.argument:
-        return None
-    shifts, rest = found
-    iterations = tuple((rest.pop(token), count) for token, count in touch.iterations if token in rest)
-    # What is left is the beginning of the argument.
-    return _Place(addresses.argument, shifts, iterations) if list(rest.values()) == [1] else None
-
-
-def _active(run: ProgramsRun, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
-    """Which elements are accessed, in parts, and how often each is; None if the mask is not known."""
-    addresses, mask = touch.execution.addresses, touch.execution.mask
-    if mask is None:
-        return [(np.ones(addresses.shape, np.bool_), touch.weight)]
-    known, tokens = np.broadcast_to(mask.known, addresses.shape), mask.tokens
-    if tokens is None:
-        return [(known != 0, touch.weight)]
-    # Such as a predicate of the whole access, and beside it what is out of bounds in every program.
-    tokens = np.broadcast_to(tokens, addresses.shape)
-    parts = [((known != 0) & (tokens == 0), touch.weight)]
-    for token in np.unique(tokens[tokens != 0])[: _MOST_PREDICATES + 1]:
-        values = run.vectors.of_token(int(token))
-        if values is None or len(parts) > _MOST_PREDICATES:
-            return None
-        for value in np.unique(known[tokens == token]):
-            parts.append(((tokens == token) & (known == value), touch.weight.where(values + value != 0)))
-    return parts
 
 
 @dataclass(slots=True)
@@ -336,16 +246,16 @@ class _Found:
         self._notes: dict[str, None] = {}
         self._is_ended = False
 
-    def take(self, run: ProgramsRun) -> None:
-        for visit in run.visits:
-            low, high = visit.weight.span
-            span = self._executions.setdefault(visit.operation.first_line, [0, 0])
+    def take(self, run: Evaluation) -> None:
+        for operation, weight in run.visits:
+            low, high = weight.span
+            span = self._executions.setdefault(operation.first_line, [0, 0])
             span[:] = min(span[0] + low, MOST), min(span[1] + high, MOST)
             if low < high:
-                self._open.setdefault(visit.operation.first_line, {}).update(_words(visit.weight.sources))
-        for touch in run.touches:
-            for is_read in _directions(touch.execution.operation):
-                self._touch(run, touch, is_read)
+                self._open.setdefault(operation.first_line, {}).update(_words(weight.sources))
+        for execution in run.executions:
+            for is_read in _directions(execution.operation):
+                self._touch(run.programs, execution, is_read)
         for line, why in run.unread:
             total = self._sum("", True)
             total.why_not[f"the access of line {line}: {why}"] = None
@@ -356,18 +266,14 @@ class _Found:
     def _sum(self, argument: str, is_read: bool) -> _Sum:
         return self._sums.setdefault((argument, is_read), _Sum())
 
-    def _touch(self, run: ProgramsRun, touch: Touch, is_read: bool) -> None:
-        execution = touch.execution
-        place, active = _place(run, touch), _active(run, touch)
+    def _touch(self, programs: Programs, execution: AccessExecution, is_read: bool) -> None:
+        place, active = place_of(programs, execution), active_parts(programs, execution)
         total = self._sum(execution.addresses.argument, is_read)
-        for elements, weight in active or ():
-            self._part(total, execution, place, elements, elements, weight)
-        if active is None:
-            surely, perhaps = _bounds_of_mask(execution.mask, execution.addresses)
-            self._part(total, execution, place, surely, perhaps, touch.weight)
+        for mask, weight in active or [(execution.mask, execution.weight)]:
+            self._part(total, execution, place, *_bounds_of_mask(mask, execution.addresses), weight)
 
     def _part(
-        self, total: _Sum, execution: AccessExecution, place: _Place | None, surely: NDArray[np.bool_],
+        self, total: _Sum, execution: AccessExecution, place: AccessPlace | None, surely: NDArray[np.bool_],
         perhaps: NDArray[np.bool_], weight: Weight,
     ) -> None:  # fmt: skip
         size = max(execution.element_bits // 8, 1)
@@ -379,7 +285,9 @@ class _Found:
             return
         if place is None:
             _lie_anywhere(total, most, size)
-            total.why_not.update(_words(_but(execution.addresses.sources, execution.addresses.argument)))
+            # Where what is pointed to begins nobody needs to know.
+            begin = Source("argument", execution.addresses.argument)
+            total.why_not.update(_words(execution.addresses.sources - {begin}))
             return
         known = execution.addresses.full().known
         if surely is not perhaps or not weight.is_known:
@@ -440,7 +348,7 @@ def _lie_anywhere(total: _Sum, size: int, element_bytes: int) -> None:
     total.beyond_sectors = min(total.beyond_sectors + 2 * (size // element_bytes), MOST)
 
 
-def _pieces(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Pieces:
+def _pieces(starts: Integers, size: int, place: AccessPlace, reached: NDArray[np.bool_]) -> Pieces:
     """The bytes that an access touches in the programs that come to it."""
     both = np.broadcast_arrays(place.shifts, reached)
     iterations = (apart * np.arange(count, dtype=np.int64) for apart, count in place.iterations)
@@ -461,11 +369,6 @@ def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.
 def _directions(operation: Operation) -> tuple[bool, ...]:
     action = ACCESSES[operation.opcode]
     return (True, False) if action == "atomic" else (action in _READS,)
-
-
-def _but(sources: Iterable[Source], pointer: str) -> list[Source]:
-    """All but the beginning of what is pointed to, which nobody needs to know."""
-    return [one for one in sources if one.kind != "argument" or one.text != pointer]
 
 
 def _words(sources: Iterable[Source]) -> dict[str, None]:

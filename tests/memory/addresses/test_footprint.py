@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.machine.loops import Runner
+from irscope.memory.addresses import parts as launch_parts
 from irscope.memory.addresses.arguments import read_arguments
-from irscope.memory.programs import footprint as footprints
-from irscope.memory.programs import runner
-from irscope.memory.programs.footprint import SECTOR_BYTES, Footprint, Touched, footprint_of
+from irscope.memory.addresses.footprint import SECTOR_BYTES, Footprint, Touched, footprint_of
 from irscope.model.capture import Capture
 from tests.memory.addresses.accesses.recorded import recorded_accesses
 
@@ -94,8 +94,8 @@ def test_less_effort_gives_bounds_that_hold(
     for name in every.CASES.keys() - {"far"}:
         exact = spans(footprint(captures[name]))
         with monkeypatch.context() as patch:
-            patch.setattr(footprints, "_MOST_RUNS", runs)
-            patch.setattr(runner._Runner, "most_work", work)
+            patch.setattr(launch_parts, "_MOST_RUNS", runs)
+            patch.setattr(Runner, "most_work", work)
             bounds = spans(footprint(captures[name]))
         assert exact.keys() <= bounds.keys(), name
         for figure, (low, high) in exact.items():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.memory.programs import footprint as module
-from irscope.memory.programs.footprint import Intervals, Pieces, TooMany, extent_of
+from irscope.memory.addresses import footprint as module
+from irscope.memory.addresses.footprint import Intervals, Pieces, TooMany, extent_of
 
 NUMBERS = st.lists(st.integers(-60, 60), max_size=12)
 
