@@ -40,7 +40,7 @@ _STORE_BACKLOG = 1200.0
 """Cycles of stores that wait for DRAM before a warp that stores more has to wait."""
 _MEMORY_SPAN = 2000.0
 """Cycles over which the utilisation of DRAM is averaged."""
-_MOST_USED = 0.98
+_MOST_USED = 0.95
 """Utilisation of DRAM above which its queue grows no further: the requests in flight limit it."""
 
 
