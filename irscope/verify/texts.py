@@ -57,7 +57,7 @@ class AddressWatch(Listener):
     def observe(self, observed: Observed) -> None:
         distance = self._address - observed.addresses
         for at in np.flatnonzero((distance >= 0) & (distance < observed.element_bytes)):
-            self.seen.append((observed.operation, int(observed.programs[at]), observed.element(at)))
+            self.seen.append((observed.operation, int(observed.programs[at]), observed.element(int(at))))
 
 
 class ExecutedText:
