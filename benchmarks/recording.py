@@ -78,15 +78,16 @@ def listened():
     # time is a few milliseconds, less than that of a compile varies: it is measured itself.
     spent = []
     with tempfile.TemporaryDirectory() as folder, irscope.listen(folder):
-        ours = triton_api.compilation_listener()
+        settings = triton_api.knobs().compilation
+        ours = settings.listener
         def timed_listener(**said):
             started = time.thread_time()
             ours(**said)
             spent.append(time.thread_time() - started)
-        triton_api.set_compilation_listener(timed_listener)
+        settings.listener = timed_listener
         timed(plain)
         whole = timed(plain)
-        triton_api.set_compilation_listener(ours)
+        settings.listener = ours
     return spent[0], whole / (whole - spent[1])
 
 firsts = []

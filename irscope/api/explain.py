@@ -171,7 +171,7 @@ def _reconfigured(
     capture: Capture, constants: tuple[tuple[str, str], ...], grid: tuple[int, int, int]
 ) -> Capture | None:
     """The launch with other tl.constexpr values, compiled from the Python text; None where that cannot be done."""
-    from irscope.api.edits import EditPlace
+    from irscope.api.texts import EditPlace
     from irscope.record.process.own_folder import own_folder
 
     values = dict(capture.launch.constants) | dict(constants)
