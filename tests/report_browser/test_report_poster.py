@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from irscope.render.times import times_svg
+from irscope.render.timing import times_svg
 
 from irscope.model.evidence import CompileTimes, TimeSpan
 from irscope.render.canvas import theme_named
