@@ -90,9 +90,7 @@ def test_other_targets_have_the_same_verdicts(target: str) -> None:
     # The layouts and the mbarriers of the Gluon kernels do not compile everywhere.
     found = {name: verify_launch(capture).answer for name, capture in captures(target).items() if not capture.failure}
     assert {name for name, answer in found.items() if answer == "wrong"} == {*WRONG} & {*found}
-    # What an atomic gives back is not computed from AMD's LLVM IR, and here a branch depends on it.
-    undecided = {"split_k_lock", "last_program_sums"} if target == "hip:gfx942" else set[str]()
-    assert {name for name, answer in found.items() if answer == "safe"} == {*SAFE} & {*found} - undecided
+    assert {name for name, answer in found.items() if answer == "safe"} == {*SAFE} & {*found}
 
 
 def test_programs_that_are_not_executed_are_proved_or_not_decided() -> None:

@@ -28,6 +28,11 @@ _IDS = {
     for name, register in (("workitem", "tid"), ("workgroup", "ctaid"))
     for axis in "xyz"
 }
+_ATOMICS = {
+    "add": "add", "and": "and", "or": "or", "max": "max", "min": "min", "umax": "max", "umin": "min", "xchg": "exch",
+    "cas": "cas",
+}  # fmt: skip
+"""Operation of an atomicrmw → that of an atom."""
 _GROUPS = {
     "llvm.amdgcn.asyncmark": "cp.async.commit_group", "llvm.amdgcn.wait.asyncmark": "cp.async.wait_group",
 }  # fmt: skip
@@ -56,6 +61,8 @@ class _Translation:
     """Register → how many elements it has, of those that are vectors."""
     grid: dict[str, int] = field(default_factory=dict[str, int])
     """Register → the byte of the implicit arguments, which begin with the number of programs, that it points to."""
+    exchanged: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """Result of a cmpxchg → the type and the expected value."""
     block: str = ""
     phis: dict[str, list[_Phi]] = field(default_factory=dict[str, list["_Phi"]])
     """Block → the (register, type, block before → value) of each of its phi nodes."""
@@ -166,14 +173,37 @@ class _Translation:
         elif opcode in ("insertelement", "extractelement", "shufflevector"):
             self._rearrange(opcode, result, operands)
         elif opcode in ("atomicrmw", "cmpxchg"):
-            space = "shared" if "addrspace(3)" in rest else "global"
-            pointer = next(_typed(one)[2] for one in operands if "ptr" in one)
-            # What it leaves is not followed.
-            self.emit(f"atom.{space}.add.f32", result or "%none", f"[{pointer}]", "0")
+            self._atomic(result, operands, is_exchange=opcode == "cmpxchg")
+        elif opcode == "extractvalue" and (parts := operands[0].rpartition(" ")[2]) in self.exchanged:
+            # What a cmpxchg leaves: the value before, and whether it was the expected one.
+            kind, expected = self.exchanged[parts]
+            if operands[1] == "0":
+                self._each("mov.b64", result, kind, parts)
+            else:
+                self._each(f"setp.eq.s{_bits(kind)}", result, "i1", parts, expected)
         elif opcode == "switch":
             self.emit("call", "(switch)")
         elif result:
             self._many(result, _typed(rest)[0])
+
+    def _atomic(self, result: str, operands: Sequence[str], *, is_exchange: bool) -> None:
+        # atomicrmw add ptr addrspace(1) %5, i32 1 syncscope("agent") acq_rel, align 4
+        # cmpxchg ptr addrspace(1) %5, i32 0, i32 1 syncscope("agent") acq_rel monotonic, align 4
+        first = _without_flags(operands[0])
+        name, _, place = ("cas", "", first) if is_exchange else first.partition(" ")
+        _, is_shared, pointer = _typed(place)
+        kinds = [_typed(one)[0] for one in operands[1:2]]
+        values = [_number(_typed(one)[2].partition(" ")[0]) for one in operands[1 : 3 if is_exchange else 2]]
+        sign = "b" if name in ("cas", "xchg") else "u" if name in ("umax", "umin") else "s"
+        is_known = name in _ATOMICS and kinds[0][:1] == "i"
+        # What another one leaves is not followed.
+        what = f"{_ATOMICS[name]}.{sign}{_bits(kinds[0])}" if is_known else "add.f32"
+        space = "shared" if is_shared else "global"
+        if result:
+            self._many(result, kinds[0])
+        if result and is_exchange:
+            self.exchanged[result] = kinds[0], values[0]
+        self.emit(f"atom.{space}.{what}", result or "%none", f"[{pointer}]", *(values if is_known else ["0"]))
 
     def _convert(self, result: str, text: str, sign: str) -> None:
         # zext <2 x i16> %29 to <2 x i32>
