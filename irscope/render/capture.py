@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from irscope.analysis.resources import resource_rows
@@ -15,7 +16,6 @@ from irscope.render.text.tables import (
     masked,
     milliseconds,
     percent,
-    preformatted,
     resource_title,
     resource_value,
     shorten,
@@ -234,9 +234,10 @@ def render_capture(
 
 def summary_html(capture: Capture) -> str:
     """A capture's page as HTML with no script; whatever stands in the capture is escaped."""
-    source = preformatted(capture.launch.kernel.source)
+    # No style of its own: the report's policy refuses what stands in an attribute.
+    source = f"<pre>{escape(capture.launch.kernel.source)}</pre>"
     python = f"<details><summary>Source</summary>{source}</details>" if capture.launch.kernel.source else ""
-    return f'<div class="irscope-summary">{preformatted(render_capture(capture, ()))}{python}</div>'
+    return f'<div class="irscope-summary"><pre>{escape(render_capture(capture, ()))}</pre>{python}</div>'
 
 
 def occupancy_text(capture: Capture) -> str:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from irscope.render.timing import times_svg
 
 from irscope.model.evidence import CompileTimes, TimeSpan
 from irscope.render.canvas import theme_named
 from irscope.render.poster.poster import poster_svg
+from irscope.render.timing import times_svg
 from tests.analysis.in_flight.launched import matmul
 from tests.render.poster.texts import texts_of
 from tests.report_browser.conftest import Open

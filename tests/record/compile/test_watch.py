@@ -19,7 +19,8 @@ def test_what_is_printed_changes_no_artifact(target: str) -> None:
     how = {"kernel": "tile_product", "target": target, "signature": "*fp16:16, *fp16:16, *fp32:16, i32:16, 64"}
     some, every = (record_without_sass(file, **how, snapshots=level) for level in ("triton", "all"))
     assert [snapshot.label for snapshot in some.passes()] == [snapshot.label for snapshot in every.passes()]
-    assert all(snapshot.duration_us is not None for snapshot in some.passes())
+    # ptxas does not tell the times of its steps.
+    assert all(snapshot.duration_us is not None for snapshot in some.passes() if snapshot.stage != "cubin")
     assert [artifact.data for artifact in some.artifacts] == [artifact.data for artifact in every.artifacts]
     ends = [[one.text for one in capture.passes() if one.argument and one.text] for capture in (some, every)]
     assert ends[0][-1] == ends[1][-1]
