@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from irscope.analysis.code import code_of
 from irscope.analysis.findings.arguments import not_so
 from irscope.analysis.findings.model import Finding, FixChange, Proof, Suggestion
-from irscope.analysis.upgrade.compare import with_measurement
 from irscope.analysis.upgrade.model import Upgrade, UpgradeRow
 from irscope.device.measurement import Agreement, Measurement, measure_programs
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError, UsageError
@@ -145,6 +144,9 @@ class PairTimer:
             return replace(row, why_not_measured="it does not compile by both")
         if code_of(row.before) == code_of(row.after):
             return replace(row, why_not_measured="both run the same machine code")
+        # It executes IR, on NumPy, which a GPU does not need.
+        from irscope.analysis.upgrade.compare import with_measurement
+
         try:
             return with_measurement(row, self.measurement(row.before, row.after))
         except (DeviceFault, RecordingError) as error:

@@ -18,10 +18,9 @@ from irscope.memory.addresses.footprint import SECTOR_BYTES
 from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text
-from irscope.render.text.tables import duration_text, scaled, table
+from irscope.render.text.tables import bytes_text, duration_text, table
 
 _MOST_ROWS = 12
-_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def roofline_text(roofline: Roofline, *, width: int | None = None, color: bool = False) -> str:
@@ -250,11 +249,6 @@ def _span_text(span: tuple[float, float] | None, text: Callable[[Any], str]) -> 
     if low == high:
         return text(low)
     return f"at least {text(low)}" if high >= MOST else f"{text(low)} to {text(high)}"
-
-
-def bytes_text(value: int) -> str:
-    """`1.5 MiB`: four digits."""
-    return scaled(value, _SIZES, 4)
 
 
 _WIDTH, _HEIGHT = 1000, 640

@@ -12,8 +12,7 @@ from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes
 from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, Rect, theme_named
-from irscope.render.roofline import bytes_text
-from irscope.render.text.tables import duration_text, milliseconds, percent, shorten, table
+from irscope.render.text.tables import bytes_text, duration_text, milliseconds, percent, shorten, table
 
 if TYPE_CHECKING:
     # Predictions need NumPy; the times of a compile do not.

@@ -54,7 +54,19 @@ def run(folder: Path, *words: str) -> tuple[int, str]:
     # Installed, it is found by its entry point.
     found = {one.name for one in entry_points(group="pytest11")}
     plugin = () if "irscope" in found else ("-p", "irscope.testing.plugin")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugin, *words]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:asyncio",
+        "-p",
+        "no:pytest-lsp",
+        *plugin,
+        *words,
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=None)
     return done.returncode, done.stdout + done.stderr
 

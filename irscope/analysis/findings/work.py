@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod, sqrt
+from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.bounds import Bounds, intervals
 from irscope.analysis.findings.loops import LOADS, loops_with_dots
@@ -18,7 +19,9 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.machine import ACCESSES
 from irscope.model.telling import joined
-from irscope.timing.predict import Model
+
+if TYPE_CHECKING:
+    from irscope.timing.predict import Model
 
 _LEAST_REPEATS = 1.5
 _LEAST_SHARE = 0.1

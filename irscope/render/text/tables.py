@@ -285,3 +285,11 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 def duration_text(seconds: float) -> str:
     """`1.25 µs`: three digits."""
     return scaled(seconds, _TIMES)
+
+
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def bytes_text(value: int) -> str:
+    """`1.5 MiB`: four digits."""
+    return scaled(value, _SIZES, 4)

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.analysis.diff.texts import TextDiff
-from irscope.analysis.findings.versus import versus
 from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
 from irscope.analysis.upgrade.model import Blame, CompileTimeChange, Guilty, Upgrade, UpgradeRow
 from irscope.device.measurement import Timing
@@ -72,6 +71,9 @@ def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Ite
 def _predicted(row: UpgradeRow) -> Iterator[str]:
     """Why the launch takes longer, or less long, by prediction; nothing where it is not predicted."""
     if row.before is not None and row.after is not None and row.before.has_compiled and row.after.has_compiled:
+        # It predicts, on NumPy, which a page can do without.
+        from irscope.analysis.findings.versus import versus
+
         found = versus(row.before, row.after)
         if found.ratio is not None:
             yield found.sentence
