@@ -275,3 +275,18 @@ def test_a_recording_that_is_killed_loses_nothing(irscope: Run, tmp_path: Path) 
     assert {row["kernel"]: row["added"] for row in json.loads(out)} == {"ones": "replaced", "twos": "new"}
     for entry in Collection(folder).entries():
         assert load(folder / entry.file).id == entry.facts.id
+
+
+@pytest.mark.triton
+def test_modules_of_the_working_folder_are_not_imported(tmp_path: Path) -> None:
+    """As with `python FILE`, which looks in the file's folder alone."""
+    pytest.importorskip("triton", reason="it compiles with Triton")
+    (tmp_path / "copy.py").write_text("raise SystemExit('the copy.py of the working folder')\n")
+    file = ROOT / "tests" / "record" / "kernels" / "no_torch.py"
+    program = "import sys; del sys.path[0]; from irscope.__main__ import run; sys.exit(run(sys.argv[1:]))"
+    words = ["record", f"{file}::tile_product", "--target", "cuda:90",
+             "--signature", "*fp16:16, *fp16:16, *fp32:16, i32:16, 64"]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "IRSCOPE_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", program, *words]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -40,7 +40,11 @@ LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
 
 _RUN_MODULE = """
-import importlib.util, runpy, sys
+import sys
+# What -c puts first: a copy.py in the working folder is not the standard library's.
+if sys.path and not sys.path[0]:
+    del sys.path[0]
+import importlib.util, runpy
 package, name = sys.argv[1:3]
 del sys.argv[1:3]
 if "irscope" not in sys.modules:
