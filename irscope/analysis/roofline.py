@@ -24,9 +24,9 @@ from irscope.ir.mlir.types import Type, parse_type, read_types
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.described import CaptureLayouts
 from irscope.layout.maps import ThreadMap, eliminate
-from irscope.memory.access import MOST, GlobalAccess, Span
+from irscope.memory.access import MOST, SECTOR_BYTES, GlobalAccess, Span
 from irscope.memory.addresses.arguments import read_arguments
-from irscope.memory.addresses.footprint import SECTOR_BYTES, Touched, footprint_of
+from irscope.memory.addresses.footprint import Touched, footprint_of
 from irscope.memory.addresses.parts import MOST_PROGRAMS
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine

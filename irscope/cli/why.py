@@ -61,7 +61,7 @@ def why(
         --size NAME=N: As if launched with this integer argument; repeatable.
         --grid X[,Y[,Z]]: As if launched with so many programs.
         --tries 0|N|few|all: At most N compiles try fixes of a kernel; 0: compile nothing, not even for the compiler's
-            log. Default: few (those of the worst three findings, one past TTGIR) for what was recorded here, else 0.
+            log. Default: few (fixes of the worst three findings, options and tiles) for what was recorded here, else 0.
         --time: On a GPU: run each fix that is better, and report its effect.
         --variants: Why a kernel was compiled more than once: the arguments that distinguish its variants, and which
             merges cost nothing.

@@ -10,6 +10,9 @@ Span = tuple[int, int]
 """The least and the most that it can be; equal where it is known."""
 Certainty = Literal["exact", "range", "sampled"]
 
+SECTOR_BYTES = 32
+"""The least that is moved to or from DRAM: a sector of NVIDIA's L2, and the smaller of the two sizes of a request that
+AMD's L2 sends to memory ("MI300 and MI200 Series performance counters", ROCm documentation, TCC_EA_RDREQ_32B)."""
 MOST = 1 << 62
 """The most that is counted; it stands for a number without a bound."""
 

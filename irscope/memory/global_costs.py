@@ -18,7 +18,7 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import ModuleUses, with_loops
 from irscope.layout.described import CaptureLayouts, DescribedLayout
 from irscope.layout.maps import ThreadMap
-from irscope.memory.access import MOST, Cost, GlobalAccess, Span
+from irscope.memory.access import MOST, SECTOR_BYTES, Cost, GlobalAccess, Span
 from irscope.memory.machine import ACCESSES, MemoryInstructions
 from irscope.model.capture import Capture
 from irscope.target import Target
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from irscope.memory.addresses.narrow import Limits
 
 _LOADS = ("ld.global", "cp.async.")
-_SECTOR_BYTES = 32
 _LINE_BYTES = 128
 _LINE_BYTES_OF = {"gfx90a": 64, "gfx908": 64}
 
@@ -54,7 +53,7 @@ def global_costs(capture: Capture, uses: ModuleUses, machine: MemoryInstructions
 
 def _units(target: Target) -> tuple[int, int]:
     if target.backend == "cuda":
-        return _SECTOR_BYTES, _LINE_BYTES
+        return SECTOR_BYTES, _LINE_BYTES
     line = _LINE_BYTES_OF.get(str(target.arch), _LINE_BYTES)
     return line, line
 
@@ -153,7 +152,7 @@ def _summary(access: GlobalAccess) -> str:
         return "is never executed in this launch"
     if total.units[1] >= MOST and not total.units[0] and not access.bits_per_thread:
         return f"its requested bytes are unknown: {access.basis}"
-    unit = "sectors" if access.unit_bytes == _SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
+    unit = "sectors" if access.unit_bytes == SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
     width = f"{access.bits_per_thread} bits per thread" if access.bits_per_thread else "a tile, issued by one thread"
     endless = total.executions[1] >= MOST
     shown = access.each if endless else total
@@ -185,9 +184,7 @@ def _pattern(access: GlobalAccess, described: DescribedLayout | None) -> str:
         return f"each byte is requested {total.bytes[0] / total.distinct_bytes[1]:.3g} times by a program"
     size = max(access.possible_bits // 8, 1)
     along = fastest_dimension(described.threads)
-    near = [
-        axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < _SECTOR_BYTES
-    ]
+    near = [axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < SECTOR_BYTES]
     if near and along not in near:
         return f"the addresses are contiguous along dim {near[-1]}, the layout's fastest dimension is dim {along}"
     stride = access.strides[along] if along < len(access.strides) else None

@@ -13,8 +13,7 @@ from typing import Any
 
 from irscope.analysis.roofline import MEMORY, OperationWork, Roofline, UnitWork, mark
 from irscope.errors import UsageError
-from irscope.memory.access import MOST
-from irscope.memory.addresses.footprint import SECTOR_BYTES
+from irscope.memory.access import MOST, SECTOR_BYTES
 from irscope.model.plain import picked
 from irscope.render.canvas import Canvas, theme_named, width_of
 from irscope.render.text.bench import rate_text

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from irscope.record.triton.versions import triton_version
 from tests.cli.product import ROOT, Run
 
 pytestmark = pytest.mark.triton
@@ -31,7 +32,7 @@ def test_lines_factors_and_fixes(irscope: Run) -> None:
         worst = found["lines"][0]
         assert (worst["cause"], worst["factors"][0]["times"]) == (kind, times)
         assert lines[worst["line"] - 1].endswith(f"# {mark}")
-        assert worst["operations"] > 40 * worst["written"]
+        assert worst["operations"] > (50 if triton_version() >= "3.9" else 40) * worst["written"]
         assert worst["fix"]["after"] is None
         assert found["processor_us"] > 0
     assert {row["kernel"] for row in answer["needed"]} == PLANTED.keys()

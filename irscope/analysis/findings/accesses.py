@@ -36,14 +36,13 @@ from irscope.ir.mlir.edits import factor_sites
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.ir.mlir.types import element_bits, parse_type
 from irscope.layout.maps import ThreadMap
-from irscope.memory.access import GlobalAccess
+from irscope.memory.access import SECTOR_BYTES, GlobalAccess
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
 from irscope.model.layout import LinearLayout
 from irscope.model.telling import joined
 
-_SECTOR_BYTES = 32
 _WIDEST_BITS = 128
 _LEAST_SHARE = 0.1
 """The fraction of the kernel's traffic below which an access gives no finding."""
@@ -76,7 +75,7 @@ def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool
     own = threads.size // (threads.lanes * threads.warps * threads.blocks) * bits
     widest = max(studied.machine.widths_of(operation), default=0)
     runs = [threads.contiguous(axis) for axis in range(len(threads.shape))]
-    if _row_bytes(threads, bits) < _SECTOR_BYTES:
+    if _row_bytes(threads, bits) < SECTOR_BYTES:
         return False
     return 0 < bits < widest and widest >= min(_WIDEST_BITS, own) and sum(run > 1 for run in runs) == 1
 
@@ -84,7 +83,7 @@ def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool
 def _row_bytes(threads: ThreadMap, bits: int) -> int:
     """What a tile has along its fastest dimension; of one dimension, enough."""
     along = fastest_dimension(threads)
-    return threads.shape[along] * bits // 8 if 0 <= along < len(threads.shape) > 1 else _SECTOR_BYTES
+    return threads.shape[along] * bits // 8 if 0 <= along < len(threads.shape) > 1 else SECTOR_BYTES
 
 
 def is_seen(studied: Studied, finding: Finding) -> bool:
@@ -136,7 +135,7 @@ class _AccessReader:
 
     @property
     def _is_row_short(self) -> bool:
-        return _row_bytes(self._threads, self._bits) < _SECTOR_BYTES
+        return _row_bytes(self._threads, self._bits) < SECTOR_BYTES
 
     def _is_apart(self, stride: int | None) -> bool:
         return stride is None or abs(stride) * 8 > self._bits

@@ -117,25 +117,31 @@ def _with_search(
 def _verified(
     capture: Capture, findings: Sequence[Finding], captures: Mapping[Changes, Capture]
 ) -> tuple[Finding, ...]:
-    """Findings whose fixes were executed beside the launch as it is: what computes something else is no fix."""
+    """Findings whose fixes were executed next to the unchanged launch: what computes something else is no fix.
+
+    A change of the data, or of the constants that the grid follows from, is not executed, which is said.
+    """
     known: dict[Changes, MeaningVerdict] = {}
 
     def with_meaning(one: Suggestion) -> Suggestion:
         proof, changes = one.proof, one.changes
         after = captures.get(changes)
-        if proof is None or not proof.helps or after is None or any(each.kind not in _SAME_DATA for each in changes):
+        if proof is None or not proof.helps or after is None:
             return one
+        if any(each.kind not in _SAME_DATA for each in changes):
+            return replace(one, proof=replace(proof, effects=(*proof.effects, _NOT_COMPARED)))
         if changes not in known:
             known[changes] = compare_captures(capture, after)
         meaning = known[changes]
         if (changed := meaning.culprit) is not None:
             return replace(one, proof=replace(proof, helps=False, failure=f"computes something else: {changed.detail}"))
-        said = "same result" if meaning.answer == "same" else "result not compared"
+        said = "same result" if meaning.answer == "same" else _NOT_COMPARED
         return replace(one, proof=replace(proof, effects=(*proof.effects, said)))
 
     return tuple(replace(one, suggestions=tuple(map(with_meaning, one.suggestions))) for one in findings)
 
 
+_NOT_COMPARED = "result not compared"
 _PREDICTED = Budget(3, 6, 8)
 """What is tried by default where a compile can be timed by prediction."""
 _OF_CONFIGURATION = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
 from irscope.errors import UsageError, did_you_mean
@@ -219,7 +220,7 @@ class Finding:
     def best_fix(self) -> Suggestion | None:
         """The suggestion that was compiled and is better, with the least predicted time; None without one."""
         fixes = [one for one in self.suggestions if one.proof is not None and one.proof.helps]
-        return min(fixes, key=lambda one: (one.proof.seconds if one.proof else None) or 1.0, default=None)
+        return min(fixes, key=lambda one: (one.proof.seconds if one.proof else None) or inf, default=None)
 
 
 # x = tl.load(p)  # irscope: ignore[IRS101]

@@ -9,6 +9,7 @@ from math import inf, prod
 from textwrap import dedent
 
 from irscope.analysis.findings.model import FixChange
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 
 Changes = tuple[FixChange, ...]
@@ -106,7 +107,7 @@ def search(
 def _settings(capture: Capture, with_tiles: bool) -> dict[str, int]:
     """What is varied, with its values."""
     found = {name: capture.launch.option(name) for name in _OPTIONS}
-    if "scf.for" not in capture.texts.get("ttir", ""):
+    if not any(one.kind == "loop" for one in parse_mlir(capture.texts.get("ttir", "")).walk()):
         del found["num_stages"]
     if with_tiles:
         tiles = _tiles(capture)

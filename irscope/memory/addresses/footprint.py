@@ -16,7 +16,7 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.machine.noted import AccessExecution, Evaluation
 from irscope.machine.numbers import Integers, Number, Source
 from irscope.machine.programs import Programs, Weight
-from irscope.memory.access import MOST, Span
+from irscope.memory.access import MOST, SECTOR_BYTES, Span
 from irscope.memory.addresses.arguments import LaunchArguments, pointer_steps
 from irscope.memory.addresses.parts import AccessPlace, active_parts, parts_of, place_of
 from irscope.memory.machine import ACCESSES
@@ -167,9 +167,6 @@ def _joined(starts: Integers, ends: Integers) -> Intervals:
     return Intervals(starts[heads], ends[np.append(np.flatnonzero(heads)[1:] - 1, ends.size - 1)])
 
 
-SECTOR_BYTES = 32
-"""The least that is moved to or from DRAM: a sector of NVIDIA's L2, and the smaller of the two sizes of a request that
-AMD's L2 sends to memory ("MI300 and MI200 Series performance counters", ROCm documentation, TCC_EA_RDREQ_32B)."""
 _READS = ("load", "copy")
 
 

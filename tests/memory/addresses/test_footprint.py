@@ -12,9 +12,10 @@ import pytest
 
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.loops import Runner
+from irscope.memory.access import SECTOR_BYTES
 from irscope.memory.addresses import parts as launch_parts
 from irscope.memory.addresses.arguments import read_arguments
-from irscope.memory.addresses.footprint import SECTOR_BYTES, Footprint, Touched, footprint_of
+from irscope.memory.addresses.footprint import Footprint, Touched, footprint_of
 from irscope.model.capture import Capture
 from tests.memory.addresses.accesses.recorded import recorded_accesses
 
