@@ -151,6 +151,8 @@ def test_answers_are_by_the_protocol(tmp_path: Path, editor: str) -> None:
         ("other[g](x, num_warps=4)", [FixChange("option", "num_warps", 8)], None),
         ("k[g](x, num_warps=4)", [FixChange("option", "num_warps", 8), FixChange("hint", "n", 16)], None),
         ("k[g](x", [FixChange("option", "num_warps", 8)], None),
+        # Triton refuses what the configurations of an autotuned kernel set.
+        ("@t.autotune(c, [])\n@t.jit\ndef k(x): 0\nk[g](x)", [FixChange("option", "num_warps", 8)], None),
     ],
 )  # fmt: skip
 def test_a_change_is_an_edit(launch: str, changes: list[FixChange], fixed: str | None) -> None:

@@ -29,6 +29,8 @@ class _SourceEdit:
 def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[_SourceEdit, ...]:
     """The edits of a file that make all changes of a suggestion; empty where one of them is not known to have one.
 
+    An autotuned kernel takes its options and tiles from its configurations: Triton refuses them in a launch.
+
     Args:
         text: of the Python file.
         kernel: the name of the function that is launched.
@@ -42,8 +44,12 @@ def source_edits(text: str, kernel: str, changes: Sequence[FixChange]) -> tuple[
         return ()
     lines = text.split("\n")
     launches = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _is_launch(one, kernel)]
+    kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == kernel]
+    is_tuned = any("autotune" in ast.unparse(each) for one in kernels for each in one.decorator_list)
     found: list[_SourceEdit] = []
     for change in changes:
+        if is_tuned and change.kind in ("option", "constant"):
+            return ()
         if change.kind in ("option", "constant") or (change.kind == "factor" and change.name != str(change.was)):
             edits = [_argument(lines, one, change) for one in launches]
         elif change.kind == "divisible":

@@ -56,7 +56,8 @@ def tried(
                 decides = timer is None
                 proven = tuple(_faster(one, tries.captures, predicted, whole, decides) for one in proven)
         if predicted is not None and whole is not None and budget.search:
-            proven = _with_search(proven, tries, predicted, whole, reconfigured)
+            least = _WORTH_A_SEARCH if budget is _PREDICTED else LEAST_SHARE
+            proven = _with_search(proven, tries, predicted, whole, reconfigured, least)
     except IrscopeError as error:
         notes.append(f"No fix was compiled: {error}")
     if tries.left_out:
@@ -98,10 +99,15 @@ def _is_alone(changes: Changes) -> bool:
 
 
 def _with_search(
-    findings: Sequence[Finding], tries: Tries, predicted: Predict, whole: float, reconfigured: Reconfigured | None
+    findings: Sequence[Finding],
+    tries: Tries,
+    predicted: Predict,
+    whole: float,
+    reconfigured: Reconfigured | None,
+    least: float,
 ) -> tuple[Finding, ...]:
-    """The first finding that a configuration may fix, with the fastest that is found."""
-    wanted = [one for one in findings if one.code in _OF_CONFIGURATION and one.share >= LEAST_SHARE]
+    """The first finding of a share of the time that a configuration may fix, with the fastest that is found."""
+    wanted = [one for one in findings if one.code in _OF_CONFIGURATION and one.share >= least]
     if not wanted:
         return tuple(findings)
     found = tries.search(predicted, whole, reconfigured)
@@ -142,6 +148,8 @@ def _verified(
 
 
 _NOT_COMPARED = "result not compared"
+_WORTH_A_SEARCH = 0.1
+"""The share of the time that a finding costs from which on other configurations are compiled by default."""
 _PREDICTED = Budget(3, 6, 8)
 """What is tried by default where a compile can be timed by prediction."""
 _OF_CONFIGURATION = (

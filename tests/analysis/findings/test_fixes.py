@@ -68,6 +68,17 @@ def test_what_computes_something_else_is_no_fix(operation: str, is_fix: bool) ->
     assert is_fix or "computes something else" in one.proof.failure
 
 
+def test_of_other_data_nothing_is_compared() -> None:
+    def compiled(_: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        yield from ((index, capture(one.text, 0)) for index, one in enumerate(trials))
+
+    ((answer,), _) = tried(Studied(capture()), [finding("IRS501", FixChange("divisible", "n", 16))], compiled, Budget())
+    (one,) = answer.suggestions
+    assert one.proof is not None
+    assert one.proof.helps
+    assert "result not compared" in one.proof.effects
+
+
 def test_the_changes_of_one_kind_are_compiled_together_first() -> None:
     asked: list[Trial] = []
 
