@@ -164,6 +164,8 @@ def test_a_child_that_dies_of_a_layout_is_started_again_for_the_rest(monkeypatch
     from irscope.record.layouts import verify
 
     monkeypatch.setattr(verify, "_MODULE", "tests.record.layouts.dying")
+    # The child does not look for modules in the working folder.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[3]), *sys.path]))
     types = ("good", "deadly", "good", "bad", "deadly")
     questions = [Measure("cuda:90", kind, (2,), 32, True, 4) for kind in types]
     good, dead, *rest = verify._measured(questions)
