@@ -15,10 +15,6 @@ from irscope.model.evidence import CompileTimes, SpanKind, TimeSpan
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches
 
-_LEAST_NS = 20_000
-"""What is shorter, and holds nothing, is left to what it stands in."""
-
-
 @dataclass(slots=True)
 class _Part:
     name: str
@@ -68,9 +64,7 @@ class Stopwatch:
 
     def end(self, part: _Part) -> None:
         self._open -= 1
-        part.duration_ns = duration_ns = time.perf_counter_ns() - part.start_ns
-        if duration_ns < _LEAST_NS and part.kind == "call" and self._parts[-1] is part:
-            self._parts.pop()
+        part.duration_ns = time.perf_counter_ns() - part.start_ns
 
     def add(self, spans: Iterable[TimeSpan]) -> None:
         """Add parts that were timed elsewhere, each within the innermost part around it."""

@@ -459,11 +459,11 @@ class WatchedCompile:
     @contextmanager
     def _own_time(self) -> Iterator[None]:
         """Count a block as irscope's own, not the compiler's."""
-        started, used = time.perf_counter_ns(), processor_ns()
         with self.part("irscope", "irscope"):
+            started, used = time.perf_counter_ns(), processor_ns()
             yield
-        self._overhead_ns += time.perf_counter_ns() - started
-        self._overhead_processor_ns += processor_ns() - used
+            self._overhead_ns += time.perf_counter_ns() - started
+            self._overhead_processor_ns += processor_ns() - used
 
     def _pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
         if self._logs is not None:
