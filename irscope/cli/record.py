@@ -26,6 +26,7 @@ from irscope.cli.streams import say
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import with_sass
+from irscope.render.text.tables import counted
 from irscope.store.collection import Collection, pack, unpack, working_folder
 from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
@@ -109,7 +110,7 @@ def _collected(path: Path, programs: list[str | None], to: Destination, record_o
     )
     counts = [list(added.values()).count(what) for what in ("new", "replaced", "kept")]
     kept = f", {counts[2]} interrupted and not replaced" if counts[2] else ""
-    say(f"{path}: {len(rows)} captures; {counts[0]} new, {counts[1]} replaced{kept}.")
+    say(f"{path}: {counted(len(rows), 'capture')}; {counts[0]} new, {counts[1]} replaced{kept}.")
     return code
 
 

@@ -109,7 +109,7 @@ def test_a_collection_is_one_file(irscope: Run, kernels: Path, tmp_path: Path) -
     """What a folder answers, its file answers; and it can be added to."""
     file = tmp_path / "kernels.irscope"
     code, _, said = irscope("record", MATMULS[0], "-o", file, "--json")
-    assert (code, said.splitlines()[-1]) == (0, f"{file}: 1 captures; 1 new, 0 replaced.")
+    assert (code, said.splitlines()[-1]) == (0, f"{file}: 1 capture; 1 new, 0 replaced.")
     code, _, said = irscope("record", kernels, "-o", file, "--json")
     assert (code, said.splitlines()[-1]) == (0, f"{file}: 3 captures; 2 new, 1 replaced.")
     assert [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -1,6 +1,6 @@
 """Opens a Triton kernel in Visual Studio Code itself, saves it, and looks at what the extension shows.
 
-`python -m tests.cli.workbench SERVER_MAIN EXTENSION [PICTURE]`: the `out/server-main.js` of a server of it,
+`python -m tests.cli.workbench SERVER_MAIN EXTENSION [PICTURE]`: the `out/server-main.js` of its server,
 as `code-server` of npm has one in `lib/vscode`; the `.vsix` that `npm run package` makes in `editors/vscode`; where a
 picture of the window goes. It needs node, Chromium, and Playwright for Python. The everyday tests speak to the server
 through a client of the protocol, and to the extension through a stand-in for the editor.
