@@ -61,8 +61,9 @@ def test_every_view_fits_in_every_size_and_theme(open_report: Open) -> None:
                 page.evaluate(f"document.documentElement.dataset.theme = {theme!r}; {SETTLED}")
                 if theme == THEMES[0]:  # a theme changes colours alone
                     flaws += [f"{width}x{height} {view}: {flaw}" for flaw in page.evaluate(FLAWS)]
-                picture = page.screenshot(path=place(f"{width}-{theme}-{view}"))
-                assert len(picture) > 5000
+                if theme == THEMES[0] or (width, height) == SIZES[0]:
+                    picture = page.screenshot(path=place(f"{width}-{theme}-{view}"))
+                    assert len(picture) > 5000
     assert flaws == []
 
 

@@ -15,6 +15,7 @@ from irscope.model.evidence import CompileTimes, SpanKind, TimeSpan
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import Patches
 
+
 @dataclass(slots=True)
 class _Part:
     name: str

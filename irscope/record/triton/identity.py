@@ -427,6 +427,7 @@ def _builders(folder: Path) -> dict[str, frozenset[str]]:
     return found
 
 
+@cache
 def _has_argument(folder: Path, name: str) -> bool:
     """Whether the compiler's library holds a name, as the argument of one of its passes: `tritongpu-coalesce`."""
     spellings = {name, name.replace("_", "-"), name.replace("-", "_")}

@@ -24,6 +24,7 @@ from irscope.record.process.session import record_request
 from irscope.record.variants.completing import with_layouts, with_sass
 from irscope.target import Target
 from tests.analysis.findings.cases import DISASSEMBLED
+from tests.marks import sampled
 
 PAGE = (Path(__file__).parents[3] / "docs" / "findings.md").read_text("utf-8")
 # ## IRS101 narrow-load
@@ -63,7 +64,7 @@ def test_changes_as_text() -> None:
 
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.parametrize("code", sorted(KINDS))
+@pytest.mark.parametrize("code", sampled(sorted(KINDS), 3))
 def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> None:
     kernel = re.search(r"^```py\n(.*?)^```", SECTIONS[code][1], re.MULTILINE | re.DOTALL)
     command = re.search(r"^```text\nirscope why kernel.py::(.*?)\n(?:.*\n)*?```", SECTIONS[code][1], re.MULTILINE)

@@ -61,7 +61,7 @@ def test_what_a_placeholder_value_decides_is_reported(reports: Reports) -> None:
 
 def test_what_operators_read_of_data_is_reported() -> None:
     names = OPERATORS.split()
-    command = [sys.executable, str(RECORD / "placeholder_ops.py"), "--samples", "6", *names]
+    command = [sys.executable, str(RECORD / "placeholder_ops.py"), "--samples", "3", *names]
     environment = {**os.environ, "PYTHONPATH": str(RECORD.parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
