@@ -25,6 +25,7 @@ from pygls.lsp.server import LanguageServer
 
 from irscope.analysis.findings.edits import source_edits
 from irscope.analysis.findings.model import KINDS, LEAST_SHARE, Finding, Suggestion
+from irscope.analysis.findings.tries import Budget
 from irscope.analysis.source.map import SourceMap, source_map, without_location
 from irscope.errors import DAMAGE, IrscopeError, UsageError
 from irscope.ir.locations.model import TextLocations
@@ -38,6 +39,8 @@ from irscope.render.text.tables import duration_text
 _MLIR = (".mlir", ".ttir", ".ttgir")
 _MOST_EXPLAINED = 64
 _MOST_OPERATIONS = 12
+_TRIED = Budget(findings=None, compiles=4)
+"""Of each launch after a save. A search of options and tiles takes too long for that: `irscope why` makes it."""
 """Of a line, in one hover."""
 
 
@@ -140,7 +143,7 @@ class _IrscopeServer(LanguageServer):
             self.workspace_inlay_hint_refresh(None)
 
     def _tried(self, launch: _Launch) -> _Launch:
-        """A launch with its suggestions compiled, as `irscope why` compiles them."""
+        """A launch with its suggestions compiled, as `irscope why` compiles them, but for the search."""
         from irscope.api.explain import Explainer
         from irscope.record.variants.compiles import Compiles
 
@@ -148,7 +151,7 @@ class _IrscopeServer(LanguageServer):
             return launch
         try:
             with Compiles() as compiles:
-                found = Explainer(compiles).explain(launch.capture)
+                found = Explainer(compiles, _TRIED).explain(launch.capture)
         except (IrscopeError, OSError, *DAMAGE):
             return launch
         known = replace(launch, findings=found.findings)
