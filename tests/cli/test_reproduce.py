@@ -20,6 +20,7 @@ from irscope.model.capture import Artifact, Capture, Failure
 from irscope.model.launch_record import Argument, LaunchRecord, without_largest
 from irscope.store.file import load, save
 from tests.analysis.recorded import stored
+from tests.marks import newest_but
 
 
 def put(capture: Capture, folder: Path) -> str:
@@ -100,7 +101,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.triton
-@pytest.mark.parametrize("name", ["plain", "off", "failed"])
+@pytest.mark.parametrize("name", newest_but(["plain"], "plain", "off", "failed"))
 def test_the_file_makes_the_same_bytes(
     captures: dict[str, Path], name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from tests.analysis.findings.every import EVERY
 from tests.analysis.findings.families.launches import COSTS
 from tests.analysis.findings.matrix import Row, read_rows, table, tasks_of, warm_compiler
 from tests.analysis.findings.verdict import Verdict, judge
+from tests.marks import sampled
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 ROW = Row("3.9.0", "cuda:90", "IRS101", "IRS101-row-stride", Verdict("right"))
@@ -55,7 +56,7 @@ def test_a_planted_cause_is_found_on_its_line_and_its_clean_twin_has_none(case: 
 
 
 @pytest.mark.parametrize(
-    "case", [*FIRST_OF_CODES, EVERY["IRS602-added-adjacent pairs of f16"]], ids=lambda case: case.name
+    "case", sampled([*FIRST_OF_CODES, EVERY["IRS602-added-adjacent pairs of f16"]], 3, name=lambda case: case.name)
 )
 def test_what_why_finds_check_finds_too(case: Case, run: Run) -> None:
     """A check reads a lean capture, and asks for SASS and log where a code needs them."""

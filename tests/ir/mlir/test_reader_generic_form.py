@@ -116,6 +116,7 @@ def check_example(example: str, target: str, folder: Path) -> None:
 
 
 @pytest.mark.triton
+@pytest.mark.newest
 @pytest.mark.parametrize(("example", "target"), CASES)
 def test_every_operation_is_read_as_mlir_reads_it(example: str, target: str, tmp_path: Path) -> None:
     check_example(example, target, tmp_path)
