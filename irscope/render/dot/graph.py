@@ -48,7 +48,8 @@ def in_theme(source: str, name: str | None) -> str:
     return _COLOR.sub(lambda match: colors.get(match[0], match[0]), source)
 
 
-_LIMITS = ToolLimits(processor_s=60.0)
+_SECONDS = 60.0
+"""Of processor time, that a drawing may take."""
 _OTHER_RANKS = "-Gnewrank=true"
 _INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda install graphviz, or graphviz.org)"
 
@@ -88,27 +89,30 @@ def render_bytes(graph: Drawing, format_: str, *, theme: str | None = None, widt
     return _run(["dot", f"-T{format_}", *(wide or resolution)], source)
 
 
-def _run(command: Sequence[str], source: str) -> bytes:
+def _run(command: Sequence[str], source: str, seconds: float = _SECONDS) -> bytes:
     try:
-        answer = run_tool(command, source.encode("utf-8", "replace"), _LIMITS)
+        answer = run_tool(command, source.encode("utf-8", "replace"), ToolLimits(processor_s=seconds))
     except FileNotFoundError as error:
         raise MissingTool(f"dot is not installed: {_INSTALL}, or write the graph's source with -o FILE.gv.") from error
     except ToolTooSlow as error:
         raise ToolTooSlow(f"{error} Fold harder with --fold N, or take a part with --around.") from error
     if answer.returncode != 0 and _OTHER_RANKS not in command:
         # dot 2.43 finds no ranks for some graphs with frames in frames, but does so in another way.
-        return _run([*command, _OTHER_RANKS], source)
+        return _run([*command, _OTHER_RANKS], source, seconds)
     if answer.returncode != 0:
         said = answer.stderr.decode("utf-8", "replace").strip()
         raise IrscopeError(f"dot failed with exit code {answer.returncode}: {said}. The graph's source: -o FILE.gv.")
     return answer.stdout
 
 
-def render_svgs(sources: Sequence[str]) -> list[str]:
-    """Graphs in the DOT language as SVG, placed by one `dot`; raises what `render_bytes` does."""
+def render_svgs(sources: Sequence[str], seconds: float) -> list[str]:
+    """Graphs in the DOT language as SVG, placed by one `dot` within so many seconds of processor time.
+
+    Raises what `render_bytes` does.
+    """
     if not sources:
         return []
-    found = _run(["dot", "-Tsvg"], "\n".join(sources)).decode("utf-8", "replace")
+    found = _run(["dot", "-Tsvg"], "\n".join(sources), seconds).decode("utf-8", "replace")
     return [f"<svg{part.partition('</svg>')[0]}</svg>" for part in found.split("<svg")[1:]]
 
 
