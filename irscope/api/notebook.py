@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from irscope.analysis.checks.results import Report
     from irscope.analysis.diff.captures import Comparison
     from irscope.layout.described import DescribedLayout
-    from irscope.model.trial import Point, SweepRow
+    from irscope.model.trial import SweepRow
     from irscope.render.reproduction.program import Reproduction
 
 
@@ -188,7 +187,7 @@ def sweep(
 
     Args:
         captures: one or more; their own source is compiled.
-        axes: `target`, `plan` or a compile option → its values, next to the capture's own.
+        axes: `target`, `plan`, `triton` (a Python) or a compile option → its values, next to the capture's own.
         jobs: compiles at a time; by default one for each core.
         timeout_s: limit of one compile.
 
@@ -199,28 +198,15 @@ def sweep(
     """
     from irscope.api.sweeping import client_of
     from irscope.api.sweeping import sweep as run_sweep
-    from irscope.model.capture import Target
-    from irscope.model.trial import Point
-    from irscope.plan import PassPlan
+    from irscope.model.trial import combinations
     from irscope.store.table import Journal
 
-    points = [Point()]
-    for name, values in axes.items():
-        points = [new for point in points for new in (point, *(_varied(point, name, value) for value in values))]
-    points = [replace(one, target=str(Target.parse(one.target))) if one.target else one for one in points]
-    points = [replace(one, plan=str(PassPlan.parse(one.plan))) if one.plan else one for one in points]
     with TemporaryDirectory() as folder, client_of("", jobs) as client:
         rows = run_sweep(
-            client, {(): _several(captures)}, list(dict.fromkeys(points)), Journal(Path(folder, "sweep.json")), (),
+            client, {(): _several(captures)}, combinations(axes), Journal(Path(folder, "sweep.json")), (),
             timeout_s=timeout_s, progress=lambda *_: None,
         )  # fmt: skip
     return SweepTable(rows)
-
-
-def _varied(point: Point, name: str, value: Any) -> Point:
-    if name in ("target", "plan"):
-        return replace(point, **{name: str(value)})
-    return replace(point, options=(*point.options, (name, value)))
 
 
 def report(captures: Capture | Sequence[Capture], path: str | Path | None = None, *, title: str = "") -> Page:

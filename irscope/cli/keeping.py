@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -164,7 +163,6 @@ class Keeping:
         self._collection = collection
         self._written: dict[str, Path] = {}
         """The files of this recording's captures, by id."""
-        self._recording = f"{time.time_ns():x}-{os.getpid()}"
         lease = ExitStack()
         lease.enter_context(store.recording())
         finalize(self, lease.close)
@@ -189,7 +187,7 @@ class Keeping:
             return None
         try:
             if capture.id not in self._written or not self._store.update(capture):
-                self._store.add(capture, self._recording)
+                self._store.add(capture, is_complete=False)
         except OSError as error:
             self._refused(error)
             return None
@@ -213,9 +211,6 @@ class Keeping:
         shelf, store = Shelf(lease=self), CaptureStore()
         for path in [store.find(id_) for id_ in ids]:
             capture = load(path)
-            from irscope.store.recent import note_stored
-
-            note_stored(path, capture, self._recording)
             self._written[capture.id] = path
             files.append(CaptureFile(shelf, capture, path))
         return StoredCaptures(files)

@@ -107,7 +107,7 @@ def ls(cache: bool = False, folder: Path | None = None, *, filters: Filters, to:
     if (collection := collection_at(name)) is not None:
         filters = replace(filters, kernel=None)
         every = collection_rows(collection, entries_of(collection, name, wanted))
-        last = {row.file for row in every if row.belongs_to == every[0].belongs_to}
+        last = {row.file for row in every if row.recording == every[0].recording}
     else:
         store = CaptureStore()
         every = [replace(row, file=str(store.folder / row.file)) for row in store.rows()]
@@ -163,7 +163,7 @@ def rows_json(rows: Sequence[StoredRow]) -> list[dict[str, Any]]:
     names = (
         "id=facts.id kernel=facts.name kernel_file=facts.file line=facts.line target=facts.target status=facts.status "
         "failure=facts.failure plan=facts.plan parts=facts.parts triton=facts.triton_version date=facts.date "
-        "recording=belongs_to origin=facts.origin file bytes graphs=facts.graphs"
+        "recording origin=facts.origin file bytes graphs=facts.graphs"
     )
     return [picked(row, names) for row in rows]
 

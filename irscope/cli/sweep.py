@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from irscope.cli.captures import captures_of, is_program
 from irscope.cli.command import AsJson, Color
@@ -13,10 +14,9 @@ from irscope.cli.output import Destination
 from irscope.cli.recording import interpreter_at, option_value, versus_pair
 from irscope.cli.streams import progress_bar, say
 from irscope.errors import IrscopeError, PlanError, UsageError, did_you_mean
-from irscope.model.capture import Capture, Target
+from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.model.trial import Point, SweepRow
-from irscope.plan import PassPlan
+from irscope.model.trial import Point, SweepRow, combinations
 from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import StoredCaptures
 
@@ -145,16 +145,13 @@ def recorded_with(
 
 def points_of(versus: Sequence[str]) -> tuple[Point, ...]:
     """Every combination, the capture's own first; raises UsageError and PlanError."""
-    axes: dict[str, list[str]] = {}
+    axes: dict[str, list[Any]] = {}
     for text in versus:
         key, value = versus_pair(text)
         if key in ("config", "kernel"):
             raise UsageError(f"--vs {text!r}: it needs the script: irscope record --config all records all.")
-        axes.setdefault(key, []).extend(one.strip() for one in value.split(",") if one.strip())
-    points = [Point()]
-    for key, values in axes.items():
-        points = [one for point in points for one in (point, *(_with(point, key, value) for value in values))]
-    return tuple(dict.fromkeys(points))
+        axes.setdefault(key, []).extend(_value(key, one.strip()) for one in value.split(",") if one.strip())
+    return combinations(axes)
 
 
 def with_constants(points: Sequence[Point], captures: Sequence[Capture]) -> tuple[Point, ...]:
@@ -170,14 +167,12 @@ def with_constants(points: Sequence[Point], captures: Sequence[Capture]) -> tupl
     )
 
 
-def _with(point: Point, key: str, value: str) -> Point:
+def _value(key: str, text: str) -> Any:
     if key == "target":
-        return replace(point, target=str(Target.parse(value)))
+        return text
     if key == "plan":
-        return replace(point, plan=_plan(value))
-    if key == "triton":
-        return replace(point, interpreter=str(interpreter_at(value, "--vs triton=")))
-    return replace(point, options=(*point.options, (key, option_value(value))))
+        return _plan(text)
+    return interpreter_at(text, "--vs triton=") if key == "triton" else option_value(text)
 
 
 def _plan(text: str) -> str:
@@ -189,6 +184,6 @@ def _plan(text: str) -> str:
     if not is_file and not text.lstrip().startswith(("-", "+")):
         raise PlanError(f"--vs plan={text} is neither a file nor a plan, such as -combine.")
     try:
-        return str(PassPlan.parse(path.read_text("utf-8") if is_file else text))
+        return path.read_text("utf-8") if is_file else text
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"cannot read the plan {text!r}: {error}.") from error

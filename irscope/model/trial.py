@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from irscope.model.capture import Capture, PassSnapshot, SnapshotLevel
+from irscope.plan import PassPlan
+from irscope.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,27 @@ class Point:
             ("plan", self.plan),
         ]
         return " ".join(f"{key}={value}" for key, value in rows if value != "")
+
+    def varied(self, key: str, value: Any) -> Point:
+        """This way with one thing more changed: its `target`, `plan`, `triton` (an interpreter) or an option.
+
+        Raises UsageError and PlanError.
+        """
+        if key == "target":
+            return replace(self, target=str(Target.parse(str(value))))
+        if key == "plan":
+            return replace(self, plan=str(PassPlan.parse(str(value))))
+        if key == "triton":
+            return replace(self, interpreter=str(value))
+        return replace(self, options=(*self.options, (key, value)))
+
+
+def combinations(axes: Mapping[str, Iterable[Any]]) -> tuple[Point, ...]:
+    """Every combination of what is changed (key → values), the capture's own way first; raises what `varied` does."""
+    points = [Point()]
+    for key, values in axes.items():
+        points = [one for point in points for one in (point, *(point.varied(key, value) for value in values))]
+    return tuple(dict.fromkeys(points))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from irscope.ir.logs.proton import MeasuredKernel, MeasuredSpan, shares_of_lines
 from irscope.model.capture import Capture
 from irscope.model.evidence import CompileTimes
 from irscope.model.plain import picked
-from irscope.render.canvas import Canvas, Rect, theme_named
+from irscope.render.canvas import Canvas, Rect
 from irscope.render.text.tables import bytes_text, duration_text, milliseconds, percent, shorten, table
 
 if TYPE_CHECKING:
@@ -144,14 +144,13 @@ def chrome_trace(
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def prediction_svg(one: Prediction, theme: str | None = None) -> str:
+def prediction_svg(one: Prediction) -> str:
     """The lines' shares as bars, and below them the timeline of one CTA."""
-    chosen = theme_named(theme) if theme is not None else None
     lines = one.lines[:8]
     warps = sorted({span.warp for span in one.timeline})[:16]
     bars_height, track = 52 + 24 * max(len(lines), 1), 14
     height = 130 + bars_height + 92 + track * max(len(warps), 1)
-    canvas = Canvas(chosen, 1000, height)
+    canvas = Canvas(None, 1000, height)
     canvas.head(one.kernel, f"{one.part}, grid {'×'.join(map(str, one.grid))}", duration_text(one.seconds))
     low, high = one.interval
     canvas.text(
@@ -396,11 +395,11 @@ def times_trace(capture: Capture) -> dict[str, Any]:
 _ROW = 22
 
 
-def times_svg(capture: Capture, theme: str | None = None) -> str:
+def times_svg(capture: Capture) -> str:
     """A flame graph: each part as wide as its time, and below it the parts within it; time goes to the right."""
     tree = time_tree(capture.times or CompileTimes(()))
     deepest = _depth(tree.root)
-    canvas = Canvas(theme_named(theme) if theme is not None else None, 1280, 130 + _ROW * deepest)
+    canvas = Canvas(None, 1280, 130 + _ROW * deepest)
     canvas.head(capture.name, str(capture.target), f"{_ms(tree.whole_ns)} ms")
     said = f"Where the compile's time went: {percent(tree.accounted)} accounted for"
     area = canvas.panel(Rect(24, 64, 1232, 50 + _ROW * deepest), said, "irscope's own recording left out")

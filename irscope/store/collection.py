@@ -88,11 +88,7 @@ class _Indexed:
 
 
 def _index_text(rows: Iterable[StoredRow], version: int) -> bytes:
-    captures = [
-        {"file": row.file, "modified_ns": row.modified_ns, "bytes": row.bytes, "facts": asdict(row.facts)}
-        for row in rows
-    ]
-    text = json.dumps({"index": version, "captures": captures}, separators=(",", ":"))
+    text = json.dumps({"index": version, "captures": list(map(asdict, rows))}, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -1,8 +1,4 @@
-"""The store of recent captures: a folder of `.irscope` files that several processes write and read, and its index.
-
-It is derived: a row counts only while its file has the size and the number that the row gives, and any other file is
-read. A line is added for each file that is written, and the last one of a file is valid.
-"""
+"""The store of recent captures: a folder of `.irscope` files that several processes write and read."""
 
 from __future__ import annotations
 
@@ -10,125 +6,19 @@ import json
 import os
 import re
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from irscope.errors import CaptureFormatError, CaptureNotFound, UsageError
+from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Capture
-from irscope.model.facts import CaptureFacts
+from irscope.store.collection import Collection
 from irscope.store.disk import cannot_write, default_folder, write_atomically
-from irscope.store.file import SUFFIX, file_name, load, read_manifest, to_bytes
-from irscope.store.schema import converted
-from irscope.store.shelf import StoredRow, capture_files, outline_of
-
-_INDEX = "index.jsonl"
-_SPARE_LINES = 200
-"""How many lines the index may have that are not valid, beside as many as there are files."""
-
-
-def note_stored(path: Path, capture: Capture, recording: str = "") -> None:
-    """Add a stored capture to the index; where that cannot be written, `stored_rows` reads the file."""
-    with suppress(OSError):
-        status = path.stat()
-        _append(path.parent, [_row(path.name, status, CaptureFacts.of(capture), recording)])
-
-
-def stored_rows(folder: Path) -> list[StoredRow]:
-    """A row for every readable capture in the store, the one stored or chosen last first."""
-    known, lines = _read(folder)
-    rows: list[StoredRow] = []
-    fresh: list[StoredRow] = []
-    for name, status in capture_files(folder).items():
-        row = known.get(name)
-        if row is None or not _is_of(row, status):
-            before = row.recording if row else ""
-            path = folder / name
-            try:
-                row = _row(name, status, outline_of(read_manifest(path), repr(str(path))).facts, before)
-            except CaptureFormatError:
-                continue
-            fresh.append(row)
-        rows.append(replace(row, modified_ns=status.st_mtime_ns))
-    with suppress(OSError):
-        if lines + len(fresh) > 2 * len(rows) + _SPARE_LINES:
-            _compact(folder, rows)
-        elif fresh:
-            _append(folder, fresh)
-    return sorted(rows, key=lambda row: row.modified_ns, reverse=True)
-
-
-def _row(name: str, status: os.stat_result, facts: CaptureFacts, recording: str) -> StoredRow:
-    return StoredRow(name, status.st_mtime_ns, status.st_size, facts, status.st_ino, recording)
-
-
-def _is_of(row: StoredRow, status: os.stat_result) -> bool:
-    """Whether a row is of a file as it is now: each save makes another file. Its time is changed by choosing it too."""
-    return (row.bytes, row.inode) == (status.st_size, status.st_ino)
-
-
-def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
-    """The valid lines of the index by file, and how many lines there are."""
-    rows: dict[str, StoredRow] = {}
-    try:
-        lines = (folder / _INDEX).read_bytes().splitlines()
-    except OSError:
-        return {}, 0
-    for line in lines:
-        # A line that was cut off, or one of another version, is none.
-        with suppress(ValueError, RecursionError, CaptureFormatError):
-            row = converted(json.loads(line), StoredRow)
-            before = rows.get(row.file)
-            # Who adds to a capture does not know its recording.
-            rows[row.file] = replace(row, recording=before.recording) if before and not row.recording else row
-    return rows, len(lines)
-
-
-def _append(folder: Path, rows: Iterable[StoredRow]) -> None:
-    # In one write, at the end: that of another process is before it or after it.
-    with _locked_index(folder) as handle:
-        os.write(handle, b"".join(map(_line, rows)))
-
-
-def _compact(folder: Path, rows: Iterable[StoredRow]) -> None:
-    """Write the index again with these rows, and with what other processes added to it meanwhile."""
-    with _locked_index(folder):
-        added, _ = _read(folder)
-        valid: dict[str, StoredRow] = {}
-        for row in (*rows, *added.values()):
-            with suppress(FileNotFoundError):
-                if row.file == Path(row.file).name and _is_of(row, (folder / row.file).stat()):
-                    valid[row.file] = row
-        write_atomically(folder / _INDEX, b"".join(map(_line, valid.values())))
-
-
-@contextmanager
-def _locked_index(folder: Path) -> Generator[int]:
-    """A descriptor that appends to the index, which no other process changes within the block."""
-    while True:
-        handle = os.open(folder / _INDEX, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            with suppress(ImportError):
-                # No system without these locks records.
-                import fcntl
-
-                # Released when it is closed.
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), os.stat(folder / _INDEX)):
-                    yield handle
-                    return
-            # Another process wrote the index again while this one waited: that file is none any more.
-        finally:
-            os.close(handle)
-
-
-def _line(row: StoredRow) -> bytes:
-    return json.dumps(asdict(row)).encode() + b"\n"
-
+from irscope.store.file import SUFFIX, file_name, load, to_bytes
+from irscope.store.shelf import StoredRow, capture_files
 
 _DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
@@ -162,17 +52,16 @@ class CaptureStore:
         self._newest_ns = self._stored_bytes = 0
         """As far as this object knows: when a capture was stored last, and the bytes of all; 0 before it looked."""
 
-    def add(self, capture: Capture, recording: str = "") -> Path:
+    def add(self, capture: Capture, *, is_complete: bool = True) -> Path:
         """Store a capture, replacing one with the same id, and drop the oldest past the limit.
 
-        `recording`: the same for all captures of one recording, which `complete` ends; without it, the capture is a
-        complete recording. Raises OSError that names `IRSCOPE_HOME` where the folder cannot be written to.
+        `is_complete`: whether it is a recording by itself; of several captures, `complete` ends the recording. Raises
+        OSError that names `IRSCOPE_HOME` where the folder cannot be written to.
         """
         path = self.path_of(capture)
         self._write(path, to_bytes(capture))
         self._mark_newest(path)
-        note_stored(path, capture, recording)
-        if not recording:
+        if is_complete:
             self.complete([path])
         self._prune(keep=path)
         return path
@@ -188,7 +77,6 @@ class CaptureStore:
         except (FileNotFoundError, NotADirectoryError):
             return False
         self._write(path, to_bytes(capture), (times.st_atime_ns, times.st_mtime_ns))
-        note_stored(path, capture)
         return True
 
     def _write(self, path: Path, data: bytes, times: tuple[int, int] | None = None) -> None:
@@ -248,7 +136,7 @@ class CaptureStore:
 
     def rows(self) -> list[StoredRow]:
         """What lists every readable stored capture, the newest first."""
-        return stored_rows(self.folder)
+        return sorted(Collection(self.folder).entries(), key=lambda row: row.modified_ns, reverse=True)
 
     def last_recording(self) -> list[StoredRow]:
         """The captures of the last complete recording, in its order; raises CaptureNotFound if there is none."""

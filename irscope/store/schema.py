@@ -10,9 +10,9 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import (
@@ -26,14 +26,9 @@ from irscope.model.capture import (
     SnapshotLevel,
     stage_named,
 )
+from irscope.model.evidence import CompilerLog, CompileTimes, GraphOrigin, OperationLines, Profile
 from irscope.model.layout import LayoutUse
 from irscope.model.plain import ANY_VALUE, is_storable
-
-if TYPE_CHECKING:
-    from irscope.model.evidence import CompilerLog, CompileTimes, GraphOrigin, OperationLines, Profile
-else:
-    # Few captures hold them: `_with_rare_parts` checks these once there are any.
-    CompilerLog = CompileTimes = GraphOrigin = OperationLines = Profile = Any
 
 SCHEMA_VERSION = 1
 _MANIFEST = "capture.json"
@@ -130,19 +125,15 @@ class Manifest:
     graphs: tuple[GraphOrigin, ...] = ()
 
 
-def converted(value: Any, kind: type[_Value], where: str = "") -> _Value:
-    """A plain value, as JSON gives it, as a value of `kind`; raises CaptureFormatError that names the field.
-
-    `where`: the field that holds the value, with a dot before it.
-    """
+def converted(value: Any, kind: type[_Value]) -> _Value:
+    """A plain value, as JSON gives it, as a value of `kind`; raises CaptureFormatError that names the field."""
     import msgspec
 
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         # Expected `int`, got `str` - at `$.launch.kernel.line`
-        text = str(error) if " - at `$" in str(error) or not where else f"{error} - at `$`"
-        raise CaptureFormatError(text.replace(" - at `$", f" at `{where}").replace("`", "'")) from error
+        raise CaptureFormatError(str(error).replace(" - at `$", " at `").replace("`", "'")) from error
 
 
 class Members:
@@ -226,7 +217,7 @@ def stored_manifest(members: Members) -> dict[str, Any]:
 
 def checked_manifest(data: Mapping[str, Any]) -> Manifest:
     """The manifest with its types; raises CaptureFormatError that names what is off."""
-    manifest = _with_rare_parts(converted(data, Manifest))
+    manifest = converted(data, Manifest)
     _check_numbers(manifest, "")
     if not _TARGET.fullmatch(manifest.target):
         raise CaptureFormatError(f"its target {manifest.target!r} is no BACKEND:ARCH.")
@@ -256,23 +247,6 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
     if manifest.log is not None:
         _check_log(manifest.log, manifest.snapshots, backend)
     return manifest
-
-
-def _with_rare_parts(manifest: Manifest) -> Manifest:
-    """The manifest with the types of the parts that few captures hold."""
-    if not manifest.operations and not manifest.graphs and not (manifest.log or manifest.profile or manifest.times):
-        return manifest
-    from irscope.model import evidence
-
-    kinds: dict[str, Any] = {
-        "operations": tuple[evidence.OperationLines, ...],
-        "log": evidence.CompilerLog | None,
-        "times": evidence.CompileTimes | None,
-        "profile": evidence.Profile | None,
-        "graphs": tuple[evidence.GraphOrigin, ...],
-    }
-    parts = {name: converted(getattr(manifest, name), kind, f".{name}") for name, kind in kinds.items()}
-    return replace(manifest, **parts)
 
 
 def _check_graphs(graphs: tuple[GraphOrigin, ...]) -> None:

@@ -41,15 +41,11 @@ class StoredRow:
     """When the file was changed, in the store: when the capture was stored, or chosen last."""
     bytes: int
     facts: CaptureFacts
-    inode: int = 0
-    """Of its file; 0 outside of the store."""
-    recording: str = ""
-    """The same for all captures of one recording."""
 
     @property
-    def belongs_to(self) -> str:
-        """The recording; where it is not known, the command and when it began."""
-        return self.recording or f"{self.facts.date} {self.facts.command}"
+    def recording(self) -> str:
+        """The same for all captures of one recording: when it began, and its command."""
+        return f"{self.facts.date} {self.facts.command}"
 
 
 def capture_files(folder: Path) -> dict[str, os.stat_result]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch
 from irscope.store.file import save
-from irscope.store.recent import CaptureStore, stored_rows
+from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredRow
 from irscope.target import Target
 
@@ -39,26 +37,26 @@ def capture(name: str, block: int = 64, *, failed: bool = False, target: str = "
 
 def from_files(folder: Path) -> list[StoredRow]:
     """The rows as the files alone give them."""
-    index = folder / "index.jsonl"
+    index = folder / "index.json"
     kept = index.read_bytes() if index.exists() else None
     index.unlink(missing_ok=True)
-    rows = stored_rows(folder)
+    rows = CaptureStore(folder).rows()
     if kept is not None:
         index.write_bytes(kept)
-    return [replace(row, recording="") for row in rows]
+    return rows
 
 
 def test_it_says_what_the_files_say(tmp_path: Path) -> None:
     store = CaptureStore(tmp_path)
     for one in (capture("one"), capture("two", failed=True), capture("one", 128, target="hip:gfx942")):
-        store.add(one, "a recording")
+        store.add(one)
     rows = store.rows()
-    assert [replace(row, recording="") for row in rows] == from_files(tmp_path)
+    assert rows == from_files(tmp_path)
     assert [(row.facts.name, row.facts.failure, str(row.facts.target)) for row in rows] == [
         ("one", "", "hip:gfx942"), ("two", "pass", "cuda:90"), ("one", "", "cuda:90"),
     ]  # fmt: skip
     assert rows[0].facts.parts == {"x": "*fp16:16", "BLOCK": "128", "cluster": "(1, 2)", "num_warps": "4"}
-    assert {row.recording for row in rows} == {"a recording"}
+    assert {row.recording for row in rows} == {"2026-01-02T03:04:05+00:00 irscope dump x"}
 
 
 def test_files_that_came_changed_and_went_behind_its_back(tmp_path: Path) -> None:
@@ -69,7 +67,7 @@ def test_files_that_came_changed_and_went_behind_its_back(tmp_path: Path) -> Non
     save(capture("kernel", 2, failed=True), paths[1])
     (tmp_path / "broken-0123.irscope").write_bytes(b"no capture")
     rows = store.rows()
-    assert [replace(row, recording="") for row in rows] == from_files(tmp_path)
+    assert rows == from_files(tmp_path)
     assert {(row.facts.name, row.facts.failure, row.facts.parts["BLOCK"]) for row in rows} == {
         ("another", "", "64"), ("kernel", "pass", "2"), ("kernel", "", "3"),
     }  # fmt: skip
@@ -79,40 +77,10 @@ def test_files_that_came_changed_and_went_behind_its_back(tmp_path: Path) -> Non
 def test_a_damaged_index_is_none(tmp_path: Path, damage: bytes) -> None:
     store = CaptureStore(tmp_path)
     store.add(capture("one"))
-    (tmp_path / "index.jsonl").write_bytes(damage)
+    (tmp_path / "index.json").write_bytes(damage)
     assert [row.facts.name for row in store.rows()] == ["one"]
     # What was read is in it now.
-    assert b"/kernels/one.py" in (tmp_path / "index.jsonl").read_bytes()
-
-
-def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
-    store = CaptureStore(tmp_path)
-    for _ in range(230):
-        store.add(capture("one"), "a recording")
-    store.rows()
-    assert (tmp_path / "index.jsonl").read_bytes().count(b"\n") == 1
-    assert store.rows()[0].recording == "a recording"
-
-
-def _adds(folder: Path, first: int) -> None:
-    store = CaptureStore(folder)
-    for number in range(first, first + 60):
-        store.add(capture(f"kernel{number}"), f"recording {first}")
-
-
-def test_no_line_of_another_process_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each process adds its own while this one writes the index again, as fast as it can."""
-    monkeypatch.setattr("irscope.store.recent._SPARE_LINES", -1_000_000)
-    adding = [multiprocessing.get_context("fork").Process(target=_adds, args=(tmp_path, first)) for first in (0, 60)]
-    for process in adding:
-        process.start()
-    while any(process.is_alive() for process in adding):
-        stored_rows(tmp_path)
-    for process in adding:
-        process.join()
-    assert {row.facts.name: row.recording for row in stored_rows(tmp_path)} == {
-        f"kernel{number}": f"recording {number // 60 * 60}" for number in range(120)
-    }
+    assert b"/kernels/one.py" in (tmp_path / "index.json").read_bytes()
 
 
 def _last(store: CaptureStore) -> list[Path]:
@@ -122,7 +90,7 @@ def _last(store: CaptureStore) -> list[Path]:
 def test_the_last_recording_is_the_last_complete_one(tmp_path: Path) -> None:
     store = CaptureStore(tmp_path)
     store.add(capture("before"))
-    paths = [store.add(capture("kernel", block), "second") for block in (3, 1, 2)]
+    paths = [store.add(capture("kernel", block), is_complete=False) for block in (3, 1, 2)]
     assert [path.name.partition("-")[0] for path in _last(store)] == ["before"]
     in_order = [paths[1], paths[2], paths[0]]
     store.complete(in_order)
@@ -131,11 +99,11 @@ def test_the_last_recording_is_the_last_complete_one(tmp_path: Path) -> None:
     with pytest.raises(CaptureNotFound, match="'last' names 3 captures"):
         store.find("last")
     # One that was interrupted stores some of them again, and others.
-    store.add(capture("kernel", 1), "third")
-    store.add(capture("other"), "third")
+    store.add(capture("kernel", 1), is_complete=False)
+    store.add(capture("other"), is_complete=False)
     assert _last(store) == in_order
     # The index may be lost, and what more is known of a capture be written.
-    (tmp_path / "index.jsonl").unlink()
+    (tmp_path / "index.json").unlink(missing_ok=True)
     assert store.update(capture("kernel", 2, failed=True))
     assert _last(store) == in_order
     # What is dropped of it is left out; a damaged list is none.
@@ -150,8 +118,7 @@ def test_the_last_recording_is_the_last_complete_one(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
     store = CaptureStore(tmp_path)
     store.add(capture("one"))
-    (tmp_path / "index.jsonl").unlink()
-    (tmp_path / "index.jsonl").mkdir()
+    (tmp_path / "index.json").mkdir()
     assert [row.facts.name for row in store.rows()] == ["one"]
     store.add(capture("two"))
     assert [row.facts.name for row in store.rows()] == ["two", "one"]
@@ -180,13 +147,13 @@ def test_the_filters_of_ls(tmp_path: Path, given: dict[str, object], found: str)
 
     store = CaptureStore(tmp_path)
     stored = {
-        "d": (capture("add", date="2026-01-09T00:00:00+00:00"), "1"),
-        "c": (capture("softmax", failed=True, target="cuda:80"), "1"),
-        "b": (capture("matmul", 128, target="hip:gfx942"), "2"),
-        "a": (capture("matmul"), "2"),
+        "d": capture("add", date="2026-01-09T00:00:00+00:00"),
+        "c": capture("softmax", failed=True, target="cuda:80"),
+        "b": capture("matmul", 128, target="hip:gfx942"),
+        "a": capture("matmul"),
     }
-    names = {store.add(*one).name: name for name, one in stored.items()}
-    store.complete([store.path_of(stored[name][0]) for name in "ba"])
+    names = {store.add(one, is_complete=False).name: name for name, one in stored.items()}
+    store.complete([store.path_of(stored[name]) for name in "ba"])
     last = {row.file for row in store.last_recording()}
     chosen = Filters(**given).chosen(store.rows(), last)  # type: ignore[arg-type]
     assert "".join(names[row.file] for row in chosen) == found
@@ -205,6 +172,7 @@ def test_a_store_is_listed_without_their_files(tmp_path: Path, monkeypatch: pyte
     store = CaptureStore(tmp_path)
     for number in range(100):
         store.add(capture("kernel", number))
-    monkeypatch.setattr("irscope.store.recent.read_manifest", lambda path: pytest.fail(f"{path} was read"))
     assert len(store.rows()) == 100
-    assert os.listdir(tmp_path).count("index.jsonl") == 1
+    monkeypatch.setattr("irscope.store.shelf.read_manifest", lambda path: pytest.fail(f"{path} was read"))
+    assert len(store.rows()) == 100
+    assert os.listdir(tmp_path).count("index.json") == 1

@@ -81,9 +81,9 @@ def _is_close(one: Failure | None, other: Failure | None) -> bool:
     return likeness_of(replace(one, pass_label="")) == likeness_of(replace(other, pass_label=""))
 
 
-def kept_failure(capture: Capture, failure: Failure | None = None) -> Kept:
-    """The failure of a capture, or the one that a compile of its text gave; raises UsageError where it has none."""
-    failure = failure or capture.failure
+def kept_failure(capture: Capture) -> Kept:
+    """The failure of a capture; raises UsageError where it has none."""
+    failure = capture.failure
     if failure is None:
         raise UsageError(
             f"{capture.name} ({capture.id[:8]}) did not fail: what is to be kept? Give one of --check CMD, --finding "

@@ -121,8 +121,8 @@ _WITH_OPTIONS = re.compile(r"^(?P<name>[^{]*?): (?P<argument>[\w.-]+)(?:\{(?P<op
 _FAILED = re.compile(r" Failed(?=$|: | \()")
 # Inliner (inline)
 _WITH_ARGUMENT = re.compile(r"^(?P<name>(?:.*\S)?)\s*\((?P<argument>[\w.-]+)\)$")
-# module attributes {"ttg.num-warps" = 4 : i32} {  |  tt.func public @add(  |  "builtin.module"() ({
-_OPENING = re.compile(r'^(?:module\b|"?builtin\.module"?|"?(?:tt|llvm|func)\.func\b)', re.MULTILINE)
+# module attributes {"ttg.num-warps" = 4 : i32} {  |  "builtin.module"() ({
+_OPENING = re.compile(r'^(?:module\b|"?builtin\.module"?)', re.MULTILINE)
 # a line that may stand before or after the module: #loc1 = loc(unknown)   !t = i32
 _ALIAS_LINES = re.compile(r"(?:[#!][^\n]*(?:\n|\Z))*")
 _CLOSING = re.compile(r"^\}[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -152,11 +152,6 @@ class _DumpBlock:
     """Where the header begins in the log."""
     end: int
     """Where the IR ends in the log."""
-
-    @property
-    def is_module(self) -> bool:
-        """Whether the IR is a whole module, as every Triton since 3.0 prints it."""
-        return self.text is None or self.text.lstrip().startswith(("#", "!", "module", "builtin.", '"builtin.'))
 
 
 def _read_blocks(log: str) -> Iterator[_DumpBlock]:
@@ -305,7 +300,7 @@ class _Pass:
         """The kernel of its dump; empty if the dump has none."""
         if self._kernel is None:
             text = self.text or self.after
-            self._kernel = kernel_of_module(text) if text is not None and self.block.is_module else ""
+            self._kernel = kernel_of_module(text) if text is not None else ""
         return self._kernel
 
     @property
@@ -392,13 +387,13 @@ def _is_front_end(block: _DumpBlock) -> bool:
 
 def _phase_drops(passes: Sequence[_Pass], block: _DumpBlock) -> bool:
     before = next((item.text or item.after for item in reversed(passes) if item.text or item.after), None)
-    if before is None or block.text is None or not block.is_module:
+    if before is None or block.text is None:
         return False
     return _phase(block.text) < _phase(before)
 
 
 def _is_of_another_kernel(passes: Sequence[_Pass], block: _DumpBlock) -> bool:
-    if block.text is None or not block.is_module:
+    if block.text is None:
         return False
     kernel = _kernel_of(passes)
     if not kernel:
@@ -418,7 +413,7 @@ def _phase(text: str) -> int:
     if "tt.func" not in text:
         return 2
     head = text[: text.index("tt.func")]
-    return 1 if "ttg." in head or "triton_gpu." in head else 0
+    return 1 if "ttg." in head else 0
 
 
 def _compile(passes: list[_Pass]) -> DumpedCompile:
@@ -471,10 +466,7 @@ def _backend_of(passes: Sequence[_Pass]) -> str:
 def _after(item: _Pass, following: _Pass | None) -> str | None:
     if item.after is not None or item.failed:
         return item.after
-    if following is None or following.text is None:
-        return None
-    # Triton before 3.0 printed only the function for a function pass: not the next state of the module.
-    return following.text if following.block.is_module == item.block.is_module else None
+    return following.text if following is not None else None
 
 
 def _occurrence(counts: dict[str, int], scope: str) -> int:

@@ -29,11 +29,9 @@ _LLVM_BODY = re.compile(r'^[ \t]*llvm\.func @"?(?P<name>[^"(\n]+)"?\([^\n]*\{(?:
 _NAME_LOCATION = re.compile(r'loc\("(?P<name>[A-Za-z_]\w*)"\(|loc\((?P<alias>#loc[\w.$-]*)\)')
 # #loc25 = loc("a"(#loc))
 _NAME_ALIAS = re.compile(r'^(#loc[\w.$-]*) = loc\("([A-Za-z_]\w*)"\(', re.MULTILINE)
-# "ttg.num-warps" = 4 : i32   "triton_gpu.threads-per-warp" = 32 : i32   ttg.target = "cuda:90"
-_MODULE_NUMBER = re.compile(
-    r'"(?:ttg|triton_gpu)\.(?P<name>num-warps|num-ctas|threads-per-warp)" = (?P<value>\d{1,9})\b'
-)
-_MODULE_TARGET = re.compile(r'"?(?:ttg|triton_gpu)\.target"? = "(?P<target>\w+:\w+)"')
+# "ttg.num-warps" = 4 : i32   "ttg.threads-per-warp" = 32 : i32   ttg.target = "cuda:90"
+_MODULE_NUMBER = re.compile(r'"ttg\.(?P<name>num-warps|num-ctas|threads-per-warp)" = (?P<value>\d{1,9})\b')
+_MODULE_TARGET = re.compile(r'"?ttg\.target"? = "(?P<target>\w+:\w+)"')
 
 _TYPES = {
     "f16": "fp16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E4M3FNUZ": "fp8e4b8", "f8E4M3": "fp8e4nv",
@@ -191,10 +189,6 @@ def target_of_metadata(metadata: Mapping[str, Any]) -> Target | None:
         fields = cast("Mapping[str, Any]", target)
         name = f"{fields.get('backend', '')}:{fields.get('arch', '')}"
         return target_named(name, number(fields.get("warp_size")) or 0)
-    if isinstance(target, (list, tuple)) and len(cast("list[Any]", target)) >= 2:
-        # Triton 2.2 and before: ["cuda", 90].
-        backend, arch = cast("list[Any]", target)[:2]
-        return target_named(f"{backend}:{arch}")
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import errno
 import os
 import re
@@ -13,6 +12,7 @@ from typing import Any
 
 from irscope.device.occupancy import with_fit
 from irscope.ir.asm.resources import read_resources
+from irscope.ir.logs.cache import utc_date
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import (
     STAGE_NAMES,
@@ -268,7 +268,7 @@ class Assembly:
         self._process = (("process", process),) if process else ()
         if command is None:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
-        date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        date = request.began or utc_date(time.time())
         self._request = request
         self._environment = Environment(command=command, date=date, is_trusted=request.is_trusted)
         self._open: dict[int, OpenCapture] = {}

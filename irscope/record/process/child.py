@@ -392,9 +392,9 @@ class ForkServer:
     def end(self) -> None:
         self._child.end()
 
-    def begin_import(self, modules: Iterable[str], function: str = "", *arguments: str) -> int:
+    def begin_import(self, modules: Iterable[str], function: str = "") -> int:
         """Have it import modules and call a function, `MODULE:NAME`; returns the number for `imported`."""
-        return self._send(Import(next(self._numbers), tuple(modules), function, arguments))
+        return self._send(Import(next(self._numbers), tuple(modules), function))
 
     def imported(self, number: int) -> tuple[str, ...]:
         """What the function returned, after waiting for it; raises RecordingError, or the IrscopeError it raised."""

@@ -78,7 +78,7 @@ def _imported(command: Import) -> Answer:
         for required in filter(None, (*command.modules, module)):
             importlib.import_module(required)
         if name:
-            value = getattr(sys.modules[module], name)(*command.arguments)
+            value = getattr(sys.modules[module], name)()
     except IrscopeError as error:
         return Answer(command.number, refusal=Refused(type(error).__name__, str(error)))
     except Exception as error:

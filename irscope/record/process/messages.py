@@ -294,8 +294,7 @@ class Import:
     """Of this command; its answer has the same."""
     modules: tuple[str, ...]
     function: str = ""
-    """`MODULE:NAME`; empty for none. It takes texts and returns a tuple of texts."""
-    arguments: tuple[str, ...] = ()
+    """`MODULE:NAME`; empty for none. It returns a tuple of texts."""
 
 
 @dataclass(frozen=True, slots=True)

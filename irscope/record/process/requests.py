@@ -153,6 +153,8 @@ class RecordRequest(RecordingOptions):
     """The ids of captures that need not be recorded again."""
     verifies_log: bool = False
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
+    began: str = ""
+    """When the recording began, the same for all of its processes; empty for now."""
     is_trusted: bool = True
     """Whether the code of its captures may be run: the user's own is, and that of a trusted capture."""
 

@@ -17,6 +17,7 @@ from typing import Literal
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.interruption import Interrupted, Noted, noted_signals
+from irscope.ir.logs.cache import utc_date
 from irscope.ir.logs.dump import without_talk
 from irscope.model.capture import Capture, Failure, stage_named
 from irscope.model.recording_options import RecordingOptions
@@ -102,7 +103,7 @@ def record_request(
     recordings: list[Recording] = []
     refusals: list[tuple[str, IrscopeError]] = []
     with warm_children(persistent=False):
-        for target_request in one_for_each_target(request):
+        for target_request in one_for_each_target(replace(request, began=utc_date(time.time()))):
             try:
                 recordings.append(_record_one(target_request, progress, echo, keep))
             except IrscopeError as error:

@@ -33,7 +33,7 @@ from irscope.record.process.messages import flush_streams, serve_parent
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import CompileJob, RecordRequest, default_jobs
 from irscope.record.programs.joining import program_environment, recorded_processes
-from irscope.record.programs.recording import describe_environment, recorded_launches, recording
+from irscope.record.programs.recording import recorded_launches, recording
 from irscope.record.programs.running import import_program, move_to_scratch_copy, run_program
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.driver import install_driver
@@ -85,13 +85,6 @@ def import_compiler() -> tuple[str, str]:
     import irscope.record.compile.recompile  # noqa: F401
 
     return triton_version(), compiler_fingerprint()
-
-
-def read_tools(target: str) -> tuple[()]:
-    """Read what every worker would read again, and Triton keeps: the assembler's version."""
-    with contextlib.suppress(Exception):
-        describe_environment(Target.parse(target))
-    return ()
 
 
 def _resume(job: CompileJob, sink: EventSink) -> None:

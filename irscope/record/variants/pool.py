@@ -41,8 +41,8 @@ from irscope.record.process.requests import RecordRequest, default_jobs, request
 from irscope.record.process.session import Ending, check_end
 from irscope.tools import LimitWatch, ToolLimits
 
-_FUNCTIONS = "irscope.record.programs.worker"
-"""The module of what the process that workers are forked from does for them."""
+_IMPORT_COMPILER = "irscope.record.programs.worker:import_compiler"
+"""What the process that workers are forked from does for them."""
 _IDLE_TIMEOUT_S = 60.0
 _ASLEEP_S = 2.0
 """How long a worker that is out of time by the clock may do nothing at all."""
@@ -84,8 +84,6 @@ class _Server:
     importing: int
     """The number of the command to import the compiler."""
     compiler: tuple[str, str] | None = None
-    prepared: set[str] = field(default_factory=set[str])
-    """The targets whose tools the workers find read."""
 
     def imported(self) -> tuple[str, str]:
         """What `VariantPool.compiler_of` returns."""
@@ -93,12 +91,6 @@ class _Server:
             version, fingerprint = self.server.imported(self.importing)
             self.compiler = version, fingerprint
         return self.compiler
-
-    def prepare(self, targets: Iterable[str]) -> None:
-        """Read the tools of targets, once for all workers."""
-        for target in {*targets} - self.prepared:
-            self.prepared.add(target)
-            self.server.imported(self.server.begin_import((), f"{_FUNCTIONS}:read_tools", target))
 
 
 class VariantPool:
@@ -154,7 +146,7 @@ class VariantPool:
             server = warm_server(interpreter)
             layouts = self._held.enter_context(LayoutServer(interpreter))
             # Triton is imported while this process does something else.
-            importing = server.begin_import((), f"{_FUNCTIONS}:import_compiler")
+            importing = server.begin_import((), _IMPORT_COMPILER)
             self._servers[interpreter] = _Server(server, layouts, importing)
         return self._servers[interpreter]
 
@@ -202,7 +194,6 @@ class VariantPool:
             raise RecordingError(f"a request of mode {request.mode!r} is not for the pool: it runs no script.")
         chosen = self._server_of(request.interpreter or self._interpreter)
         chosen.imported()
-        chosen.prepare(request.targets[:1])
         interpreter = request.interpreter or self._interpreter
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))

@@ -27,8 +27,6 @@ class Read:
     """The source text of the read."""
     given: bool = False
     """Whether `--assume` set the value."""
-    is_address: bool = False
-    """Whether it is an address: a program that passes it on has read no data."""
 
     @property
     def place(self) -> str:

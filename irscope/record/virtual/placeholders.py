@@ -77,7 +77,7 @@ class Following:
 
     def address(self, value: int, allocation: Allocation) -> Any:
         place = place_of_reader()
-        read = Read(place.name, str(value), place.file, place.line, place.text, is_address=True)
+        read = Read(place.name, str(value), place.file, place.line, place.text)
         return address(value, frozenset({read}), allocation)
 
     def question(self, default: bool, *, shown: str = "") -> bool:

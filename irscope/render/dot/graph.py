@@ -48,19 +48,10 @@ def in_theme(source: str, name: str | None) -> str:
     return _COLOR.sub(lambda match: colors.get(match[0], match[0]), source)
 
 
-_FORMATS = ("svg", "png", "pdf", "gv")
-_DEFAULT_SECONDS = 60.0
-"""Of processor time."""
+_SECONDS = 60.0
+"""Of processor time, that a drawing may take."""
 _OTHER_RANKS = "-Gnewrank=true"
 _INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda install graphviz, or graphviz.org)"
-
-
-def format_of(suffix: str) -> str:
-    """The format that a file's suffix names; raises UsageError for one that none has."""
-    name = {"dot": "gv"}.get(suffix.lstrip(".").lower(), suffix.lstrip(".").lower())
-    if name not in _FORMATS:
-        raise UsageError(f"a graph is no {suffix!r} file: write .svg, .png, .pdf or .gv.")
-    return name
 
 
 def has_dot() -> bool:
@@ -75,15 +66,8 @@ def missing_dot(written: str) -> MissingTool:
     )
 
 
-def render_bytes(
-    graph: Drawing,
-    format_: str,
-    seconds: float = _DEFAULT_SECONDS,
-    *,
-    theme: str | None = None,
-    width: int | None = None,
-) -> bytes:
-    """The graph in a format, in a theme, so many pixels wide; `dot` may use so many seconds of processor time.
+def render_bytes(graph: Drawing, format_: str, *, theme: str | None = None, width: int | None = None) -> bytes:
+    """The graph in a format (svg, png, pdf or gv), in a theme, so many pixels wide.
 
     Raises UsageError for a width of the source, which has none, MissingTool where `dot` is not installed, and
     IrscopeError where it fails, ToolTooSlow where it has no end.
@@ -94,7 +78,7 @@ def render_bytes(
             raise UsageError("--width is of a picture, not of a graph's source: write -o FILE.svg, .png or .pdf.")
         return source.encode("utf-8", "replace")
     if format_ == "svg":
-        svg = _run(["dot", "-Tsvg"], source, seconds)
+        svg = _run(["dot", "-Tsvg"], source)
         if width is not None:
             return sized(svg.decode("utf-8", "replace"), width).encode()
         # A browser that opens the file shows all of it: the graph of a kernel is wider than a window.
@@ -102,13 +86,12 @@ def render_bytes(
     # A picture grows until one of its sides is as long as its size says.
     wide = ["-Gdpi=96", f"-Gsize={width / 96:.6f},10000!"] if width is not None else []
     resolution = ["-Gdpi=110"] if format_ == "png" else []
-    return _run(["dot", f"-T{format_}", *(wide or resolution)], source, seconds)
+    return _run(["dot", f"-T{format_}", *(wide or resolution)], source)
 
 
-def _run(command: Sequence[str], source: str, seconds: float) -> bytes:
+def _run(command: Sequence[str], source: str, seconds: float = _SECONDS) -> bytes:
     try:
-        limits = ToolLimits(processor_s=seconds)
-        answer = run_tool(command, source.encode("utf-8", "replace"), limits)
+        answer = run_tool(command, source.encode("utf-8", "replace"), ToolLimits(processor_s=seconds))
     except FileNotFoundError as error:
         raise MissingTool(f"dot is not installed: {_INSTALL}, or write the graph's source with -o FILE.gv.") from error
     except ToolTooSlow as error:
@@ -122,8 +105,11 @@ def _run(command: Sequence[str], source: str, seconds: float) -> bytes:
     return answer.stdout
 
 
-def render_svgs(sources: Sequence[str], seconds: float = _DEFAULT_SECONDS) -> list[str]:
-    """Graphs in the DOT language as SVG, placed by one `dot`; raises what `render_bytes` does."""
+def render_svgs(sources: Sequence[str], seconds: float) -> list[str]:
+    """Graphs in the DOT language as SVG, placed by one `dot` within so many seconds of processor time.
+
+    Raises what `render_bytes` does.
+    """
     if not sources:
         return []
     found = _run(["dot", "-Tsvg"], "\n".join(sources), seconds).decode("utf-8", "replace")
@@ -207,9 +193,9 @@ def row(*cells: str) -> str:
     return f"<TR>{''.join(cells)}</TR>"
 
 
-def small(content: str, longest: int = 200, color: str = SOFT, size: int = 9) -> str:
+def small(content: str, longest: int = 200, size: int = 9) -> str:
     """A text in small letters."""
-    return f'<FONT POINT-SIZE="{size}" COLOR="{color}">{text(content, longest)}</FONT>'
+    return f'<FONT POINT-SIZE="{size}" COLOR="{SOFT}">{text(content, longest)}</FONT>'
 
 
 def lines_text(shown: Iterable[str]) -> str:

@@ -66,21 +66,20 @@ def render_unified(
     context: int = 3,
     left_name: str = "left",
     right_name: str = "right",
-    rewired: bool = False,
 ) -> str:
     """A unified diff for reading, or an empty string if nothing differs.
 
     Without colour, changed words stand within `[-…-]` and `{+…+}`, and each changed operation is one line, marked
     `!`; moved lines are marked `<` where they were and `>` where they are. With `color`, changed operations are two
-    lines with the words that differ reversed. Lines that only read another of several equal computations are folded,
-    unless `rewired` asks for them. For a patch that tools apply, see `TextDiff.unified`.
+    lines with the words that differ reversed. Lines that only read another of several equal computations are folded.
+    For a patch that tools apply, see `TextDiff.unified`.
     """
     if diff.is_empty:
         return ""
     painter = _Painter(color)
     lines = [painter.paint(f"--- {left_name}", "header"), painter.paint(f"+++ {right_name}", "header")]
     lines.extend(painter.paint(note, "faint") for note in _notes(diff))
-    for row in _diff_rows(diff, context, rewired):
+    for row in _diff_rows(diff, context):
         if isinstance(row, _Fold):
             lines.append(painter.paint(f"@@ {row.count} {row.what} @@", "hunk"))
         else:
@@ -159,9 +158,7 @@ def _merged(left: str, right: str, left_marks: tuple[Span, ...], right_marks: tu
     return "".join((*parts, *(text for _, _, text in removed)))
 
 
-def render_side_by_side(
-    diff: TextDiff, *, width: int | None = None, color: bool = False, context: int = 3, rewired: bool = False
-) -> str:
+def render_side_by_side(diff: TextDiff, *, width: int | None = None, color: bool = False, context: int = 3) -> str:
     """Both sides next to each other in `width` columns, or an empty string if nothing differs.
 
     The sign between the columns shows the change: `|` changed, `<` only on the left, `>` only on the
@@ -173,7 +170,7 @@ def render_side_by_side(
     painter = _Painter(color)
     column = max(_NARROWEST, ((width or WIDE) - 3) // 2)
     lines = [painter.paint(note, "faint") for note in _notes(diff)]
-    for row in _diff_rows(diff, context, rewired):
+    for row in _diff_rows(diff, context):
         if isinstance(row, _Fold):
             lines.append(painter.paint(f"{f' {row.count} {row.what} ':·^{2 * column + 3}}", "hunk"))
             continue
@@ -248,7 +245,7 @@ def _notes(diff: TextDiff) -> Iterator[str]:
         yield "The texts have hardly a line in common."
 
 
-def _diff_rows(diff: TextDiff, context: int, rewired: bool) -> Iterator[_DiffRow | _Fold]:
+def _diff_rows(diff: TextDiff, context: int, *, rewired: bool = False) -> Iterator[_DiffRow | _Fold]:
     """The rows near a change; the equal rows between are folded, and without `rewired` those only rewired too."""
     last = len(diff.entries) - 1
     for index, entry in enumerate(diff.entries):

@@ -120,7 +120,6 @@ def test_targets_of_every_form(tmp_path: Path) -> None:
     for number, (target, expected) in enumerate(
         (
             ({"backend": "hip", "arch": "gfx942", "warp_size": 64}, ("hip:gfx942", 64)),
-            (["cuda", 80], ("cuda:80", 32)),
             ({"backend": "npu", "arch": "x1", "warp_size": 0}, ("npu:x1", 32)),
             ("nonsense", ("unknown:unknown", 32)),
         )

@@ -14,12 +14,12 @@ import pytest
 from irscope.analysis.flow.control_flow_fold import fold_flows
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, fold, read_dataflow
 from irscope.analysis.passes.effects import PassEffect
-from irscope.errors import MissingTool, UsageError
+from irscope.errors import MissingTool
 from irscope.ir.asm.control_flow import BasicBlock, ControlFlow, Jump, Loop, read_control_flow
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import PassSnapshot
 from irscope.render.dot.flows import layout_colors, render_blocks, render_dataflow, render_passes
-from irscope.render.dot.graph import Drawing, format_of, has_dot, ranges, render_bytes
+from irscope.render.dot.graph import Drawing, has_dot, ranges, render_bytes
 from tests.analysis.flow.test_dataflow import SCHEDULED
 from tests.analysis.recorded import stored
 
@@ -81,12 +81,6 @@ def test_the_source_needs_no_dot(monkeypatch: pytest.MonkeyPatch) -> None:
     assert render_bytes(drawing, "gv").startswith(b"digraph")
     with pytest.raises(MissingTool, match="apt install graphviz"):
         render_bytes(drawing, "svg")
-
-
-def test_a_suffix_is_a_format() -> None:
-    assert [format_of(one) for one in (".svg", "png", ".dot", ".GV")] == ["svg", "png", "gv", "gv"]
-    with pytest.raises(UsageError, match=r"\.svg, \.png, \.pdf or \.gv"):
-        format_of(".jpeg")
 
 
 HOSTILE = [
