@@ -17,7 +17,7 @@ from irscope.device.measurement import Agreement
 from irscope.errors import DAMAGE, NotRun, WrongProgram
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.machine.agreement import agreement_of, moved_runs
-from irscope.machine.arithmetic import Arithmetic, is_float
+from irscope.machine.arithmetic import Arithmetic, float_bits, is_float
 from irscope.machine.captured import Inputs, run_text
 from irscope.machine.ptx import StuckThreads
 from irscope.machine.values import Array
@@ -28,6 +28,8 @@ _INSTRUCTIONS = 20_000
 """Of a CTA, that are followed: some seconds."""
 _ORDER = 2.0**-8
 """Of the largest element: what another order of the sums of a product may change, which moved inputs do not show."""
+_ORDER_ULPS = 8.0
+"""The same of narrow formats, whose sums are rounded each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class LoweredRun:
             return True
         sizes = np.abs(self.before[name].astype(np.float64))
         largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
-        return (self.agreement.max_abs_error or 0.0) > _ORDER * largest
+        order = max(_ORDER, _ORDER_ULPS * 2.0 ** -float_bits(self.before[name].dtype))
+        return (self.agreement.max_abs_error or 0.0) > order * largest
 
 
 def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, most: int = _INSTRUCTIONS) -> LoweredRun:

@@ -167,6 +167,14 @@ def verify_passes(
     return MeaningVerdict(tuple(rows), "", comparison.count, comparison.all_programs, lowering)
 
 
+def verify_lowering(capture: Capture, *, values: Mapping[str, Any] | None = None) -> PassMeaning:
+    """Compare the PTX of two programs of a launch with its TTGIR, as `verify_passes` does."""
+    reason = _not_run(capture)
+    if reason:
+        return PassMeaning(LOWERING, "not decided", reason, arithmetic="")
+    return _Comparison(capture, DEFAULT_PROGRAMS, values).lowering()
+
+
 def compare_captures(
     left: Capture, right: Capture, *, programs: int | None = DEFAULT_PROGRAMS, values: Mapping[str, Any] | None = None
 ) -> MeaningVerdict:
