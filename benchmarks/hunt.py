@@ -35,7 +35,7 @@ from irscope.record.variants.reproduced import checked_program
 from irscope.render.reproduction.program import render_reproduction
 from irscope.render.text.searches import reduced_file, reduction_markdown
 from irscope.store.file import load, save
-from irscope.verify.meaning import verify_passes
+from irscope.verify.meaning import LOWERING, verify_passes
 from irscope.verify.safety import QUICK_ELEMENTS, verify_launch
 
 OWN_KERNELS = Path(__file__).with_name("hunted.py")
@@ -111,23 +111,44 @@ EDITS: dict[str, Callable[[str, random.Random], str]] = {
 }
 
 
+WAYS: tuple[tuple[str, dict[str, int]], ...] = (
+    ("cuda:90", {"num_ctas": 2}),
+    ("cuda:90", {"num_warps": 16, "num_stages": 5}),
+    ("hip:gfx1201", {"num_warps": 8}),
+    ("cuda:100", {"num_warps": 8, "num_stages": 2}),
+    ("hip:gfx942", {"num_warps": 8, "num_stages": 4}),
+    ("cuda:75", {}),
+    ("cuda:120", {"num_warps": 1}),
+    ("hip:gfx950", {"num_warps": 1, "num_stages": 3}),
+    ("cuda:100", {"num_ctas": 2}),
+)
+"""What every kernel is compiled with first; then all is drawn by chance."""
+
+
 def variants(captures: Sequence[Capture], version: str, chosen: random.Random) -> Iterator[tuple[str, RecordRequest]]:
-    """(variant in words, request) without end, drawn by chance."""
+    """(variant in words, request) without end."""
+    for target, options in WAYS:
+        for capture in chosen.sample(captures, len(captures)):
+            yield _variant(capture, version, target, options, "", chosen)
     while True:
-        capture = chosen.choice(captures)
         target = chosen.choice(TARGETS)
         options = {"num_warps": chosen.choice(WARPS), "num_stages": chosen.choice(STAGES)}
         if target in ("cuda:90", "cuda:100") and chosen.random() < 0.25:
             options["num_ctas"] = 2
         if target.startswith("hip"):
             options["num_warps"] = min(options["num_warps"], 8)
-        edit = chosen.choice(["", "", *EDITS])
-        asked = RecordingOptions(
-            targets=(target,), options=tuple(options.items()), layouts=False, disassemble=False, timeout_s=LIMIT_S
-        )
-        request = own_request(capture, asked, version)
-        words = ", ".join([f"{name}={value}" for name, value in options.items()] + [edit] * bool(edit))
-        yield (f"{capture.name} {target} {words}", replace(request, text=EDITS[edit](request.text, chosen)))
+        yield _variant(chosen.choice(captures), version, target, options, chosen.choice(["", "", *EDITS]), chosen)
+
+
+def _variant(
+    capture: Capture, version: str, target: str, options: dict[str, int], edit: str, chosen: random.Random
+) -> tuple[str, RecordRequest]:
+    asked = RecordingOptions(
+        targets=(target,), options=tuple(options.items()), layouts=False, disassemble=False, timeout_s=LIMIT_S
+    )
+    request = own_request(capture, asked, version)
+    words = ", ".join([f"{name}={value}" for name, value in options.items()] + [edit] * bool(edit))
+    return f"{capture.name} {target} {words}", replace(request, text=EDITS[edit](request.text, chosen))
 
 
 # ── what is wrong ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,7 +181,7 @@ def suspects(capture: Capture, executes: bool = True) -> Iterator[Suspect]:
         said = f"{failure.message} {failure.diagnostics}".lower()
         is_crash = failure.kind in ("abort", "timeout") or "assertion" in said
         is_refused = failure.kind in ("fit", "compile", "parse", "resources") or any(one in said for one in _REFUSALS)
-        if is_crash or not is_refused:
+        if (is_crash and "only supported on" not in said) or not is_refused:
             yield Suspect("fails", likeness.where, likeness.said)
     if failure is not None or not executes:
         return
@@ -255,7 +276,7 @@ class Hunt:
 
 def reduced_issue(capture: Capture, key: tuple[str, str, str], versions: dict[str, list[str]], interpreter: str) -> str:
     """A text for an issue: the reduced IR, how it was found, and what Triton alone says of it."""
-    if key[0] == "wrong":
+    if key[0] == "wrong" or key[1] == LOWERING:
         found = [
             one for one in verify_launch(capture, elements=QUICK_ELEMENTS).violations if one.made_by != "the kernel"
         ]
