@@ -8,7 +8,6 @@ Asynchronous copies and `wgmma` are done at once. Not executed are `tcgen05` and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,10 +28,8 @@ from irscope.machine.values import Array
 
 _Integers = NDArray[np.int64]
 _WARP = 32
-# %r12, %rd4: no special register, such as %smid
-_VIRTUAL = re.compile(r"%[a-z]{1,2}\d+$")
-# m16n8k16
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
+_VIRTUAL = frozenset(("%r", "%rd", "%rs", "%rq", "%p", "%f", "%fd", "%h", "%hh", "%b"))
+"""What names of registers begin with, other than special ones such as %smid."""
 
 
 class CtaGlobal(CtaMemory):
@@ -88,7 +85,9 @@ class PtxValues(PtxCta):
 
     def _is_unknown(self, name: str, threads: _Integers) -> bool:
         # mov.b32 %r49, {%rs12, %rs13} with a register that no instruction writes: LLVM leaves open what stands there.
-        return super()._is_unknown(name, threads) and (name in self._unknown or not _VIRTUAL.match(name))
+        return super()._is_unknown(name, threads) and (
+            name in self._unknown or name.rstrip("0123456789") not in _VIRTUAL
+        )
 
     def _bits(self, operand: Operand, on: _Integers, step: PtxStep) -> _Integers:
         """A register of all threads, known in some of them."""
@@ -228,11 +227,12 @@ class PtxValues(PtxCta):
         return NotRun(f"line {step.item.line} of the PTX: the values of {step.item.opcode} are not computed")
 
     def _shape(self, step: PtxStep, on: _Integers, together: int) -> tuple[int, int, int]:
-        shape = next((match for part in step.suffixes if (match := _SHAPE.match(part))), None)
-        if shape is None or len(on) % together or "sp" in step.suffixes:
-            raise self._not_computed(step)
-        m, n, k = (int(one) for one in shape.groups())
-        return m, n, k
+        for part in step.suffixes:
+            m, _, rest = part.removeprefix("m").partition("n")
+            n, _, k = rest.partition("k")
+            if m.isdecimal() and n.isdecimal() and k.isdecimal() and not len(on) % together:
+                return int(m), int(n), int(k)
+        raise self._not_computed(step)
 
     def _tile(
         self, operand: Operand, kind: str, size: tuple[int, int], is_transposed: bool, on: _Integers, step: PtxStep

@@ -33,7 +33,7 @@ _ORDER_ULPS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredRun:
+class _LoweredRun:
     """What the PTX of one program leaves, beside what its TTGIR leaves."""
 
     agreement: Agreement
@@ -56,7 +56,7 @@ class LoweredRun:
         return (self.agreement.max_abs_error or 0.0) > order * largest
 
 
-def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, most: int = _INSTRUCTIONS) -> LoweredRun:
+def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, most: int = _INSTRUCTIONS) -> _LoweredRun:
     """Run the TTGIR and the PTX of one program.
 
     Args:
@@ -89,4 +89,4 @@ def lowered_run(capture: Capture, inputs: Callable[[], Inputs], program: int, mo
     moved = moved_runs(run, inputs, 0)
     with np.errstate(all="ignore"):
         agreement = agreement_of(first, before, moved, after, "runs on inputs moved by one unit")
-    return LoweredRun(agreement, before, after)
+    return _LoweredRun(agreement, before, after)
