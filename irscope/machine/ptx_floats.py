@@ -61,12 +61,15 @@ def float_computed(name: str, suffixes: Sequence[str], operands: Sequence[_Integ
             return _of_warp(suffixes, operands[0])
         if name == "mul" and "hi" in suffixes and suffixes[-1] in ("s64", "u64"):
             return _high(operands[0], operands[1], is_signed=suffixes[-1] == "s64")
-        kind = suffixes[-1] if suffixes else ""
-        dtype = dtype_of(kind)
-        if dtype is None:
+        kinds = [one for one in suffixes if dtype_of(one) is not None]
+        if not kinds or len(kinds) > 2 or suffixes[-1] != kinds[-1]:
             return None
-        count = 2 if kind.endswith("x2") else 1
-        rows = [elements(one, dtype, count) for one in operands]
+        # add.rn.f32.bf16 d, a, c: the last operand is as wide as the result.
+        of_operands = [*[kinds[-1]] * (len(operands) - 1), kinds[0]]
+        dtype = dtype_of(kinds[0])
+        assert dtype is not None
+        count = 2 if kinds[0].endswith("x2") else 1
+        rows = [elements(one, dtype_of(kind) or dtype, count) for one, kind in zip(operands, of_operands, strict=True)]
         if name == "setp":
             return _compared(suffixes, [row[0] for row in rows])
         function = _FUNCTIONS.get(f"{name}.NaN" if "NaN" in suffixes else name)

@@ -93,3 +93,8 @@ def test_instructions_of_64_bits_and_pairs() -> None:
     pair = float_computed("cvt", ["rn", "f16x2", "f32"], bits)
     assert pair is not None
     assert pair.astype(np.uint32).view(np.float16).tolist() == [-2.0, 1.5]
+    # add.rn.f32.bf16 d, a, c, as for cuda:100: a is narrow, c and d are wide.
+    narrow, wide = np.array([0x3FC0]), np.array([np.float32(0.1)]).view(np.int32).astype(np.int64)
+    mixed = float_computed("add", ["rn", "f32", "bf16"], [narrow, wide])
+    assert mixed is not None
+    assert mixed.astype(np.uint32).view(np.float32)[0] == np.float32(1.5) + np.float32(0.1)
